@@ -1,0 +1,9 @@
+import { defineConfig } from 'tsdown'
+
+export default defineConfig({
+  entry: { index: 'src/index.ts', 'transport/node': 'src/transport/node.ts', 'transport/fetch': 'src/transport/fetch.ts' },
+  format: ['esm'],
+  platform: 'neutral',
+  dts: true,
+  deps: { neverBundle: ['#transport', 'undici'] },
+})

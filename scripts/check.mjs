@@ -1,0 +1,26 @@
+// Every check but the tests, one after the other; all of them run, and the summary says which failed.
+import { spawnSync } from 'node:child_process'
+
+const STEPS = [
+  ['format', 'biome', ['check', '.']],
+  ['types', 'tsc', ['-p', 'tsconfig.json']],
+  ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
+  ['unused', 'knip', []],
+  ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
+  ['exports', 'turbo', ['run', 'check:package', '--output-logs=errors-only']],
+  ['size', process.execPath, ['scripts/size.mjs']],
+]
+
+const only = process.argv.slice(2)
+const failed = []
+for (const [name, command, args] of STEPS) {
+  if (only.length > 0 && !only.includes(name)) continue
+  const started = performance.now()
+  const { status } = spawnSync(command, args, { stdio: 'inherit' })
+  console.log(`${status === 0 ? 'ok    ' : 'FAILED'} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`)
+  if (status !== 0) failed.push(name)
+}
+if (failed.length > 0) {
+  console.error(`check failed: ${failed.join(', ')}`)
+  process.exit(1)
+}

@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config'
+import { endToEndProjects } from './test/targets/projects.ts'
+
+// Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
+const conditions = ['@batonsql/source', 'node', 'import', 'module', 'default']
+const source = {
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: conditions } },
+  environments: { __vitest__: { resolve: { conditions } } },
+}
+
+export default defineConfig({
+  ...source,
+  test: {
+    reporters: ['default', './test/targets/summary-reporter.ts'],
+    projects: [
+      { ...source, test: { name: 'unit', include: ['packages/*/src/**/*.test.ts'], testTimeout: 20_000 } },
+      ...endToEndProjects().map((test) => ({ ...source, test })),
+    ],
+  },
+})
