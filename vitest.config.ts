@@ -9,13 +9,13 @@ const source = {
   environments: { __vitest__: { resolve: { conditions } } },
 }
 
-export default defineConfig({
+export default defineConfig(async () => ({
   ...source,
   test: {
     reporters: ['default', './test/targets/summary-reporter.ts'],
     projects: [
       { ...source, test: { name: 'unit', include: ['packages/*/src/**/*.test.ts'], testTimeout: 20_000 } },
-      ...endToEndProjects().map((test) => ({ ...source, test })),
+      ...(await endToEndProjects()).map((test) => ({ ...source, test })),
     ],
   },
-})
+}))

@@ -1,7 +1,11 @@
 import { defineConfig } from 'tsdown'
 
 export default defineConfig({
-  entry: { index: 'src/index.ts', 'transport/node': 'src/transport/node.ts', 'transport/fetch': 'src/transport/fetch.ts' },
+  entry: {
+    index: 'src/index.ts',
+    'transport/node': 'src/transport/node.ts',
+    'transport/fetch': 'src/transport/fetch.ts',
+  },
   format: ['esm'],
   platform: 'neutral',
   dts: true,

@@ -1,8 +1,26 @@
-export interface EndToEndProject {
-  readonly name: string
-  readonly include: readonly string[]
+import { findTargets, type TargetName } from './targets.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    target: TargetName
+  }
 }
 
-export function endToEndProjects(): { name: string; include: string[]; testTimeout: number }[] {
-  return []
+/** One vitest project for each server that can be tested against; says which ones, and why not the others. */
+export async function endToEndProjects() {
+  const targets = await findTargets()
+  if (process.env['VITEST_WORKER_ID'] === undefined) {
+    const line = ({ name, unavailable }: (typeof targets)[number]): string => `${name} ${unavailable === null ? 'used' : `not used (${unavailable})`}`
+    console.log(`servers under test: ${targets.map(line).join('; ')}`)
+  }
+  return targets
+    .filter((target) => target.unavailable === null)
+    .map(({ name }) => ({
+      name,
+      include: ['test/end-to-end/**/*.test.ts'],
+      testTimeout: 30_000,
+      provide: { target: name },
+      // one database for everybody: the files take turns
+      fileParallelism: name !== 'url' && name !== 'container',
+    }))
 }

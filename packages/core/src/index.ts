@@ -1,1 +1,21 @@
-export {}
+export type { TransactionMode } from './batch.ts'
+export { Client, createClient, type TransactionOptions } from './client.ts'
+export type { ClientConfig } from './config.ts'
+export {
+  type ConstraintViolation,
+  DatabaseError,
+  HttpError,
+  type Outcome,
+  ProtocolError,
+  SqlError,
+  StreamError,
+  TransportError,
+} from './errors.ts'
+export type { BatchOptions, Executor, StatementOptions } from './executor.ts'
+export type { CallOptions } from './http.ts'
+export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './result.ts'
+export type { InArgs, InStatement } from './statement.ts'
+export type { Stream } from './stream.ts'
+export type { Transaction } from './transaction.ts'
+export type { Fetch } from './transport/transport.ts'
+export type { IntMode, InValue, Value } from './value.ts'

@@ -1,0 +1,145 @@
+import { atomicBatch, batchResult, chainResults, type TransactionMode } from './batch.ts'
+import { type ClientConfig, type ResolvedConfig, resolveConfig } from './config.ts'
+import { HttpError, ProtocolError, SqlError } from './errors.ts'
+import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
+import { type CallOptions, Http } from './http.ts'
+import { CLOSE, decodePipeline, executeRequest, pipelineBody } from './pipeline.ts'
+import { type ArrayRow, decodeResult, type ObjectRow, type ResultSet } from './result.ts'
+import { encodeBatch, encodeStatement, type InArgs, type InStatement, refuseControl } from './statement.ts'
+import { type ServerProtocol, Stream } from './stream.ts'
+import { Transaction } from './transaction.ts'
+import type { WireResult, WireStreamResult } from './wire.ts'
+
+/** Settings of a transaction. */
+export interface TransactionOptions {
+  /** @default 'immediate' */
+  readonly mode?: TransactionMode | undefined
+}
+
+/**
+ * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
+ * own. Whoever makes a client closes it.
+ */
+export class Client implements Executor, AsyncDisposable {
+  readonly #config: ResolvedConfig
+  readonly #http: Http
+  readonly #server: ServerProtocol = { hasV3: undefined }
+
+  constructor(config: ClientConfig) {
+    this.#config = resolveConfig(config)
+    this.#http = new Http(this.#config)
+  }
+
+  execute(
+    statement: InStatement,
+    args: InArgs | undefined,
+    options: StatementOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>>
+  execute<Row = ObjectRow>(
+    statement: InStatement,
+    args?: InArgs,
+    options?: StatementOptions,
+  ): Promise<ResultSet<Row>>
+  async execute(
+    statement: InStatement,
+    args?: InArgs,
+    options: StatementOptions = {},
+  ): Promise<ResultSet<ObjectRow | ArrayRow>> {
+    const { sql, json } = encodeStatement(statement, args)
+    refuseControl(sql, 'in a request by itself')
+    const result = await this.#request(executeRequest(json), options)
+    if (result?.type === 'error') throw new SqlError(result.error, sql)
+    return decodeResult(result?.response.result as WireResult, {
+      intMode: this.#config.intMode,
+      rowMode: options.rowMode ?? 'object',
+    })
+  }
+
+  /**
+   * Runs statements as one transaction in one request: all of them take effect, or none. No statements, no request.
+   * @throws SqlError with `statementIndex` and the `results` up to it, which are rolled back
+   */
+  batch(
+    statements: readonly InStatement[],
+    options: BatchOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>[]>
+  batch<Row = ObjectRow>(
+    statements: readonly InStatement[],
+    options?: BatchOptions,
+  ): Promise<ResultSet<Row>[]>
+  async batch(
+    statements: readonly InStatement[],
+    options: BatchOptions = {},
+  ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
+    const encoded = encodeBatch(statements)
+    if (encoded.length === 0) return []
+    const { steps, first, commit } = atomicBatch(encoded, options.mode ?? 'immediate')
+    const batch = batchResult(await this.#request(steps.toRequest(), options), null)
+    const begin = batch.step_errors[0]
+    if (begin) throw new SqlError(begin)
+    const results = chainResults(batch, first, encoded, {
+      intMode: this.#config.intMode,
+      rowMode: options.rowMode ?? 'object',
+    })
+    const refused = batch.step_errors[commit]
+    if (refused) throw new SqlError(refused, 'COMMIT', null, results)
+    return results
+  }
+
+  /**
+   * Runs a callback as a transaction: committed when it returns, rolled back when it throws. BEGIN travels with the
+   * first statement, COMMIT with the end of the stream; a transaction without statements sends nothing.
+   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
+   */
+  async transaction<T>(
+    callback: (tx: Transaction) => Promise<T> | T,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    const stream = this.openStream()
+    stream.begin(options.mode)
+    return await Transaction.run(stream, callback)
+  }
+
+  /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */
+  openStream(): Stream {
+    return new Stream(this.#http, this.#config, this.#server)
+  }
+
+  /** Whether the server says it is well. @throws TransportError when there is no answer */
+  async health(options?: CallOptions): Promise<boolean> {
+    try {
+      await this.#http.get('/health', options)
+      return true
+    } catch (error) {
+      if (error instanceof HttpError) return false
+      throw error
+    }
+  }
+
+  /** Name and version of the server, such as `sqld 0.24.32 (40c272de 2025-02-14)`. */
+  async version(options?: CallOptions): Promise<string> {
+    return (await this.#http.get('/version', options)).trim()
+  }
+
+  /** Ends what is under way and frees the connections. Does nothing on the second call. */
+  async close(): Promise<void> {
+    await this.#http.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #request(request: string, options: CallOptions): Promise<WireStreamResult | undefined> {
+    const { results } = decodePipeline(
+      await this.#http.post('/v2/pipeline', pipelineBody([request, CLOSE]), options),
+    )
+    if (results.length !== 2) throw new ProtocolError(`expected 2 results, got ${results.length}`)
+    return results[0]
+  }
+}
+
+/** Makes a client. Sends nothing before the first call. @throws TypeError naming the option that is wrong */
+export function createClient(config: ClientConfig): Client {
+  return new Client(config)
+}

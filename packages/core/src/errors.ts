@@ -1,0 +1,142 @@
+import { ERROR_TEXT_LENGTH } from './limits.ts'
+import type { WireError } from './wire.ts'
+
+/** Whether the work of a failed call took effect: certainly not, or nobody can tell from here. */
+export type Outcome = 'not_applied' | 'unknown'
+
+/** What a violated constraint is about, read from the server's message. */
+export interface ConstraintViolation {
+  readonly kind: 'unique' | 'not_null' | 'check' | 'foreign_key' | 'other'
+  /** Table the server named, or null when its message names none (foreign keys, CHECK, RAISE). */
+  readonly table: string | null
+  /** Columns the server named, without the table. */
+  readonly columns: readonly string[]
+}
+
+/** Base of every error that a database, or the way to it, causes. Mistakes of the caller are TypeError and RangeError. */
+export abstract class DatabaseError extends Error {
+  /** Stable identifier; match on this and not on the message. */
+  abstract readonly code: string
+}
+
+const hide = (target: object, name: string, value: unknown): void => {
+  Object.defineProperty(target, name, { value })
+}
+
+/** The database refused a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
+export class SqlError extends DatabaseError {
+  override readonly name = 'SqlError'
+  readonly code: string
+  /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; else null. */
+  readonly extendedCode: string | null
+  /** Set for constraint violations. */
+  readonly constraint: ConstraintViolation | null
+  /** Position in the batch, from 0; null when the server did not say which statement it was. */
+  readonly statementIndex: number | null
+  /** Text of the statement. Not enumerable, so that logging an error does not print SQL. */
+  declare readonly sql: string | null
+  /** What the statements before this one returned (rolled back with it, unless in a transaction of yours). Not enumerable. */
+  declare readonly results: readonly unknown[]
+
+  constructor(
+    error: WireError,
+    sql: string | null = null,
+    statementIndex: number | null = null,
+    results: readonly unknown[] = [],
+  ) {
+    super(error.message)
+    this.code = error.code ?? 'SQLITE_UNKNOWN'
+    this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(error.message) : null
+    const kind = this.constraint?.kind
+    this.extendedCode =
+      error.extended_code ??
+      (!kind || kind === 'other'
+        ? null
+        : `SQLITE_CONSTRAINT_${kind.toUpperCase().replace(/_/, kind === 'not_null' ? '' : '')}`)
+    this.statementIndex = statementIndex
+    hide(this, 'sql', sql)
+    hide(this, 'results', results)
+  }
+}
+
+function readConstraint(message: string): ConstraintViolation {
+  const match = /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message)
+  const kind = (match?.[1]?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind']
+  const named = kind === 'unique' || kind === 'not_null' ? (match?.[2] ?? '').split(', ') : []
+  const columns = named.filter((name) => name.includes('.'))
+  return {
+    kind,
+    table: columns[0]?.slice(0, columns[0].indexOf('.')) ?? null,
+    columns: columns.map((name) => name.slice(name.indexOf('.') + 1)),
+  }
+}
+
+/** A stream, or the transaction on it, is gone. Nothing more can be done on it; begin a new one. */
+export class StreamError extends DatabaseError {
+  override readonly name = 'StreamError'
+  readonly code: 'STREAM_EXPIRED' | 'STREAM_CLOSED' | 'TRANSACTION_EXPIRED' | 'TRANSACTION_LOST'
+
+  constructor(code: StreamError['code'], message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+    // Kysely skips its own rollback for an error that carries this mark.
+    if (code !== 'STREAM_CLOSED')
+      hide(this, Symbol.for('kysely.AbortedTransactionError') as unknown as string, true)
+  }
+}
+
+/** The request or its answer got lost on the way, or took too long. */
+export class TransportError extends DatabaseError {
+  override readonly name = 'TransportError'
+  readonly code: 'NETWORK' | 'TIMEOUT'
+  /** `unknown`: the statements may have been executed. Read before you repeat a write. */
+  readonly outcome: Outcome
+
+  constructor(code: TransportError['code'], message: string, outcome: Outcome, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+    this.outcome = outcome
+  }
+}
+
+const HINTS: Readonly<Record<number, string>> = {
+  401: 'check authToken',
+  404: 'check the URL: the server knows no such database or path',
+  429: 'too many streams are open on the server; try again later',
+}
+
+/** The server, or a proxy before it, answered with a status other than 2xx. */
+export class HttpError extends DatabaseError {
+  override readonly name = 'HttpError'
+  readonly code = 'HTTP_STATUS'
+  readonly status: number
+  /** What the server wrote, at most 4,096 characters. */
+  readonly body: string
+  /** Code inside a JSON body, when there is one. */
+  readonly serverCode: string | null
+
+  constructor(status: number, host: string, text: string) {
+    const body = text.slice(0, ERROR_TEXT_LENGTH)
+    let said = body.startsWith('<') ? '' : body
+    let serverCode: string | null = null
+    try {
+      const json = JSON.parse(text) as { error?: string; message?: string; code?: string }
+      const message: unknown = json.error ?? json.message
+      if (typeof message === 'string') said = message
+      if (typeof json.code === 'string') serverCode = json.code
+    } catch {
+      // not JSON: the text itself is what the server said
+    }
+    const hint = HINTS[status]
+    super(`${host} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
+    this.status = status
+    this.body = body
+    this.serverCode = serverCode
+  }
+}
+
+/** The server's answer is not what the protocol promises. */
+export class ProtocolError extends DatabaseError {
+  override readonly name = 'ProtocolError'
+  readonly code = 'PROTOCOL'
+}

@@ -1,0 +1,25 @@
+import { ProtocolError } from './errors.ts'
+import type { WirePipelineResponse } from './wire.ts'
+
+export const CLOSE = '{"type":"close"}'
+
+/** Request that runs one statement. */
+export const executeRequest = (statementJson: string): string => `{"type":"execute","stmt":${statementJson}}`
+
+/** Body of one HTTP request: operations on the stream of `baton`, or on a new one. */
+export function pipelineBody(requests: readonly string[], baton: string | null = null): string {
+  return `{${baton === null ? '' : `"baton":${JSON.stringify(baton)},`}"requests":[${requests.join()}]}`
+}
+
+/** Reads the answer. @throws ProtocolError when it is not one */
+export function decodePipeline(text: string): WirePipelineResponse {
+  let response: WirePipelineResponse | null
+  try {
+    response = JSON.parse(text) as WirePipelineResponse | null
+  } catch (cause) {
+    throw new ProtocolError(`the server's answer is not JSON: ${text.slice(0, 100)}`, { cause })
+  }
+  if (!Array.isArray(response?.results))
+    throw new ProtocolError(`the server's answer has no results: ${text.slice(0, 100)}`)
+  return response
+}

@@ -1,0 +1,83 @@
+import { decodeValue, type IntMode, type Value } from './value.ts'
+import type { WireResult } from './wire.ts'
+
+/** A row as a plain object, by column name. Of columns with the same name the last one stays. */
+export type ObjectRow = Record<string, Value>
+
+/** A row as an array, in the order of `columns`. */
+export type ArrayRow = Value[]
+
+/** `object` (default) gives rows as plain objects; `array` keeps columns of the same name apart. */
+export type RowMode = 'object' | 'array'
+
+/** What one statement returned. */
+export class ResultSet<Row = ObjectRow> {
+  /** Names of the columns, duplicates kept. */
+  readonly columns: readonly string[]
+  /** Types as declared in the schema; null for expressions. */
+  readonly columnTypes: readonly (string | null)[]
+  readonly rows: Row[]
+  /** Rows that an INSERT, UPDATE, REPLACE or DELETE changed; 0 for every other statement. */
+  readonly rowsAffected: number
+  /** Rowid of the last row that an INSERT or REPLACE put in; null when it put in none, and for every other statement. */
+  readonly lastInsertRowid: bigint | null
+  /** Rows the engine read, for billing; 0 when the server does not say. */
+  readonly rowsRead: number
+  /** Rows and index entries the engine wrote, for billing; 0 when the server does not say. */
+  readonly rowsWritten: number
+  /** Time the server spent on the statement, in ms; 0 when it does not say. */
+  readonly durationMs: number
+
+  constructor(result: WireResult, rows: Row[]) {
+    const { cols, last_insert_rowid: rowid } = result
+    this.columns = cols.map((column) => column.name ?? '')
+    this.columnTypes = cols.map((column) => column.decltype ?? null)
+    this.rows = rows
+    this.rowsAffected = result.affected_row_count
+    // a statement that put nothing in repeats the rowid of an older one
+    this.lastInsertRowid = rowid == null || result.affected_row_count === 0 ? null : BigInt(rowid)
+    this.rowsRead = result.rows_read ?? 0
+    this.rowsWritten = result.rows_written ?? 0
+    this.durationMs = result.query_duration_ms ?? 0
+  }
+
+  /** Makes the result fit for JSON.stringify: bigint becomes a string of digits. */
+  toJSON(): unknown {
+    return JSON.parse(
+      JSON.stringify(Object.fromEntries(Object.entries(this)), (_, value) =>
+        typeof value === 'bigint' ? String(value) : value,
+      ),
+    )
+  }
+}
+
+export interface DecodeOptions {
+  readonly intMode: IntMode
+  readonly rowMode: RowMode
+}
+
+/** Reads the result of one statement. */
+export function decodeResult(
+  result: WireResult,
+  { intMode, rowMode }: DecodeOptions,
+): ResultSet<ObjectRow | ArrayRow> {
+  const names = result.cols.map((column) => column.name ?? '')
+  if (rowMode === 'array') {
+    return new ResultSet(
+      result,
+      result.rows.map((row) => row.map((cell, at) => decodeValue(cell, intMode, names[at] as string))),
+    )
+  }
+  const plain = !names.includes('__proto__')
+  const rows = result.rows.map((cells) => {
+    const row: ObjectRow = {}
+    for (let at = 0; at < names.length; at++) {
+      const name = names[at] as string
+      const value = decodeValue(cells[at]!, intMode, name)
+      if (plain) row[name] = value
+      else Object.defineProperty(row, name, { value, writable: true, enumerable: true, configurable: true })
+    }
+    return row
+  })
+  return new ResultSet(result, rows)
+}

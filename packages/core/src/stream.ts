@@ -1,0 +1,330 @@
+import { beginStatement, type TransactionMode } from './batch.ts'
+import { type Address, followBaseUrl, type ResolvedConfig } from './config.ts'
+import { DatabaseError, HttpError, StreamError } from './errors.ts'
+import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
+import type { CallOptions, Http } from './http.ts'
+import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
+import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
+import {
+  type EncodedStatement,
+  encodeBatch,
+  encodeStatement,
+  type InArgs,
+  type InStatement,
+  transactionControl,
+} from './statement.ts'
+import { type Entry, type ProtocolVersion, StreamRequest } from './stream-request.ts'
+import type { WireStreamResult } from './wire.ts'
+
+type AnyResult = ResultSet<ObjectRow | ArrayRow>
+
+/** What is known about the server's protocol, shared by the streams of a client. */
+export interface ServerProtocol {
+  /** False once the server has shown that it has no `/v3/pipeline`. */
+  hasV3: boolean | undefined
+}
+
+/**
+ * A connection held by the server from request to request. Statements given while a request is under way leave together
+ * with the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the
+ * write slot after 5 s; what comes after rejects with a StreamError.
+ *
+ * For adapters; applications want `client.transaction()`.
+ */
+export class Stream implements Executor, AsyncDisposable {
+  readonly #http: Http
+  readonly #config: ResolvedConfig
+  readonly #server: ServerProtocol
+  readonly #queue: Entry[] = []
+  /** Control statements that wait for something to travel with. */
+  #lead: readonly string[] = []
+  #baton: string | null = null
+  #version: ProtocolVersion = 3
+  #address: Address
+  #inTransaction = false
+  #lost: StreamError | null = null
+  #closing = false
+  #pumping: Promise<void> | null = null
+
+  constructor(http: Http, config: ResolvedConfig, server: ServerProtocol) {
+    this.#http = http
+    this.#config = config
+    this.#server = server
+    this.#address = http.address
+  }
+
+  /** Whether a transaction was begun and not ended, as far as the client knows. */
+  get inTransaction(): boolean {
+    return this.#inTransaction
+  }
+
+  /** Whether statements can still be run: neither closed nor lost. */
+  get isOpen(): boolean {
+    return !this.#closing && this.#lost === null
+  }
+
+  execute(
+    statement: InStatement,
+    args: InArgs | undefined,
+    options: StatementOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>>
+  execute<Row = ObjectRow>(
+    statement: InStatement,
+    args?: InArgs,
+    options?: StatementOptions,
+  ): Promise<ResultSet<Row>>
+  async execute(statement: InStatement, args?: InArgs, options: StatementOptions = {}): Promise<AnyResult> {
+    const encoded = encodeStatement(statement, args)
+    const control = transactionControl(encoded.sql)
+    if (control === 'begin') this.begin(encoded.sql)
+    else if (control === 'commit') await this.commit(options)
+    else if (control === 'rollback') await this.rollback(options)
+    else return (await this.#enqueue([encoded], options))[0] as AnyResult
+    return new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])
+  }
+
+  batch(
+    statements: readonly InStatement[],
+    options: BatchOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>[]>
+  batch<Row = ObjectRow>(
+    statements: readonly InStatement[],
+    options?: BatchOptions,
+  ): Promise<ResultSet<Row>[]>
+  async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<AnyResult[]> {
+    const encoded = encodeBatch(statements)
+    return encoded.length === 0 ? [] : await this.#enqueue(encoded, options)
+  }
+
+  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
+  begin(mode: TransactionMode | `${'begin' | 'BEGIN'}${string}` | (string & {}) = 'immediate'): void {
+    if (this.#inTransaction)
+      throw new TypeError('a transaction is open on this stream already; use savepoint() inside it')
+    this.#inTransaction = true
+    this.#lead = [transactionControl(mode) === 'begin' ? mode : beginStatement(mode as TransactionMode)]
+  }
+
+  /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
+  async commit(options: CallOptions = {}): Promise<void> {
+    if (!this.#inTransaction && this.isOpen) throw new TypeError('no transaction is open on this stream')
+    await this.#endTransaction('COMMIT', options)
+  }
+
+  /** Rolls back. Never rejects because the transaction is gone already. */
+  async rollback(options: CallOptions = {}): Promise<void> {
+    if (!this.#inTransaction) return
+    try {
+      await this.#endTransaction('ROLLBACK', options)
+    } catch (error) {
+      // lost, refused or cut off: in each case the server rolls back, at the latest when it drops the stream
+      if (!(error instanceof DatabaseError)) throw error
+      this.#lose(
+        new StreamError('TRANSACTION_LOST', 'the stream was given up when its rollback failed', error),
+      )
+    }
+  }
+
+  /** Marks a point in the transaction; travels with the next statement. */
+  savepoint(name: string): void {
+    this.#lead = [...this.#lead, `SAVEPOINT ${quote(name)}`]
+  }
+
+  /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
+  rollbackTo(name: string): void {
+    if (!this.#hasJustMarked(name)) this.#lead = [...this.#lead, `ROLLBACK TO ${quote(name)}`]
+  }
+
+  /** Forgets a savepoint and keeps what was done since; travels with the next statement. */
+  release(name: string): void {
+    this.#lead = this.#hasJustMarked(name)
+      ? this.#lead.slice(0, -1)
+      : [...this.#lead, `RELEASE ${quote(name)}`]
+  }
+
+  /** Whether nothing happened since a savepoint was asked for, so that neither it nor its end has to travel. */
+  #hasJustMarked(name: string): boolean {
+    return this.#lead.at(-1) === `SAVEPOINT ${quote(name)}`
+  }
+
+  /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
+  async close(): Promise<void> {
+    this.#closing = true
+    await this.#pump()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #endTransaction(sql: 'COMMIT' | 'ROLLBACK', options: CallOptions): Promise<void> {
+    const isEmpty =
+      this.#queue.length === 0 &&
+      this.#pumping === null &&
+      transactionControl(this.#lead[0] ?? '') === 'begin'
+    if (isEmpty) this.#lead = []
+    const ended = isEmpty ? null : this.#enqueue([{ sql, json: `{"sql":"${sql}"}` }], options, true)
+    this.#inTransaction = false
+    await ended
+  }
+
+  #enqueue(
+    statements: readonly EncodedStatement[],
+    options: BatchOptions,
+    endsTransaction = false,
+  ): Promise<AnyResult[]> {
+    if (this.#lost !== null) return Promise.reject(this.#lost)
+    if (this.#closing) return Promise.reject(new StreamError('STREAM_CLOSED', 'the stream is closed'))
+    return new Promise((resolve, reject) => {
+      const lead = this.#lead
+      this.#lead = []
+      this.#queue.push({
+        statements,
+        lead,
+        inTransaction: this.#inTransaction,
+        endsTransaction,
+        alone: endsTransaction,
+        options,
+        resolve,
+        reject,
+      })
+      void this.#pump()
+    })
+  }
+
+  #pump(): Promise<void> {
+    this.#pumping ??= this.#drain()
+    return this.#pumping
+  }
+
+  async #drain(): Promise<void> {
+    // what is issued in the same tick leaves together
+    await Promise.resolve()
+    for (let done = false; !done; ) {
+      const entries = this.#take()
+      const close = this.#closing && this.#queue.length === 0
+      if (this.#lost !== null) for (const entry of entries.splice(0)) entry.reject(this.#lost)
+      if (entries.length > 0 || (close && this.#baton !== null)) await this.#exchange(entries, close)
+      done = this.#queue.length === 0 && (!this.#closing || close)
+    }
+    this.#pumping = null
+  }
+
+  /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
+  #take(): Entry[] {
+    const queue = this.#queue
+    const shares = (entry: Entry | undefined): boolean =>
+      entry !== undefined && entry.inTransaction && !entry.alone
+    let count = Math.min(1, queue.length)
+    while (shares(queue[0]) && shares(queue[count])) count += 1
+    return queue.splice(0, count).filter((entry) => {
+      const { signal } = entry.options
+      if (!signal?.aborted) return true
+      entry.reject(signal.reason)
+      this.#restoreLead(entry.lead)
+      return false
+    })
+  }
+
+  /** Gives control statements that did not travel to whatever comes next. */
+  #restoreLead(lead: readonly string[]): void {
+    const [next] = this.#queue
+    if (next) next.lead = [...lead, ...next.lead]
+    else this.#lead = [...lead, ...this.#lead]
+  }
+
+  async #exchange(entries: readonly Entry[], close: boolean): Promise<void> {
+    // to close is to roll back
+    const request =
+      entries.length === 0 || (close && entries[0]?.statements[0]?.sql === 'ROLLBACK')
+        ? null
+        : new StreamRequest(entries)
+    try {
+      const [result] = await this.#send(request, close)
+      if (request === null) for (const entry of entries) entry.resolve([])
+      else this.#settle(request, result)
+      if (this.#baton === null && this.#inTransaction && !close) {
+        this.#lose(
+          new StreamError(
+            'TRANSACTION_LOST',
+            'the server closed the stream in the middle of the transaction',
+          ),
+        )
+      }
+    } catch (error) {
+      this.#fail(entries, error)
+    }
+  }
+
+  #settle(request: StreamRequest, result: WireStreamResult | undefined): void {
+    const { lost, again, lead } = request.settle(result, this.#config.intMode)
+    if (again) this.#queue.unshift(...again)
+    if (lead) this.#restoreLead(lead)
+    if (lost) this.#lose(lost)
+  }
+
+  /** Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`. */
+  async #send(request: StreamRequest | null, close: boolean): Promise<readonly WireStreamResult[]> {
+    const baton = this.#baton
+    const post = (version: ProtocolVersion): Promise<string> => {
+      this.#version = version
+      const requests = request === null ? [] : [request.encode(version)]
+      if (close) requests.push(CLOSE)
+      return this.#http.post(
+        `/v${version}/pipeline`,
+        pipelineBody(requests, baton),
+        request?.callOptions(),
+        this.#address,
+      )
+    }
+    let text: string
+    if (baton === null && this.#server.hasV3 === undefined) {
+      try {
+        text = await post(3)
+        this.#server.hasV3 = true
+      } catch (error) {
+        if (!(error instanceof HttpError && error.status === 404 && error.body === '')) throw error
+        text = await post(2)
+        this.#server.hasV3 = false
+      }
+    } else {
+      text = await post(baton === null && this.#server.hasV3 === false ? 2 : this.#version)
+    }
+    this.#baton = null
+    const response = decodePipeline(text)
+    this.#baton = response.baton ?? null
+    if (response.base_url) this.#address = followBaseUrl(response.base_url, this.#config) ?? this.#address
+    return response.results
+  }
+
+  /** The request got no usable answer: the stream is gone, and the transaction with it. */
+  #fail(entries: readonly Entry[], error: unknown): void {
+    const refusal =
+      this.#baton !== null && error instanceof HttpError && (error.status === 400 || error.status === 404)
+    const inTransaction = this.#inTransaction || entries.some((entry) => entry.inTransaction)
+    this.#baton = null
+    const expired = error instanceof HttpError && error.serverCode === 'STREAM_EXPIRED'
+    if (inTransaction) {
+      const message = expired
+        ? 'the server closed the stream after 10 s without a request'
+        : 'the stream broke off'
+      this.#lose(
+        new StreamError(
+          expired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST',
+          `${message}; the transaction is gone`,
+          error,
+        ),
+      )
+    } else {
+      this.#lose(new StreamError('STREAM_EXPIRED', 'the stream is gone on the server', error))
+    }
+    for (const entry of entries) entry.reject(refusal ? this.#lost : error)
+  }
+
+  #lose(error: StreamError): void {
+    this.#lost ??= error
+    this.#inTransaction = false
+    this.#lead = []
+  }
+}
+
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

@@ -1,0 +1,130 @@
+import { StreamError } from './errors.ts'
+import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
+import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
+import { type InArgs, type InStatement, refuseControl } from './statement.ts'
+import type { Stream } from './stream.ts'
+
+/**
+ * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
+ * those issued together travel together. The server lets it hold the write slot for 5 s when others wait.
+ */
+export class Transaction implements Executor {
+  readonly #stream: Stream
+  readonly #depth: number
+  /** Savepoints of this transaction run one after the other, and hold up its own statements meanwhile. */
+  #savepoint: Promise<unknown> | null = null
+  #finished: 'committed' | 'rolled back' | null = null
+
+  constructor(stream: Stream, depth = 0) {
+    this.#stream = stream
+    this.#depth = depth
+  }
+
+  execute(
+    statement: InStatement,
+    args: InArgs | undefined,
+    options: StatementOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>>
+  execute<Row = ObjectRow>(
+    statement: InStatement,
+    args?: InArgs,
+    options?: StatementOptions,
+  ): Promise<ResultSet<Row>>
+  async execute(
+    statement: InStatement,
+    args?: InArgs,
+    options: StatementOptions = {},
+  ): Promise<ResultSet<ObjectRow | ArrayRow>> {
+    refuseControl(typeof statement === 'string' ? statement : statement.sql, 'inside a transaction')
+    while (this.#savepoint !== null) await this.#savepoint
+    this.#checkOpen()
+    return await this.#stream.execute(statement, args, options)
+  }
+
+  batch(
+    statements: readonly InStatement[],
+    options: BatchOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>[]>
+  batch<Row = ObjectRow>(
+    statements: readonly InStatement[],
+    options?: BatchOptions,
+  ): Promise<ResultSet<Row>[]>
+  async batch(
+    statements: readonly InStatement[],
+    options: BatchOptions = {},
+  ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
+    while (this.#savepoint !== null) await this.#savepoint
+    this.#checkOpen()
+    return await this.#stream.batch(statements, options)
+  }
+
+  /**
+   * Runs a part that can fail by itself: when the callback throws, what it did is undone, and the transaction goes on.
+   * Costs no requests of its own. Inside the callback use its own argument; this handle waits until the callback is done.
+   */
+  async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+    while (this.#savepoint !== null) await this.#savepoint
+    this.#checkOpen()
+    const running = this.#runSavepoint(callback)
+    const settled = running.then(
+      () => {},
+      () => {},
+    )
+    this.#savepoint = settled
+    try {
+      return await running
+    } finally {
+      this.#savepoint = null
+    }
+  }
+
+  async #runSavepoint<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+    const name = `baton_${this.#depth + 1}`
+    const inner = new Transaction(this.#stream, this.#depth + 1)
+    this.#stream.savepoint(name)
+    try {
+      const result = await callback(inner)
+      inner.#finished ??= 'committed'
+      return result
+    } catch (error) {
+      inner.#finished = 'rolled back'
+      throw error
+    } finally {
+      if (inner.#finished === 'rolled back') this.#stream.rollbackTo(name)
+      this.#stream.release(name)
+    }
+  }
+
+  /** Undoes everything and ends the transaction (or savepoint); its callback may still return a value. */
+  async rollback(): Promise<void> {
+    this.#checkOpen()
+    this.#finished = 'rolled back'
+    if (this.#depth === 0) await Promise.all([this.#stream.rollback(), this.#stream.close()])
+  }
+
+  #checkOpen(): void {
+    if (this.#finished !== null)
+      throw new StreamError('STREAM_CLOSED', `the transaction was ${this.#finished} already`)
+  }
+
+  /** Runs a callback as a transaction on a stream of its own. */
+  static async run<T>(stream: Stream, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+    const tx = new Transaction(stream)
+    let result: T
+    try {
+      result = await callback(tx)
+    } catch (error) {
+      tx.#finished ??= 'rolled back'
+      await Promise.all([stream.rollback(), stream.close()])
+      throw error
+    }
+    if (tx.#finished === null) {
+      tx.#finished = 'committed'
+      // in this order and in one tick: COMMIT and the stream's end share a request
+      const committed = stream.commit()
+      await Promise.allSettled([committed, stream.close()])
+      await committed
+    }
+    return result
+  }
+}

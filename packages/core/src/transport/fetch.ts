@@ -1,0 +1,53 @@
+import { closedError, networkError, timeoutError } from './failure.ts'
+import type { Fetch, Transport, TransportOptions, TransportRequest, TransportResponse } from './transport.ts'
+
+/** Transport over `fetch`: the platform's, or one given by the user. */
+export class FetchTransport implements Transport {
+  readonly #fetch: Fetch
+  readonly #running = new Set<AbortController>()
+  #closed = false
+
+  constructor(fetch: Fetch) {
+    this.#fetch = fetch
+  }
+
+  async request(request: TransportRequest): Promise<TransportResponse> {
+    if (this.#closed) throw closedError()
+    const { origin, timeoutMs, signal, method, headers, body } = request
+    signal?.throwIfAborted()
+    const controller = new AbortController()
+    const abort = (): void => controller.abort(signal?.reason)
+    const timer =
+      timeoutMs === Infinity
+        ? undefined
+        : setTimeout(() => controller.abort(timeoutError(timeoutMs, origin, true)), timeoutMs)
+    signal?.addEventListener('abort', abort)
+    this.#running.add(controller)
+    try {
+      const response = await this.#fetch(origin + request.path, {
+        method,
+        headers: { ...headers },
+        ...(body === null ? {} : { body }),
+        signal: controller.signal,
+        redirect: 'manual', // the token goes to the configured host and nowhere else
+      })
+      return { status: response.status, text: await response.text() }
+    } catch (error) {
+      // whatever the implementation makes of an abort, the reason is ours
+      throw controller.signal.aborted ? controller.signal.reason : networkError(error, origin, true)
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      this.#running.delete(controller)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const controller of this.#running) controller.abort(closedError())
+  }
+}
+
+export function createTransport(_options: TransportOptions): Transport {
+  return new FetchTransport((url, init) => fetch(url, init))
+}

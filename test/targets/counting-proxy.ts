@@ -1,0 +1,51 @@
+import http from 'node:http'
+import https from 'node:https'
+import type { AddressInfo } from 'node:net'
+
+/** Passes requests on to a server and counts them. */
+export class CountingProxy {
+  readonly #server: http.Server
+  #requestCount = 0
+
+  private constructor(server: http.Server) {
+    this.#server = server
+  }
+
+  static async start(target: string): Promise<CountingProxy> {
+    const upstream = new URL(target)
+    const { request } = upstream.protocol === 'https:' ? https : http
+    const agent = new (upstream.protocol === 'https:' ? https : http).Agent({ keepAlive: true })
+    const base = upstream.pathname.replace(/\/$/, '')
+    const server = http.createServer((from, to) => {
+      proxy.#requestCount += 1
+      const onward = request(
+        new URL(base + from.url, upstream),
+        { method: from.method, headers: { ...from.headers, host: upstream.host === '127.0.0.1' ? 'localhost' : upstream.host }, agent },
+        (answer) => {
+          to.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.pipe(to)
+        },
+      )
+      onward.on('error', () => to.destroy())
+      to.on('close', () => onward.destroy())
+      from.pipe(onward)
+    })
+    const proxy = new CountingProxy(server)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    server.on('close', () => agent.destroy())
+    return proxy
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get requestCount(): number {
+    return this.#requestCount
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}

@@ -1,0 +1,49 @@
+import { getContainerRuntimeClient } from 'testcontainers'
+
+/** A kind of server that every end-to-end test runs on. */
+export type TargetName = 'embedded' | 'sqld' | 'url' | 'container'
+
+export interface TargetStatus {
+  readonly name: TargetName
+  /** Null when the target is used; otherwise why it cannot be. */
+  readonly unavailable: string | null
+}
+
+/** Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` narrows the choice. */
+export async function findTargets(): Promise<TargetStatus[]> {
+  const wanted = process.env['TEST_TARGETS']?.split(',')
+  const found: TargetStatus[] = [
+    { name: 'embedded', unavailable: null },
+    { name: 'sqld', unavailable: await sqldProblem() },
+    {
+      name: 'url',
+      unavailable: process.env['TEST_DATABASE_URL'] ? null : 'TEST_DATABASE_URL is not set',
+    },
+    { name: 'container', unavailable: await containerProblem() },
+  ]
+  return found.map((target) =>
+    wanted && !wanted.includes(target.name) ? { name: target.name, unavailable: 'not in TEST_TARGETS' } : target,
+  )
+}
+
+async function sqldProblem(): Promise<string | null> {
+  const { findSqld } = await import('@batonsql/local-server/sqld')
+  try {
+    await findSqld()
+    return null
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    // here the platform package exists, so its absence is a broken installation and must not pass for a skip
+    if (process.env['CI'] && process.platform === 'linux') throw new Error(`no libsql-server to test against: ${reason}`)
+    return reason
+  }
+}
+
+async function containerProblem(): Promise<string | null> {
+  try {
+    await getContainerRuntimeClient()
+    return null
+  } catch {
+    return 'no container engine answers on this machine'
+  }
+}
