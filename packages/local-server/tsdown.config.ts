@@ -1,7 +1,7 @@
 import { defineConfig } from 'tsdown'
 
 export default defineConfig({
-  entry: ['src/index.ts'],
+  entry: { index: 'src/index.ts', sqld: 'src/sqld/entry.ts' },
   format: ['esm'],
   platform: 'neutral',
   dts: true,

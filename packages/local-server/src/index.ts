@@ -1,1 +1,1 @@
-export {}
+export { findSqld } from './sqld/binary.ts'

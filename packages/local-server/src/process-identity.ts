@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/**
+ * A text that stays the same for the life of a process and differs for a later process that got the same id; null
+ * when there is no such process.
+ */
+export async function processIdentity(pid: number): Promise<string | null> {
+  if (!isAlive(pid)) return null
+  if (process.platform === 'linux') {
+    try {
+      const status = await readFile(`/proc/${pid}/stat`, 'latin1')
+      // the command in parentheses may itself contain blanks and parentheses
+      const fields = status.slice(status.lastIndexOf(')') + 2).split(' ')
+      return fields[0] === 'Z' ? null : `start ${fields[19]}`
+    } catch {
+      return null
+    }
+  }
+  if (process.platform === 'win32') return 'alive'
+  try {
+    const { stdout } = await run('ps', ['-o', 'lstart=', '-p', String(pid)])
+    return stdout.trim() || null
+  } catch {
+    return null
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,118 @@
+import http from 'node:http'
+
+/** An answer of the admin API that is not a success. */
+export class SqldAdminError extends Error {
+  override readonly name = 'SqldAdminError'
+  readonly status: number
+
+  constructor(message: string, status: number) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** What the admin API is told about a database; always the whole desired state, because omitted fields are reset. */
+export interface SqldNamespaceConfig {
+  readonly jwt_key?: string | undefined
+  readonly max_db_size?: string | undefined
+  readonly allow_attach: boolean
+  readonly block_reads: boolean
+  readonly block_writes: boolean
+  readonly block_reason?: string | undefined
+}
+
+/** Client of the admin API of one server process. */
+export class SqldAdmin {
+  readonly #port: number
+  readonly #key: string
+
+  constructor(port: number, key: string) {
+    this.#port = port
+    this.#key = key
+  }
+
+  /** Whether the process behind the port is the one that was given our key. */
+  async isReady(): Promise<boolean> {
+    try {
+      const { status, body } = await this.#send('GET', '/')
+      return status === 200 && body.includes('sqld admin API')
+    } catch {
+      return false
+    }
+  }
+
+  async create(namespace: string, config: SqldNamespaceConfig): Promise<void> {
+    const { jwt_key, max_db_size, allow_attach } = config
+    await this.#call('POST', `/v1/namespaces/${namespace}/create`, { jwt_key, max_db_size, allow_attach })
+    // create knows neither of the blocks
+    if (config.block_reads || config.block_writes) await this.configure(namespace, config)
+  }
+
+  async configure(namespace: string, config: SqldNamespaceConfig): Promise<void> {
+    await this.#call('POST', `/v1/namespaces/${namespace}/config`, config)
+  }
+
+  async exists(namespace: string): Promise<boolean> {
+    const { status } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
+    return status === 200
+  }
+
+  /** Removing what is not there is fine. */
+  async remove(namespace: string): Promise<void> {
+    const { status, body } = await this.#send('DELETE', `/v1/namespaces/${namespace}`, {})
+    if (status !== 200 && status !== 404)
+      throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
+  }
+
+  async #call(method: string, path: string, body: object): Promise<void> {
+    const answer = await this.#send(method, path, body)
+    // an unknown admin path answers 200 with a gRPC body: a typo would look like success
+    if (answer.status !== 200 || answer.contentType.includes('grpc')) {
+      throw new SqldAdminError(
+        `sqld refused ${method} ${path}: ${answer.body || answer.status}`,
+        answer.status,
+      )
+    }
+  }
+
+  #send(
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<{ status: number; contentType: string; body: string }> {
+    return new Promise((resolve, reject) => {
+      const headers: Record<string, string> = { authorization: `basic ${this.#key}` }
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      if (text !== undefined) {
+        headers['content-type'] = 'application/json'
+        headers['content-length'] = String(Buffer.byteLength(text))
+      }
+      const options = {
+        host: '127.0.0.1',
+        port: this.#port,
+        method,
+        path,
+        headers,
+        agent: false,
+        timeout: 30_000,
+      }
+      const request = http.request(options, (response) => {
+        const parts: Buffer[] = []
+        response.on('data', (part: Buffer) => parts.push(part))
+        response.on('error', reject)
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            contentType: response.headers['content-type'] ?? '',
+            body: Buffer.concat(parts).toString('utf8'),
+          }),
+        )
+      })
+      request.on('timeout', () =>
+        request.destroy(new Error(`the admin API of sqld did not answer ${method} ${path}`)),
+      )
+      request.on('error', reject)
+      request.end(text)
+    })
+  }
+}

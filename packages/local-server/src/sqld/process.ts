@@ -1,0 +1,284 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { DirectoryLock } from '../directory-lock.ts'
+import { freePort } from '../free-port.ts'
+import { checkOptionNames } from '../known-options.ts'
+import { processIdentity } from '../process-identity.ts'
+import { SqldAdmin } from './admin.ts'
+import { findSqld } from './binary.ts'
+
+const START_TIMEOUT_MS = 15_000
+const STOP_TIMEOUT_MS = 3_000
+const START_ATTEMPTS = 5
+const LOG_TAIL_CHARACTERS = 4_000
+
+/** How {@link startSqld} starts the server. */
+export interface SqldOptions {
+  /** The program; by default found by `findSqld`. */
+  readonly sqldPath?: string
+  /** Where the data is kept. By default a temporary directory that `close()` removes. */
+  readonly dataDirectory?: string
+  /** Port on 127.0.0.1. @default a free one */
+  readonly port?: number
+  /**
+   * Whether the server holds many databases. Without, there is only `default`, and the URL needs no addressing;
+   * with, a request names its database by the `x-namespace-bin` header or by the first label of the host name.
+   * @default false
+   */
+  readonly namespaces?: boolean
+  /** Ed25519 public key (PEM) that tokens are checked with. Without one everybody has full access. */
+  readonly publicKeyPem?: string
+  /** Databases that can be open at once with `namespaces`; beyond it the server gives false 404s. @default 1000 */
+  readonly maxOpenDatabases?: number
+}
+
+const OPTION_NAMES = [
+  'sqldPath',
+  'dataDirectory',
+  'port',
+  'namespaces',
+  'publicKeyPem',
+  'maxOpenDatabases',
+] as const
+
+interface StartPlan {
+  readonly binary: string
+  readonly directory: string
+  readonly port: number
+  readonly adminPort: number
+  readonly adminKey: string
+  readonly options: SqldOptions
+}
+
+/**
+ * Starts the real libsql-server as a child process on 127.0.0.1 and waits until it answers. It dies with this
+ * process, even if this process is killed. Rejects with `SqldMissingError` when the program is not there.
+ */
+export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
+  checkOptionNames('startSqld', options, OPTION_NAMES)
+  const binary = await findSqld(options)
+  const temporary = options.dataDirectory === undefined
+  const directory = options.dataDirectory ?? (await mkdtemp(join(tmpdir(), 'baton-sqld-')))
+  const lock = await DirectoryLock.acquire(directory)
+  try {
+    await clearOrphan(directory)
+    const started = await startWithFreePorts(binary, directory, options)
+    return new SqldProcess({ ...started, version: await versionOf(binary), lock, temporary })
+  } catch (error) {
+    await lock.release()
+    if (temporary) await rm(directory, { recursive: true, force: true })
+    throw error
+  }
+}
+
+interface Started {
+  readonly plan: StartPlan
+  readonly child: ChildProcess
+  readonly watchdog: ChildProcess | null
+  readonly admin: SqldAdmin
+}
+
+interface SqldParts extends Started {
+  readonly version: string
+  readonly lock: DirectoryLock
+  readonly temporary: boolean
+}
+
+/** A running libsql-server. */
+export class SqldProcess implements AsyncDisposable {
+  readonly #parts: SqldParts
+  #closing: Promise<void> | null = null
+
+  /** Made by {@link startSqld} only. */
+  constructor(parts: SqldParts) {
+    this.#parts = parts
+  }
+
+  /** `http://127.0.0.1:PORT`, for clients when started without `namespaces`. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  get port(): number {
+    return this.#parts.plan.port
+  }
+
+  /** What the program calls itself, for example `sqld 0.24.32 (40c272de 2025-02-14)`. */
+  get version(): string {
+    return this.#parts.version
+  }
+
+  get pid(): number {
+    return this.#parts.child.pid as number
+  }
+
+  /** The admin API of this process. */
+  get admin(): SqldAdmin {
+    return this.#parts.admin
+  }
+
+  /** Whether the process is still there. */
+  get isRunning(): boolean {
+    const { child } = this.#parts
+    return child.exitCode === null && child.signalCode === null
+  }
+
+  /** Ends the process the hard way and leaves its data, as a crash or a power switch would. */
+  async kill(): Promise<void> {
+    await stopChild(this.#parts.child, 'SIGKILL')
+    await this.close()
+  }
+
+  /** Stops the server; open transactions are rolled back. Removes the data when the directory was temporary. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #close(): Promise<void> {
+    const { child, watchdog, lock, plan, temporary } = this.#parts
+    await stopChild(child, 'SIGTERM')
+    watchdog?.kill('SIGKILL')
+    await rm(pidFile(plan.directory), { force: true })
+    await lock.release()
+    if (temporary) await rm(plan.directory, { recursive: true, force: true })
+  }
+}
+
+async function startWithFreePorts(binary: string, directory: string, options: SqldOptions): Promise<Started> {
+  for (let attempt = 1; ; attempt += 1) {
+    const plan: StartPlan = {
+      binary,
+      directory,
+      port: options.port ?? (await freePort('127.0.0.1')),
+      adminPort: await freePort('127.0.0.1'),
+      adminKey: randomBytes(24).toString('hex'),
+      options,
+    }
+    try {
+      return await startOnce(plan)
+    } catch (error) {
+      // somebody may have taken a port between our look and the server's start
+      const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
+      if (!isPortTaken || attempt === START_ATTEMPTS || options.port !== undefined) throw error
+    }
+  }
+}
+
+async function startOnce(plan: StartPlan): Promise<Started> {
+  const child = spawn(plan.binary, await commandLine(plan), {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // a group of its own: Ctrl-C in the terminal is for us, and we decide how the server stops
+    detached: true,
+    env: { ...process.env, RUST_LOG: process.env['RUST_LOG'] ?? 'error' },
+  })
+  let log = ''
+  const keepTail = (chunk: Buffer): void => {
+    log = (log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
+  }
+  child.stdout.on('data', keepTail)
+  child.stderr.on('data', keepTail)
+  child.unref()
+  const failures: Error[] = []
+  child.once('error', (error) => failures.push(error))
+  const watchdog = child.pid === undefined ? null : startWatchdog(child.pid)
+  const admin = new SqldAdmin(plan.adminPort, plan.adminKey)
+  const deadline = Date.now() + START_TIMEOUT_MS
+  // the admin API answers to our random key only, so another server on a stolen port cannot pass for ours
+  while (!(await admin.isReady())) {
+    const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
+    if (isGone || Date.now() > deadline) {
+      watchdog?.kill('SIGKILL')
+      await stopChild(child, 'SIGKILL')
+      const reason = isGone ? 'it ended at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
+      throw new Error(
+        `libsql-server did not start: ${failures[0]?.message ?? reason}
+${log}`.trimEnd(),
+      )
+    }
+    await sleep(5)
+  }
+  await writePidFile(plan.directory, child.pid as number)
+  return { plan, child, watchdog, admin }
+}
+
+async function commandLine(plan: StartPlan): Promise<string[]> {
+  const { directory, options } = plan
+  const args = ['--db-path', join(directory, 'sqld')]
+  await mkdir(join(directory, 'sqld'), { recursive: true })
+  args.push(
+    '--http-listen-addr',
+    `127.0.0.1:${plan.port}`,
+    '--admin-listen-addr',
+    `127.0.0.1:${plan.adminPort}`,
+  )
+  args.push('--admin-auth-key', plan.adminKey, '--shutdown-timeout', '2', '--no-welcome')
+  if (options.publicKeyPem !== undefined) {
+    const path = join(directory, 'public-key.pem')
+    await writeFile(path, options.publicKeyPem)
+    args.push('--auth-jwt-key-file', path)
+  }
+  if (options.namespaces === true) {
+    args.push('--enable-namespaces', '--disable-default-namespace')
+    args.push('--max-active-namespaces', String(options.maxOpenDatabases ?? 1_000))
+  }
+  return args
+}
+
+/** A shell that blocks on a pipe to us: when we are gone, however that came about, it ends the server. */
+function startWatchdog(pid: number): ChildProcess {
+  const script = 'read -r _; kill -9 "$1" 2>/dev/null'
+  const watchdog = spawn('/bin/sh', ['-c', script, 'baton-watchdog', String(pid)], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  watchdog.on('error', () => {}) // without a shell the pid file remains: the next start clears up
+  watchdog.unref()
+  ;(watchdog.stdin as unknown as { unref?(): void }).unref?.()
+  return watchdog
+}
+
+const pidFile = (directory: string): string => join(directory, 'sqld.pid')
+
+async function writePidFile(directory: string, pid: number): Promise<void> {
+  await writeFile(pidFile(directory), JSON.stringify({ pid, identity: await processIdentity(pid) }))
+}
+
+/** Ends a server that an earlier, killed owner of the directory has left behind. */
+async function clearOrphan(directory: string): Promise<void> {
+  try {
+    const { pid, identity } = JSON.parse(await readFile(pidFile(directory), 'utf8')) as Record<
+      string,
+      unknown
+    >
+    if (typeof pid !== 'number' || identity === null || (await processIdentity(pid)) !== identity) return
+    process.kill(pid, 'SIGKILL')
+    while ((await processIdentity(pid)) === identity) await sleep(5)
+  } catch {
+    // no pid file, or the process went away by itself
+  }
+}
+
+async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  child.ref()
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  child.kill(signal)
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+  await gone
+  clearTimeout(timer)
+}
+
+async function versionOf(binary: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(binary, ['--version'])
+  return stdout.trim().replace(/^sqld sqld /, 'sqld ')
+}
