@@ -1,1 +1,5 @@
-export {}
+export { BatonAdapter } from './adapter.ts'
+export { BatonConnection } from './connection.ts'
+export { BatonDialect, type BatonDialectConfig, type DialectOptions } from './dialect.ts'
+export { BatonDriver } from './driver.ts'
+export { BatonIntrospector } from './introspector.ts'

@@ -1,0 +1,189 @@
+import type { Client, InValue, ResultSet, Stream } from '@batonsql/core'
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  DeleteQueryNode,
+  InsertQueryNode,
+  MergeQueryNode,
+  type QueryResult,
+  RawNode,
+  SelectQueryNode,
+  UpdateQueryNode,
+} from 'kysely'
+import { type Batch, batchOf, takePrefetched } from './batch-carrier.ts'
+import { type SavepointCommand, savepointCommand } from './savepoint.ts'
+import { sessionEffect } from './session-statement.ts'
+
+interface QueryOptions {
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Runs each query in a request of its own, until a statement such as BEGIN needs a stream. Kysely replaces its methods
+ * to log queries, and calls them one at a time.
+ */
+export class BatonConnection implements DatabaseConnection {
+  readonly #client: Client
+  #stream: Stream | null = null
+  /** The stream was opened for a transaction and ends with it. */
+  #closesWithTransaction = false
+  /** Names of the savepoints made in the transaction, the innermost last. */
+  #savepoints: string[] = []
+  #abort: AbortController | null = null
+  /** The transaction is read only. The server does not see to it by itself. */
+  refusesChanges = false
+
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  /** Whether there is a transaction that can still be rolled back. */
+  get inTransaction(): boolean {
+    return this.#stream?.inTransaction ?? false
+  }
+
+  async executeQuery<R>(query: CompiledQuery, options?: QueryOptions): Promise<QueryResult<R>> {
+    const prefetched = takePrefetched(query.queryId)
+    if (prefetched) return prefetched as QueryResult<R>
+    // Kysely's signal must not end the request unless it asks to by cancelQuery(): the transaction would end with it
+    this.#abort = options?.signal ? new AbortController() : null
+    try {
+      const batch = batchOf(query)
+      if (batch) return (await this.#executeBatch(batch)) as QueryResult<R>
+      return (await this.#execute(query)) as QueryResult<R>
+    } catch (error) {
+      throw addCaller(error)
+    } finally {
+      this.#abort = null
+    }
+  }
+
+  /** Reads everything at once and hands it out in pieces of `chunkSize` rows. */
+  async *streamQuery<R>(
+    query: CompiledQuery,
+    chunkSize: number,
+    options?: QueryOptions,
+  ): AsyncIterableIterator<QueryResult<R>> {
+    if (!Number.isInteger(chunkSize) || chunkSize < 1)
+      throw new RangeError('`chunkSize` must be a positive integer')
+    const { rows } = await this.executeQuery<R>(query, options)
+    for (let at = 0; at < rows.length && !options?.signal?.aborted; at += chunkSize)
+      yield { rows: rows.slice(at, at + chunkSize) }
+  }
+
+  /** Gives up the request that is under way; a transaction ends with it. */
+  async cancelQuery(): Promise<void> {
+    this.#abort?.abort()
+  }
+
+  async killSession(): Promise<void> {
+    this.#abort?.abort()
+    await this.release()
+  }
+
+  /** Closes the stream, if there is one. Never rejects. */
+  async release(): Promise<void> {
+    const stream = this.#stream
+    this.#stream = null
+    await stream?.close()
+  }
+
+  async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
+    const command = savepointCommand(query)
+    if (command && this.#travelsWithNext(command)) return { rows: [] }
+    if (this.refusesChanges && !SelectQueryNode.is(query.query) && !RawNode.is(query.query))
+      throw new TypeError(
+        'the transaction is `read only`; use setAccessMode(`read write`) to change something',
+      )
+    return queryResult(query, await this.#send(query))
+  }
+
+  async #send({ sql, parameters }: CompiledQuery): Promise<ResultSet> {
+    const effect = sessionEffect(sql)
+    if (effect === 'begins') this.#savepoints = []
+    if (effect === 'begins' || effect === 'session') this.#openStream(effect === 'begins')
+    const stream = this.#stream
+    const pending = (stream ?? this.#client).execute(
+      sql,
+      parameters as readonly InValue[],
+      this.#callOptions(),
+    )
+    if (effect !== 'ends' || !this.#closesWithTransaction) return await pending
+    this.refusesChanges = false
+    // in the same tick: the end of the transaction and of the stream share a request
+    await Promise.allSettled([pending, this.release()])
+    return await pending
+  }
+
+  async #executeBatch({ queries, mode, recover }: Batch): Promise<QueryResult<unknown>> {
+    const statements = queries.map(({ sql, parameters }) => ({ sql, args: parameters as readonly InValue[] }))
+    try {
+      const results = await (this.#stream ?? this.#client).batch(statements, { mode, ...this.#callOptions() })
+      return { rows: results.map((result, at) => queryResult(queries[at] as CompiledQuery, result)) }
+    } catch (error) {
+      if (recover?.(error)) return { rows: [] }
+      throw error
+    }
+  }
+
+  /**
+   * Savepoints cost no requests. Only those made here, though: a mistaken name has to be refused at once, and not to be the
+   * end of the transaction later on.
+   */
+  #travelsWithNext({ verb, name }: SavepointCommand): boolean {
+    const stream = this.#stream
+    if (!stream?.inTransaction) return false
+    if (verb === 'savepoint') {
+      this.#savepoints.push(name)
+      stream.savepoint(name)
+      return true
+    }
+    const at = this.#savepoints.lastIndexOf(name)
+    if (at < 0) return false
+    this.#savepoints.length = verb === 'release' ? at : at + 1
+    if (verb === 'release') stream.release(name)
+    else stream.rollbackTo(name)
+    return true
+  }
+
+  #openStream(forTransaction: boolean): void {
+    if (this.#stream !== null) return
+    this.#stream = this.#client.openStream()
+    this.#closesWithTransaction = forTransaction
+  }
+
+  #callOptions(): { signal?: AbortSignal } {
+    return this.#abort ? { signal: this.#abort.signal } : {}
+  }
+}
+
+const changesRows = ({ query }: CompiledQuery): boolean =>
+  InsertQueryNode.is(query) ||
+  UpdateQueryNode.is(query) ||
+  DeleteQueryNode.is(query) ||
+  MergeQueryNode.is(query)
+
+function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unknown> {
+  const { rows, rowsAffected, lastInsertRowid } = result
+  if (result.columns.length > 0)
+    return rowsAffected > 0 || changesRows(query) ? { rows, numAffectedRows: BigInt(rowsAffected) } : { rows }
+  return {
+    rows,
+    numAffectedRows: BigInt(rowsAffected),
+    // 0: nothing was inserted by this connection yet, as after an upsert that became an update
+    ...(lastInsertRowid && { insertId: lastInsertRowid }),
+  }
+}
+
+/** An error that comes out of a queue does not know who put the query in; here the caller can still be seen. */
+function addCaller(error: unknown): unknown {
+  const frames = new Error('').stack?.split('\n').slice(2) ?? []
+  if (
+    error instanceof Error &&
+    error.stack &&
+    frames.length > 0 &&
+    !error.stack.endsWith(frames.at(-1) as string)
+  )
+    error.stack += `\n${frames.join('\n')}`
+  return error
+}

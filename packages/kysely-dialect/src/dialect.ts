@@ -1,0 +1,83 @@
+import type { Client, ClientConfig } from '@batonsql/core'
+import {
+  type DatabaseIntrospector,
+  type Dialect,
+  type DialectAdapter,
+  type Driver,
+  type Kysely,
+  type QueryCompiler,
+  SqliteQueryCompiler,
+} from 'kysely'
+import { BatonAdapter } from './adapter.ts'
+import { BatonDriver } from './driver.ts'
+import { BatonIntrospector } from './introspector.ts'
+
+/** Settings of the dialect besides the client's own. */
+export interface DialectOptions {
+  /**
+   * How transactions begin that do not say `setAccessMode()`. `deferred` ones fail with SQLITE_BUSY when they write
+   * after somebody else did.
+   * @default 'immediate'
+   */
+  readonly transactionMode?: 'immediate' | 'deferred' | undefined
+  /**
+   * Lets Kysely's Migrator run all pending migrations in one transaction. It loses its write slot after 5 s when others
+   * wait, and `PRAGMA foreign_keys` does nothing in it.
+   * @default false
+   */
+  readonly transactionalMigrations?: boolean | undefined
+}
+
+/** A client, which stays the caller's to close, or the configuration of one, which `Kysely.destroy()` closes. */
+export type BatonDialectConfig = DialectOptions &
+  ((ClientConfig & { readonly client?: undefined }) | { readonly client: Client; readonly url?: undefined })
+
+const OPTIONS = ['client', 'transactionMode', 'transactionalMigrations']
+
+/**
+ * Kysely's SQLite dialect for databases over HTTP.
+ *
+ * ```ts
+ * const db = new Kysely<Database>({ dialect: new BatonDialect({ url, authToken }) })
+ * ```
+ */
+export class BatonDialect implements Dialect {
+  readonly #config: BatonDialectConfig
+
+  /** Opens nothing. @throws TypeError when neither or both of `client` and `url` are given */
+  constructor(config: BatonDialectConfig) {
+    if (
+      typeof config !== 'object' ||
+      config === null ||
+      (config.client === undefined) === (config.url === undefined)
+    )
+      throw new TypeError('expected a configuration with either `client` or `url`')
+    if (config.client !== undefined) {
+      for (const name of Object.keys(config))
+        if (!OPTIONS.includes(name))
+          throw new TypeError(
+            `unknown option \`${name}\`; beside \`client\` the options are ${OPTIONS.slice(1).join(', ')}`,
+          )
+    }
+    const { transactionMode = 'immediate' } = config
+    if (transactionMode !== 'immediate' && transactionMode !== 'deferred')
+      throw new TypeError("`transactionMode` must be 'immediate' or 'deferred'")
+    this.#config = Object.freeze({ ...config })
+  }
+
+  createDriver(): Driver {
+    return new BatonDriver(this.#config)
+  }
+
+  createQueryCompiler(): QueryCompiler {
+    return new SqliteQueryCompiler()
+  }
+
+  createAdapter(): DialectAdapter {
+    return new BatonAdapter({ supportsTransactionalDdl: this.#config.transactionalMigrations ?? false })
+  }
+
+  createIntrospector(db: Kysely<unknown>): DatabaseIntrospector {
+    return new BatonIntrospector(db)
+  }
+}

@@ -1,0 +1,82 @@
+import { type Client, type ClientConfig, createClient } from '@batonsql/core'
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  type QueryCompiler,
+  type TransactionSettings,
+} from 'kysely'
+import { BatonConnection } from './connection.ts'
+import type { BatonDialectConfig } from './dialect.ts'
+import { savepointQuery } from './savepoint.ts'
+
+type CompileQuery = QueryCompiler['compileQuery']
+
+/** Hands out connections. There is no pool to exhaust: a connection is nothing until it needs a stream. */
+export class BatonDriver implements Driver {
+  readonly #client: Client
+  readonly #ownsClient: boolean
+  readonly #transactionMode: 'immediate' | 'deferred'
+  readonly #connections = new Set<BatonConnection>()
+
+  constructor(config: BatonDialectConfig) {
+    const { client, transactionMode = 'immediate', transactionalMigrations: _own, ...clientConfig } = config
+    this.#ownsClient = client === undefined
+    this.#client = client ?? createClient(clientConfig as ClientConfig)
+    this.#transactionMode = transactionMode
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = new BatonConnection(this.#client)
+    this.#connections.add(connection)
+    return connection
+  }
+
+  /** SQLite is serializable, which meets every isolation level that can be asked for. */
+  async beginTransaction(connection: DatabaseConnection, { accessMode }: TransactionSettings): Promise<void> {
+    const isReadOnly = accessMode === 'read only'
+    const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
+    await connection.executeQuery(CompiledQuery.raw(`begin ${mode}`))
+    ;(connection as BatonConnection).refusesChanges = isReadOnly
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('commit'))
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    // Kysely asks for it after a failed commit and for a lost transaction, too
+    if ((connection as BatonConnection).inTransaction)
+      await connection.executeQuery(CompiledQuery.raw('rollback'))
+  }
+
+  async savepoint(connection: DatabaseConnection, name: string, compile: CompileQuery): Promise<void> {
+    await connection.executeQuery(savepointQuery({ verb: 'savepoint', name }, compile))
+  }
+
+  async rollbackToSavepoint(
+    connection: DatabaseConnection,
+    name: string,
+    compile: CompileQuery,
+  ): Promise<void> {
+    await connection.executeQuery(savepointQuery({ verb: 'rollback to', name }, compile))
+  }
+
+  async releaseSavepoint(connection: DatabaseConnection, name: string, compile: CompileQuery): Promise<void> {
+    await connection.executeQuery(savepointQuery({ verb: 'release', name }, compile))
+  }
+
+  /** Never rejects: that would take the place of the query's own result. */
+  async releaseConnection(connection: DatabaseConnection): Promise<void> {
+    this.#connections.delete(connection as BatonConnection)
+    await (connection as BatonConnection).release()
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all([...this.#connections].map((connection) => connection.release()))
+    this.#connections.clear()
+    if (this.#ownsClient) await this.#client.close()
+  }
+}

@@ -1,0 +1,79 @@
+import {
+  type DatabaseMetadataOptions,
+  type Kysely,
+  SqliteIntrospector,
+  sql,
+  type TableMetadata,
+} from 'kysely'
+
+/** Depends on the client's `intMode`. */
+type Integer = number | bigint | string
+
+interface ColumnRow {
+  readonly table: string
+  readonly isView: Integer
+  readonly sql: string | null
+  readonly name: string | null
+  readonly type: string
+  readonly notnull: Integer
+  readonly hasDefault: Integer
+  readonly pk: Integer
+  readonly hidden: Integer
+}
+
+/**
+ * Reads tables, views and their columns in one query, and unlike Kysely's own also generated columns. Tables that SQLite,
+ * the server or a virtual table keeps for itself are left out.
+ */
+export class BatonIntrospector extends SqliteIntrospector {
+  readonly #db: Kysely<unknown>
+
+  constructor(db: Kysely<unknown>) {
+    super(db)
+    this.#db = db
+  }
+
+  override async getTables(
+    options: DatabaseMetadataOptions = { withInternalKyselyTables: false },
+  ): Promise<TableMetadata[]> {
+    const internal = options.withInternalKyselyTables
+      ? sql``
+      : sql`and t.name not in ('kysely_migration', 'kysely_migration_lock')`
+    const { rows } = await sql<ColumnRow>`
+      select t.name as "table", t.type = 'view' as "isView", s.sql, c.name, c.type, c."notnull",
+        c.dflt_value is not null as "hasDefault", c.pk, c.hidden
+      from pragma_table_list as t
+      left join sqlite_schema as s on s.name = t.name and s.type in ('table', 'view')
+      left join pragma_table_xinfo(t.name) as c on c.hidden <> 1
+      where t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
+        and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
+        and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internal}
+      order by t.name, c.cid`.execute(this.#db)
+    return [...Map.groupBy(rows, (row) => row.table).values()].map(toTable)
+  }
+}
+
+function toTable(rows: readonly ColumnRow[]): TableMetadata {
+  const [table] = rows as [ColumnRow]
+  const columns = rows.filter((row) => row.name !== null)
+  const primaryKey = columns.filter((column) => Number(column.pk) > 0)
+  const [key] = primaryKey
+  const isRowid =
+    primaryKey.length === 1 && key?.type.toLowerCase() === 'integer' && !hasDescendingKey(table.sql ?? '')
+  return {
+    name: table.table,
+    isView: Number(table.isView) === 1,
+    isForeign: false,
+    columns: columns.map((column) => ({
+      name: column.name as string,
+      dataType: column.type,
+      isNullable: Number(column.notnull) === 0,
+      isAutoIncrementing: isRowid && column === key,
+      // an insert need not, and must not, give a generated column
+      hasDefaultValue: Number(column.hasDefault) === 1 || Number(column.hidden) > 1,
+    })),
+  }
+}
+
+/** `integer primary key desc` is an ordinary column, by an old mistake of SQLite's. */
+const hasDescendingKey = (tableSql: string): boolean => /\binteger\s+primary\s+key\s+desc\b/i.test(tableSql)

@@ -1,0 +1,99 @@
+import { SqlError } from '@batonsql/core'
+import { type Kysely, type MigrationLockOptions, type QueryResult, type RawBuilder, sql } from 'kysely'
+import { carry } from './batch-carrier.ts'
+
+/** A migrator that died keeps the others waiting this long. */
+const LEASE_SECONDS = 30
+const RENEWAL_MS = (LEASE_SECONDS * 1000) / 3
+const FIRST_WAIT_MS = 20
+const LONGEST_WAIT_MS = 500
+const WAIT_LIMIT_MS = 10 * 60_000
+
+/**
+ * A lease in Kysely's lock table: `is_locked` holds the second, by the server's clock, in which it ends. It is renewed
+ * while it is held, and only its owner can give it back.
+ */
+export class MigrationLock {
+  readonly #db: Kysely<unknown>
+  readonly #row: RawBuilder<unknown>
+  readonly #table: RawBuilder<unknown>
+  readonly #timer: ReturnType<typeof setInterval>
+  #leaseEnd: number
+  #renewal: Promise<void> = Promise.resolve()
+
+  private constructor(db: Kysely<unknown>, options: MigrationLockOptions, leaseEnd: number) {
+    this.#db = db
+    this.#table = lockTable(options)
+    this.#row = sql`id = ${options.lockRowId}`
+    this.#leaseEnd = leaseEnd
+    this.#timer = setInterval(() => {
+      this.#renewal = this.#renew()
+    }, RENEWAL_MS)
+    // an edge runtime's timers are plain numbers
+    if (typeof this.#timer === 'object') this.#timer.unref()
+  }
+
+  /** Waits until the lease is free and takes it. @throws Error when others held it for 10 minutes */
+  static async acquire(db: Kysely<unknown>, options: MigrationLockOptions): Promise<MigrationLock> {
+    const plain = db.withoutPlugins()
+    const deadline = Date.now() + WAIT_LIMIT_MS
+    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+      const leaseEnd = await tryToTake(plain, options)
+      if (leaseEnd !== null) return new MigrationLock(plain, options, leaseEnd)
+      if (Date.now() > deadline)
+        throw new Error(
+          `the migration lock was held by others for ${WAIT_LIMIT_MS / 60_000} minutes (table \`${options.lockTable}\`)`,
+        )
+      await new Promise((resolve) => setTimeout(resolve, wait * (0.5 + Math.random())))
+    }
+  }
+
+  /** Gives the lease back. Never rejects: what happened during the migrations counts, and the lease runs out anyway. */
+  async release(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#renewal
+    await this.#setLease(sql`0`).catch(() => null)
+  }
+
+  async #renew(): Promise<void> {
+    // failing this time, it is tried again before the lease ends
+    this.#leaseEnd = (await this.#setLease(LEASE_END).catch(() => null)) ?? this.#leaseEnd
+  }
+
+  async #setLease(end: RawBuilder<unknown>): Promise<number | null> {
+    const { rows } = await sql<LeaseRow>`update ${this.#table} set is_locked = ${end}
+      where ${this.#row} and is_locked = ${this.#leaseEnd} returning is_locked`.execute(this.#db)
+    return rows[0] ? Number(rows[0].is_locked) : null
+  }
+}
+
+interface LeaseRow {
+  readonly is_locked: number | bigint | string
+}
+
+const LEASE_END = sql`unixepoch() + ${sql.lit(LEASE_SECONDS)}`
+
+const lockTable = ({
+  lockTable: table,
+  lockTableSchema: schema,
+}: MigrationLockOptions): RawBuilder<unknown> =>
+  sql.table(schema === undefined ? table : `${schema}.${table}`)
+
+/**
+ * One request, in which the update comes to its turn only when the lease is free. An update that finds nothing to do would
+ * still wait for the write slot, and after 5 s the server would take that from the very migration the lease protects.
+ */
+async function tryToTake(db: Kysely<unknown>, options: MigrationLockOptions): Promise<number | null> {
+  const table = lockTable(options)
+  const row = sql`id = ${options.lockRowId}`
+  const failUnlessFree = sql`select case when is_locked >= unixepoch() then json('held') end from ${table} where ${row}`
+  const take = sql`update ${table} set is_locked = ${LEASE_END} where ${row} and is_locked < unixepoch() returning is_locked`
+  const { rows } = await db.executeQuery<QueryResult<LeaseRow>>(
+    carry({ queries: [failUnlessFree.compile(db), take.compile(db)], mode: 'deferred', recover: isHeld }),
+  )
+  const [taken] = rows[1]?.rows ?? []
+  return taken ? Number(taken.is_locked) : null
+}
+
+const isHeld = (error: unknown): boolean =>
+  error instanceof SqlError && (/malformed JSON/i.test(error.message) || error.code.startsWith('SQLITE_BUSY'))

@@ -1,0 +1,77 @@
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { Kysely, SqliteIntrospector, sql, type TableMetadata } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+
+let database: TestDatabase
+let db: Kysely<unknown>
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({ dialect: new BatonDialect({ url: database.url, authToken: database.authToken }) })
+  for (const statement of [
+    'create table person (id integer primary key autoincrement, name text not null, age integer default 7)',
+    'create table autoincrement_flag_holder (id text primary key, autoincrement_flag integer)',
+    'create table descending (id integer primary key desc)',
+    'create table made (a integer, twice integer generated always as (a * 2), thrice integer as (a * 3) stored)',
+    'create table pair (a integer, b integer, primary key (a, b)) without rowid',
+    'create view adults as select id, name from person where age > 17',
+    'create virtual table words using fts5(word)',
+    'create table kysely_migration (name text)',
+    'create table "odd ""name" ("a b" integer)',
+  ])
+    await sql.raw(statement).execute(db)
+})
+afterAll(() => db.destroy())
+
+const byName = (tables: readonly TableMetadata[], name: string): TableMetadata | undefined =>
+  tables.find((table) => table.name === name)
+
+test('one request reads everything', async () => {
+  const before = database.requestCount()
+  const tables = await db.introspection.getTables()
+  expect(database.requestCount() - before).toBe(1)
+  expect(tables.map((table) => table.name)).toEqual([
+    'adults',
+    'autoincrement_flag_holder',
+    'descending',
+    'made',
+    'odd "name',
+    'pair',
+    'person',
+    'words',
+  ])
+  expect(tables.filter((table) => table.isView).map((table) => table.name)).toEqual(['adults'])
+})
+
+test('ordinary tables look as they do to Kysely’s own introspector', async () => {
+  const theirs = await new SqliteIntrospector(db).getTables()
+  const ours = await db.introspection.getTables()
+  for (const name of ['person', 'adults', 'pair', 'odd "name'])
+    expect(byName(ours, name)).toEqual(byName(theirs, name))
+})
+
+test('generated columns are there, and count as having a value', async () => {
+  const columns = byName(await db.introspection.getTables(), 'made')?.columns
+  expect(columns?.map(({ name, hasDefaultValue }) => [name, hasDefaultValue])).toEqual([
+    ['a', false],
+    ['twice', true],
+    ['thrice', true],
+  ])
+})
+
+test('autoincrementing is what SQLite numbers by itself', async () => {
+  const tables = await db.introspection.getTables()
+  const found = tables.flatMap((table) =>
+    table.columns
+      .filter((column) => column.isAutoIncrementing)
+      .map((column) => `${table.name}.${column.name}`),
+  )
+  expect(found).toEqual(['person.id'])
+})
+
+test('Kysely’s own tables are shown when asked for', async () => {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
+  expect(byName(tables, 'kysely_migration')).toBeDefined()
+})

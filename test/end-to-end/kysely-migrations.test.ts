@@ -1,0 +1,116 @@
+import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
+import { Kysely, sql } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
+
+let server: TestServer
+let database: TestDatabase
+const opened: Kysely<unknown>[] = []
+
+beforeEach(async () => {
+  server ??= await openTestServer()
+  database = await server.createDatabase()
+})
+afterAll(() => Promise.all(opened.map((db) => db.destroy())))
+
+const open = (options: DialectOptions = {}): Kysely<unknown> => {
+  const db = new Kysely<unknown>({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken, ...options }),
+  })
+  opened.push(db)
+  return db
+}
+const migratorOf = (db: Kysely<unknown>, migrations: Record<string, Migration>): Migrator =>
+  new Migrator({ db, provider: { getMigrations: async () => migrations } })
+const createTable = (name: string): Migration => ({
+  up: (db) => db.schema.createTable(name).addColumn('id', 'integer').execute(),
+  down: (db) => db.schema.dropTable(name).execute(),
+})
+
+test('migrates up and down; with nothing to do it costs six requests', async () => {
+  const db = open()
+  const migrator = migratorOf(db, { '1': createTable('a'), '2': createTable('b') })
+  expect(await migrator.migrateToLatest()).toMatchObject({
+    results: [{ status: 'Success' }, { status: 'Success' }],
+  })
+  const before = database.requestCount()
+  expect(await migrator.migrateToLatest()).toEqual({ results: [] })
+  expect(database.requestCount() - before).toBe(6)
+  await migrator.migrateDown()
+  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a'])
+})
+
+test('a hundred migrators at once run each migration once', { timeout: 60_000 }, async () => {
+  const runs: string[] = []
+  const migrations = Object.fromEntries(
+    ['1', '2', '3'].map((name): [string, Migration] => [
+      name,
+      {
+        async up(db) {
+          runs.push(name)
+          await db.schema.createTable(`t${name}`).addColumn('id', 'integer').execute()
+        },
+      },
+    ]),
+  )
+  const db = open()
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, () => migratorOf(db, migrations).migrateToLatest()),
+  )
+  expect(outcomes.filter((outcome) => outcome.error !== undefined)).toEqual([])
+  expect(runs).toEqual(['1', '2', '3'])
+})
+
+test('the lock of a migrator that died is taken over when its lease is over; a living one’s is not', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  await sql`update kysely_migration_lock set is_locked = unixepoch() + 1`.execute(db)
+  const started = performance.now()
+  expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+  expect(performance.now() - started).toBeGreaterThan(900)
+  expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
+    { is_locked: 0 },
+  ])
+})
+
+test('the lock is given back by its owner only', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  const steal: Migration = {
+    async up(trx) {
+      await sql`update kysely_migration_lock set is_locked = 9999999999`.execute(trx)
+    },
+  }
+  await migratorOf(db, { '1': steal }).migrateToLatest()
+  expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
+    { is_locked: 9999999999 },
+  ])
+})
+
+test('the error of a failing migration comes through, and the lock is free again', async () => {
+  const db = open()
+  const mine = new Error('mine')
+  const failing: Migration = {
+    async up() {
+      throw mine
+    },
+  }
+  expect((await migratorOf(db, { '1': failing }).migrateToLatest()).error).toBe(mine)
+  expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+})
+
+test('transactionalMigrations: what fails leaves nothing behind', async () => {
+  const db = open({ transactionalMigrations: true })
+  const failing: Migration = {
+    async up(trx) {
+      await trx.schema.createTable('b').addColumn('id', 'integer').execute()
+      await sql`select 1 from nowhere`.execute(trx)
+    },
+  }
+  const { error } = await migratorOf(db, { '1': createTable('a'), '2': failing }).migrateToLatest()
+  expect(error).toMatchObject({ message: expect.stringContaining('nowhere') as string })
+  expect(await db.introspection.getTables()).toEqual([])
+  await migratorOf(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
+  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
+})

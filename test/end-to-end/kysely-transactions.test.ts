@@ -1,0 +1,269 @@
+import { createClient, StreamError } from '@batonsql/core'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { type Generated, Kysely, type LogEvent, sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+
+interface Tables {
+  item: { id: Generated<number>; name: string }
+}
+
+let database: TestDatabase
+let db: Kysely<Tables>
+let log: string[] = []
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
+    log: (event: LogEvent) => void log.push(event.query.sql),
+  })
+  await sql`create table item (id integer primary key, name text not null unique)`.execute(db)
+})
+afterAll(() => db.destroy())
+
+beforeEach(async () => {
+  await db.deleteFrom('item').execute()
+  log = []
+})
+
+const names = async (): Promise<string[]> => {
+  const rows = await db.selectFrom('item').select('name').orderBy('name').execute()
+  return rows.map((row) => row.name)
+}
+const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
+  executor.insertInto('item').values({ name }).execute()
+const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
+  const before = database.requestCount()
+  await work()
+  return database.requestCount() - before
+}
+
+describe('transactions', () => {
+  test('two statements are three requests, and begin and commit are in the log', async () => {
+    const requests = await requestsOf(() =>
+      db.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        await insert(trx, 'b')
+      }),
+    )
+    expect(requests).toBe(3)
+    expect(log).toEqual([
+      'begin immediate',
+      'insert into "item" ("name") values (?)',
+      'insert into "item" ("name") values (?)',
+      'commit',
+    ])
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('an empty one sends nothing', async () => {
+    expect(await requestsOf(() => db.transaction().execute(async () => {}))).toBe(0)
+  })
+
+  test('a throw rolls back and comes out as it is', async () => {
+    const mine = new Error('mine')
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      throw mine
+    })
+    await expect(attempt).rejects.toBe(mine)
+    expect(log.at(-1)).toBe('rollback')
+    expect(await names()).toEqual([])
+  })
+
+  test('a query on db inside the callback runs beside the transaction', async () => {
+    await insert(db, 'before')
+    await db.transaction().execute(async (trx) => {
+      await insert(trx, 'inside')
+      expect(await names()).toEqual(['before'])
+    })
+    expect(await names()).toEqual(['before', 'inside'])
+  })
+
+  test('access mode and isolation level are accepted; a read only one refuses to write', async () => {
+    await db
+      .transaction()
+      .setAccessMode('read write')
+      .setIsolationLevel('serializable')
+      .execute((trx) => insert(trx, 'a'))
+    const writing = db
+      .transaction()
+      .setAccessMode('read only')
+      .execute(async (trx) => {
+        expect(await trx.selectFrom('item').select('name').execute()).toEqual([{ name: 'a' }])
+        await insert(trx, 'b')
+      })
+    await expect(writing).rejects.toThrow('read only')
+    expect(log).toContain('begin readonly')
+    expect(await names()).toEqual(['a'])
+  })
+
+  test('concurrent read-modify-write transactions all get through', async () => {
+    await sql`create table if not exists counter (n integer)`.execute(db)
+    await sql`delete from counter`.execute(db)
+    await sql`insert into counter values (0)`.execute(db)
+    await Promise.all(
+      Array.from({ length: 5 }, () =>
+        db.transaction().execute(async (trx) => {
+          const { rows } = await sql<{ n: number }>`select n from counter`.execute(trx)
+          await sql`update counter set n = ${rows[0]!.n + 1}`.execute(trx)
+        }),
+      ),
+    )
+    expect((await sql`select n from counter`.execute(db)).rows).toEqual([{ n: 5 }])
+  })
+
+  test('the dialect’s own mode is used when the transaction asks for none', async () => {
+    await using client = createClient({ url: database.url, authToken: database.authToken })
+    const seen: string[] = []
+    const deferred = new Kysely<Tables>({
+      dialect: new BatonDialect({ client, transactionMode: 'deferred' }),
+      log: (event) => void seen.push(event.query.sql),
+    })
+    await deferred.transaction().execute((trx) => insert(trx, 'a'))
+    expect(seen[0]).toBe('begin deferred')
+  })
+})
+
+describe('controlled transactions', () => {
+  test('savepoints undo a part', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    const marked = await trx.savepoint('here').execute()
+    await insert(marked, 'b')
+    const back = await marked.rollbackToSavepoint('here').execute()
+    await insert(back, 'c')
+    await back.releaseSavepoint('here').execute()
+    await trx.commit().execute()
+    expect(await names()).toEqual(['a', 'c'])
+    expect(log.slice(0, 7)).toEqual([
+      'begin immediate',
+      expect.stringContaining('insert'),
+      'savepoint "here"',
+      expect.stringContaining('insert'),
+      'rollback to "here"',
+      expect.stringContaining('insert'),
+      'release "here"',
+    ])
+  })
+
+  test('savepoints travel with the statements around them', async () => {
+    const requests = await requestsOf(async () => {
+      const trx = await db.startTransaction().execute()
+      const marked = await trx.savepoint('a').execute()
+      await insert(marked, 'a')
+      await marked.releaseSavepoint('a').execute()
+      await trx.commit().execute()
+    })
+    expect(requests).toBe(2)
+  })
+
+  test('a savepoint nobody made is refused, and the transaction goes on', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    await expect(trx.releaseSavepoint('nowhere' as never).execute()).rejects.toThrow('nowhere')
+    await insert(trx, 'b')
+    await trx.commit().execute()
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('rollback, and the refusal of what comes after', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    await trx.rollback().execute()
+    expect(trx.isRolledBack).toBe(true)
+    await expect(insert(trx, 'b')).rejects.toThrow()
+    expect(await names()).toEqual([])
+  })
+})
+
+describe('a transaction the server ended', () => {
+  const rollBackOnConflict = sql`insert or rollback into item (name) values ('a')`
+
+  test('keeps the statement’s error; nothing is written outside the transaction', async () => {
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      await rollBackOnConflict.execute(trx).catch(() => {})
+      await insert(trx, 'b')
+    })
+    await expect(attempt).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    expect(await names()).toEqual([])
+  })
+
+  test('does not take the place of the user’s own error', async () => {
+    const mine = new Error('mine')
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      await rollBackOnConflict.execute(trx).catch(() => {})
+      throw mine
+    })
+    await expect(attempt).rejects.toBe(mine)
+  })
+
+  test('refuses to commit with an error that Kysely takes as rolled back', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    await rollBackOnConflict.execute(trx).catch(() => {})
+    const error: unknown = await trx
+      .commit()
+      .execute()
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(StreamError)
+    expect(Reflect.get(error as object, Symbol.for('kysely.AbortedTransactionError'))).toBe(true)
+    expect(trx.isRolledBack).toBe(true)
+    expect(await names()).toEqual([])
+  })
+})
+
+describe('db.connection()', () => {
+  test('keeps what a session statement set, and costs nothing before it', async () => {
+    const requests = await requestsOf(() =>
+      db.connection().execute(async (connection) => {
+        await insert(connection, 'a')
+        await sql`pragma foreign_keys = off`.execute(connection)
+        expect((await sql`pragma foreign_keys`.execute(connection)).rows).toEqual([{ foreign_keys: 0 }])
+        await connection.transaction().execute((trx) => insert(trx, 'b'))
+        expect((await sql`pragma foreign_keys`.execute(connection)).rows).toEqual([{ foreign_keys: 0 }])
+      }),
+    )
+    // insert, set, get, insert, commit, get, close
+    expect(requests).toBe(7)
+    expect((await sql`pragma foreign_keys`.execute(db)).rows).toEqual([{ foreign_keys: 1 }])
+  })
+
+  test('runs begin and commit written by hand as a transaction', async () => {
+    await db.connection().execute(async (connection) => {
+      await sql`-- by hand
+        begin`.execute(connection)
+      await insert(connection, 'a')
+      expect(await names()).toEqual([])
+      await sql`commit`.execute(connection)
+      await sql`begin`.execute(connection)
+      await insert(connection, 'b')
+      await sql`rollback`.execute(connection)
+    })
+    expect(await names()).toEqual(['a'])
+  })
+
+  test('a transaction left open is rolled back with the connection', async () => {
+    await db.connection().execute(async (connection) => {
+      await sql`begin immediate`.execute(connection)
+      await insert(connection, 'a')
+    })
+    await insert(db, 'b')
+    expect(await names()).toEqual(['b'])
+  })
+})
+
+test('destroy() closes what is open', async () => {
+  const other = new Kysely<Tables>({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
+  })
+  const trx = await other.startTransaction().execute()
+  await insert(trx, 'a')
+  await other.destroy()
+  await insert(db, 'b')
+  expect(await names()).toEqual(['b'])
+})
