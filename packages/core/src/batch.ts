@@ -1,44 +1,24 @@
-import { ProtocolError, SqlError } from './errors.ts'
-import { type ArrayRow, type DecodeOptions, decodeResult, type ObjectRow, type ResultSet } from './result.ts'
-import type { EncodedStatement } from './statement.ts'
-import type { WireBatchResult, WireStreamResult } from './wire.ts'
-
 /**
  * How a transaction takes its place among others: `immediate` (default) takes the write slot at once, `deferred` with
  * the first write (which fails with SQLITE_BUSY when someone else wrote in between), `readonly` never.
  */
 export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
 
-/** The statement that begins a transaction of this mode. */
-export const beginStatement = (mode: TransactionMode): string => `BEGIN ${mode.toUpperCase()}`
+/** The statement that begins a transaction. */
+export const beginStatement = (mode: TransactionMode = 'immediate'): string => `BEGIN ${mode.toUpperCase()}`
 
-// Conditions of a step, as wire JSON.
-export const ifOk = (step: number): string => `{"type":"ok","step":${step}}`
-export const ifError = (step: number): string => `{"type":"error","step":${step}}`
-export const ifInTransaction = '{"type":"not","cond":{"type":"is_autocommit"}}'
-export const ifAll = (conditions: readonly string[]): string =>
-  conditions.length === 1 ? (conditions[0] as string) : `{"type":"and","conds":[${conditions.join()}]}`
-
-/** Collects the steps of one batch request. */
+/** Collects the steps of one batch request as wire JSON. */
 export class BatchSteps {
   readonly #steps: string[] = []
 
-  /** Adds a step and returns its number. @param condition wire JSON; absent = always */
+  /** Adds a step and returns its number. @param condition wire JSON under which it runs; absent = always */
   add(statementJson: string, condition?: string): number {
-    return (
-      this.#steps.push(
-        `{"stmt":${statementJson}${condition === undefined ? '' : `,"condition":${condition}`}}`,
-      ) - 1
-    )
+    return this.#steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
   }
 
   /** Adds SQL of our own. */
   addSql(sql: string, condition?: string): number {
-    return this.add(`{"sql":${JSON.stringify(sql)}}`, condition)
-  }
-
-  get length(): number {
-    return this.#steps.length
+    return this.add(JSON.stringify({ sql }), condition)
   }
 
   toRequest(): string {
@@ -46,61 +26,38 @@ export class BatchSteps {
   }
 }
 
-/**
- * Adds statements of which each runs only when the one before succeeded, so that nothing follows a failure, also when
- * the server goes on with a batch whose client has left.
- * @returns the number of the first step
- */
-export function addChain(
-  steps: BatchSteps,
-  statements: readonly EncodedStatement[],
-  condition?: string,
-): number {
-  const first = steps.length
-  let guard = condition
-  for (const statement of statements) guard = ifOk(steps.add(statement.json, guard))
-  return first
-}
-
-/** Writes the statements as one atomic batch: begin, the chain, commit, and rollback when the commit did not happen. */
-export function atomicBatch(
-  statements: readonly EncodedStatement[],
-  mode: TransactionMode,
-): { steps: BatchSteps; first: number; commit: number } {
-  const steps = new BatchSteps()
-  const begin = steps.addSql(beginStatement(mode))
-  const first = addChain(steps, statements, ifOk(begin))
-  const commit = steps.addSql('COMMIT', ifOk(steps.length - 1))
-  steps.addSql('ROLLBACK', `{"type":"not","cond":${ifOk(commit)}}`)
-  return { steps, first, commit }
-}
-
-/** Takes the batch out of its answer. @throws SqlError when the server refused it as a whole, before the first step */
-export function batchResult(result: WireStreamResult | undefined, sql: string | null): WireBatchResult {
-  if (result?.type === 'error') throw new SqlError(result.error, sql)
-  const batch = result?.response.result as WireBatchResult | undefined
-  if (!Array.isArray(batch?.step_results) || !Array.isArray(batch.step_errors))
-    throw new ProtocolError('a batch without step results')
-  return batch
-}
+// Conditions. A step that was skipped counts as failed.
+export const ifOk = (step: number): string => `{"type":"ok","step":${step}}`
+export const ifNot = (condition: string): string => `{"type":"not","cond":${condition}}`
+const ifAll = (conditions: readonly string[]): string => `{"type":"and","conds":[${conditions.join()}]}`
 
 /**
- * Reads the results of a chain that began at step `first`.
- * @throws SqlError with `statementIndex` and the results before it, for the first statement that failed
+ * Keeps statements of a transaction from running outside it. The server may have ended the transaction by itself (write
+ * slot taken over, disk full, OR ROLLBACK, …); what is sent after that would run, and stay, on its own.
+ *
+ * On `/v3` the server itself can tell. `/v2` has no such condition, so a BEGIN is tried before each statement: within a
+ * transaction it fails and changes nothing; when it succeeds, the transaction was lost, and it is taken back. (A
+ * savepoint of ours could not do this: it would swallow the user's own.)
  */
-export function chainResults(
-  batch: WireBatchResult,
-  first: number,
-  statements: readonly EncodedStatement[],
-  decode: DecodeOptions,
-): ResultSet<ObjectRow | ArrayRow>[] {
-  const results: ResultSet<ObjectRow | ArrayRow>[] = []
-  for (const [at, { sql }] of statements.entries()) {
-    const error = batch.step_errors[first + at]
-    if (error) throw new SqlError(error, sql, at, results)
-    const result = batch.step_results[first + at]
-    if (!result) throw new ProtocolError(`statement ${at} of the batch was not executed`)
-    results.push(decodeResult(result, decode))
+export class TransactionGuard {
+  readonly #isV3: boolean
+  readonly #inTransaction: string[] = []
+
+  constructor(isV3: boolean) {
+    this.#isV3 = isV3
   }
-  return results
+
+  /** Condition under which the next statement may run. */
+  next(steps: BatchSteps): string {
+    if (this.#isV3) return ifNot('{"type":"is_autocommit"}')
+    const probe = steps.addSql('BEGIN', ifAll(this.#inTransaction))
+    steps.addSql('ROLLBACK', ifOk(probe))
+    this.#inTransaction.push(ifNot(ifOk(probe)))
+    return ifAll(this.#inTransaction)
+  }
+
+  /** Tells that step `begin` begins the transaction. */
+  begun(begin: number): void {
+    this.#inTransaction.push(ifOk(begin))
+  }
 }

@@ -1,14 +1,21 @@
-import { atomicBatch, batchResult, chainResults, type TransactionMode } from './batch.ts'
+import { beginStatement, type TransactionMode } from './batch.ts'
 import { type ClientConfig, type ResolvedConfig, resolveConfig } from './config.ts'
-import { HttpError, ProtocolError, SqlError } from './errors.ts'
+import { HttpError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import { type CallOptions, Http } from './http.ts'
-import { CLOSE, decodePipeline, executeRequest, pipelineBody } from './pipeline.ts'
-import { type ArrayRow, decodeResult, type ObjectRow, type ResultSet } from './result.ts'
-import { encodeBatch, encodeStatement, type InArgs, type InStatement, refuseControl } from './statement.ts'
+import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
+import { type Entry, type Results, SqlRequest } from './request.ts'
+import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
+import {
+  type EncodedStatement,
+  encodeBatch,
+  encodeStatement,
+  type InArgs,
+  type InStatement,
+  refuseControl,
+} from './statement.ts'
 import { type ServerProtocol, Stream } from './stream.ts'
 import { Transaction } from './transaction.ts'
-import type { WireResult, WireStreamResult } from './wire.ts'
 
 /** Settings of a transaction. */
 export interface TransactionOptions {
@@ -45,14 +52,9 @@ export class Client implements Executor, AsyncDisposable {
     args?: InArgs,
     options: StatementOptions = {},
   ): Promise<ResultSet<ObjectRow | ArrayRow>> {
-    const { sql, json } = encodeStatement(statement, args)
-    refuseControl(sql, 'in a request by itself')
-    const result = await this.#request(executeRequest(json), options)
-    if (result?.type === 'error') throw new SqlError(result.error, sql)
-    return decodeResult(result?.response.result as WireResult, {
-      intMode: this.#config.intMode,
-      rowMode: options.rowMode ?? 'object',
-    })
+    const encoded = encodeStatement(statement, args)
+    refuseControl(encoded.sql)
+    return (await this.#request([encoded], 'alone', [], options))[0] as ResultSet
   }
 
   /**
@@ -73,17 +75,7 @@ export class Client implements Executor, AsyncDisposable {
   ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
     const encoded = encodeBatch(statements)
     if (encoded.length === 0) return []
-    const { steps, first, commit } = atomicBatch(encoded, options.mode ?? 'immediate')
-    const batch = batchResult(await this.#request(steps.toRequest(), options), null)
-    const begin = batch.step_errors[0]
-    if (begin) throw new SqlError(begin)
-    const results = chainResults(batch, first, encoded, {
-      intMode: this.#config.intMode,
-      rowMode: options.rowMode ?? 'object',
-    })
-    const refused = batch.step_errors[commit]
-    if (refused) throw new SqlError(refused, 'COMMIT', null, results)
-    return results
+    return await this.#request(encoded, 'atomic', [beginStatement(options.mode)], options)
   }
 
   /**
@@ -130,12 +122,20 @@ export class Client implements Executor, AsyncDisposable {
     await this.close()
   }
 
-  async #request(request: string, options: CallOptions): Promise<WireStreamResult | undefined> {
-    const { results } = decodePipeline(
-      await this.#http.post('/v2/pipeline', pipelineBody([request, CLOSE]), options),
-    )
-    if (results.length !== 2) throw new ProtocolError(`expected 2 results, got ${results.length}`)
-    return results[0]
+  /** Everything in one HTTP request, on a stream that ends with it. */
+  #request(
+    statements: EncodedStatement[],
+    place: Entry['place'],
+    lead: string[],
+    options: StatementOptions,
+  ): Promise<Results> {
+    return new Promise((resolve, reject) => {
+      const request = new SqlRequest([{ statements, place, lead, shares: false, options, resolve, reject }])
+      this.#http
+        .post('/v2/pipeline', pipelineBody([request.encode(false), CLOSE]), options)
+        .then((text) => request.settle(decodePipeline(text).results[0], this.#config.intMode))
+        .catch(reject)
+    })
   }
 }
 

@@ -1,6 +1,6 @@
 import { CONNECTIONS, REQUEST_TIMEOUT_MS } from './limits.ts'
 import type { Fetch } from './transport/transport.ts'
-import type { IntMode } from './value.ts'
+import { encodeBase64, type IntMode } from './value.ts'
 
 /** Settings of a client. Copied when the client is made. */
 export interface ClientConfig {
@@ -27,6 +27,8 @@ export interface ClientConfig {
   readonly connections?: number | undefined
 }
 
+const TIMEOUT_WORDS = 'a positive number of milliseconds, or Infinity'
+
 /** Where a server is: scheme, host and port, and the path in front of every route. */
 export interface Address {
   readonly origin: string
@@ -44,128 +46,98 @@ export interface ResolvedConfig {
   readonly connections: number
 }
 
-const OPTIONS = [
-  'url',
-  'authToken',
-  'intMode',
-  'requestTimeoutMs',
-  'fetch',
-  'headers',
-  'namespace',
-  'allowedHosts',
-  'connections',
-]
-const INT_MODES = ['auto', 'number', 'bigint', 'string']
+const isFunction = (value: unknown): boolean => typeof value === 'function'
+const isTimeout = (value: unknown): boolean =>
+  Number(value) > 0 && (Number(value) < 2 ** 31 || value === Infinity)
+
+/** What each option takes: a check, and the words for it. */
+const OPTIONS: Readonly<Record<keyof ClientConfig, readonly [(value: unknown) => unknown, string]>> = {
+  url: [() => true, ''],
+  authToken: [
+    (value) => typeof value === 'string' || isFunction(value),
+    'a string or a function that returns one',
+  ],
+  intMode: [
+    (value) => ['auto', 'number', 'bigint', 'string'].includes(value as string),
+    'auto, number, bigint or string',
+  ],
+  requestTimeoutMs: [isTimeout, TIMEOUT_WORDS],
+  fetch: [isFunction, 'a function'],
+  headers: [(value) => typeof value === 'object', 'an object'],
+  namespace: [(value) => typeof value === 'string', 'a string'],
+  allowedHosts: [Array.isArray, 'an array'],
+  connections: [(value) => Number.isInteger(value) && Number(value) > 0, 'an integer from 1 up'],
+}
 
 /** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
 export function resolveConfig(config: ClientConfig): ResolvedConfig {
-  if (typeof config !== 'object' || config === null)
-    throw new TypeError('expected a configuration such as { url, authToken }')
-  for (const name of Object.keys(config)) if (!OPTIONS.includes(name)) throw unknownOption(name)
-  const {
-    intMode = 'auto',
-    requestTimeoutMs = REQUEST_TIMEOUT_MS,
-    connections = CONNECTIONS,
-    namespace,
-  } = config
-  if (!INT_MODES.includes(intMode)) throw new TypeError(`intMode must be one of ${INT_MODES.join(', ')}`)
-  checkTimeout('requestTimeoutMs', requestTimeoutMs)
-  if (!Number.isInteger(connections) || connections < 1)
-    throw new RangeError('connections must be an integer of at least 1')
-  if (config.fetch !== undefined && typeof config.fetch !== 'function')
-    throw new TypeError('fetch must be a function')
-  const { address, urlToken } = parseUrl(String(config.url))
-  const authToken = config.authToken ?? urlToken
-  if (authToken !== undefined && typeof authToken !== 'string' && typeof authToken !== 'function') {
-    throw new TypeError('authToken must be a string or a function that returns one')
+  for (const [name, value] of Object.entries(config)) {
+    if (!Object.hasOwn(OPTIONS, name)) throw new TypeError(unknownOption(name))
+    const [check, words] = OPTIONS[name as keyof ClientConfig]
+    if (value !== undefined && !check(value)) throw new TypeError(`${name} must be ${words}`)
   }
+  const { address, token } = parseUrl(String(config.url))
   const headers: Record<string, string> = {}
-  if (namespace !== undefined) headers['x-namespace-bin'] = encodeNamespace(namespace)
+  if (config.namespace !== undefined) {
+    headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(config.namespace)).replace(/=+$/, '')
+  }
   for (const [name, value] of Object.entries(config.headers ?? {})) headers[name.toLowerCase()] = value
   return {
     address,
-    authToken,
-    intMode,
-    requestTimeoutMs,
+    authToken: config.authToken ?? token,
+    intMode: config.intMode ?? 'auto',
+    requestTimeoutMs: config.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     fetch: config.fetch,
     headers,
-    allowedHosts: [...(config.allowedHosts ?? [])],
-    connections,
+    allowedHosts: config.allowedHosts?.slice() ?? [],
+    connections: config.connections ?? CONNECTIONS,
   }
 }
 
-/** @throws RangeError when it is no time in ms; Infinity means no limit */
-export function checkTimeout(name: string, value: number): void {
-  // timers count in 32 bits
-  if (typeof value !== 'number' || !(value > 0) || (value >= 2 ** 31 && value !== Infinity)) {
-    throw new RangeError(`${name} must be a positive number of milliseconds, or Infinity`)
-  }
+/** @throws TypeError when it is no time in ms; Infinity means no limit */
+export function checkTimeout(value: number): void {
+  if (!isTimeout(value)) throw new TypeError(`timeoutMs must be ${TIMEOUT_WORDS}`)
 }
 
-function unknownOption(name: string): TypeError {
-  if (name === 'syncUrl' || name === 'syncInterval' || name === 'encryptionKey') {
-    return new TypeError(
-      `${name} is for embedded replicas, which need a local file; leave it out: every query goes to \`url\``,
-    )
-  }
-  return new TypeError(`unknown option ${name}; the options are ${OPTIONS.join(', ')}`)
-}
-
-const encodeNamespace = (name: string): string =>
-  btoa(String.fromCharCode(...new TextEncoder().encode(name))).replace(/=+$/, '')
+const unknownOption = (name: string): string =>
+  `unknown option ${name}${name.startsWith('sync') ? ': there is no local copy to keep in step; leave it out, every query goes to the server' : ''}`
 
 // Never put the URL itself into a message: it may carry a token.
-function parseUrl(text: string): { address: Address; urlToken: string | undefined } {
-  const scheme = /^([a-z][a-z+.-]*):/i.exec(text)?.[1]?.toLowerCase()
-  if (scheme === 'file' || text === ':memory:') {
+function parseUrl(text: string): { address: Address; token: string | undefined } {
+  const [, given = '', rest] = /^(libsql|https?):(\/\/.*)$/i.exec(text) ?? []
+  const scheme = given.toLowerCase()
+  const isPlain = scheme === 'http' || (scheme === 'libsql' && /[?&]tls=0(&|$)/.test(rest ?? ''))
+  // under a scheme that URL does not know it would find neither host nor port
+  const known = `http${isPlain ? '' : 's'}:${rest}`
+  if (rest === undefined || !URL.canParse(known)) {
     throw new TypeError(
-      'url names a local file or memory; Baton speaks HTTP: serve it with `npx baton dev` and use that URL',
+      'url must be libsql://…, https://… or http://…; for a file or :memory: run `npx baton dev` and use the URL that it prints; in place of ws: use http:',
     )
   }
-  if (scheme === 'ws' || scheme === 'wss') {
+  const { origin, pathname, searchParams, username, hash } = new URL(known)
+  const isUnknown = (name: string): boolean =>
+    name !== 'authToken' && (name !== 'tls' || searchParams.get(name) !== (isPlain ? '0' : '1'))
+  const names = [...searchParams.keys()].filter(isUnknown)
+  if (names.length > 0 || username || hash) {
     throw new TypeError(
-      `url starts with ${scheme}:, Baton speaks HTTP; use ${scheme === 'ws' ? 'http' : 'https'}: or libsql:`,
+      `url has a part that it cannot have: ${names[0] ?? (username ? 'a user name' : 'a fragment')}`,
     )
-  }
-  if (scheme !== 'libsql' && scheme !== 'https' && scheme !== 'http') {
-    throw new TypeError('url must start with libsql://, https:// or http://')
-  }
-  // special schemes only are parsed with host and port
-  const url = URL.canParse(text)
-    ? new URL(text.replace(/^[a-z]+:/i, scheme === 'http' ? 'http:' : 'https:'))
-    : null
-  if (!url?.host) throw new TypeError('url has no host')
-  if (url.username || url.password) throw new TypeError('url carries a user name; use authToken')
-  if (url.hash) throw new TypeError('url has a fragment (#…)')
-  for (const name of url.searchParams.keys()) {
-    if (name !== 'authToken' && name !== 'tls')
-      throw new TypeError(`unknown parameter ${name} in url; authToken and tls are known`)
-  }
-  const tls = url.searchParams.get('tls') ?? (scheme === 'http' ? '0' : '1')
-  if (tls !== '0' && tls !== '1') throw new TypeError('tls in url must be 0 or 1')
-  if ((scheme === 'http' && tls === '1') || (scheme === 'https' && tls === '0')) {
-    throw new TypeError(`tls=${tls} in url contradicts ${scheme}:`)
   }
   return {
-    address: {
-      origin: `${tls === '0' ? 'http' : 'https'}://${url.host}`,
-      basePath: url.pathname.replace(/\/+$/, ''),
-    },
-    urlToken: url.searchParams.get('authToken') ?? undefined,
+    address: { origin, basePath: withoutEndSlash(pathname) },
+    token: searchParams.get('authToken') ?? undefined,
   }
 }
 
 /** Address that a server names for the rest of a stream; null when it is not one that the token may go to. */
 export function followBaseUrl(baseUrl: string, { address, allowedHosts }: ResolvedConfig): Address | null {
-  let next: Address
-  try {
-    next = parseUrl(baseUrl).address
-  } catch {
-    return null
-  }
-  const [scheme, host] = next.origin.split('://') as [string, string]
-  if (!address.origin.startsWith(`${scheme}:`)) return null
-  const allowed = (pattern: string): boolean =>
+  if (!URL.canParse(baseUrl)) return null
+  const { origin, protocol, host, pathname } = new URL(baseUrl)
+  const allows = (pattern: string): boolean =>
     pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern
-  return next.origin === address.origin || allowedHosts.some(allowed) ? next : null
+  const isAllowed =
+    origin === address.origin || (address.origin.startsWith(`${protocol}//`) && allowedHosts.some(allows))
+  return isAllowed ? { origin, basePath: withoutEndSlash(pathname) } : null
 }
+
+const withoutEndSlash = (path: string): string => path.replace(/\/+$/, '')

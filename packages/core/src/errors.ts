@@ -19,10 +19,6 @@ export abstract class DatabaseError extends Error {
   abstract readonly code: string
 }
 
-const hide = (target: object, name: string, value: unknown): void => {
-  Object.defineProperty(target, name, { value })
-}
-
 /** The database refused a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
 export class SqlError extends DatabaseError {
   override readonly name = 'SqlError'
@@ -33,41 +29,46 @@ export class SqlError extends DatabaseError {
   readonly constraint: ConstraintViolation | null
   /** Position in the batch, from 0; null when the server did not say which statement it was. */
   readonly statementIndex: number | null
-  /** Text of the statement. Not enumerable, so that logging an error does not print SQL. */
-  declare readonly sql: string | null
-  /** What the statements before this one returned (rolled back with it, unless in a transaction of yours). Not enumerable. */
-  declare readonly results: readonly unknown[]
+  // not fields, so that logging an error prints neither SQL nor data
+  readonly #sql: string | null
+  readonly #results: readonly unknown[]
 
   constructor(
-    error: WireError,
+    { message, code, extended_code: extendedCode }: WireError,
     sql: string | null = null,
     statementIndex: number | null = null,
     results: readonly unknown[] = [],
   ) {
-    super(error.message)
-    this.code = error.code ?? 'SQLITE_UNKNOWN'
-    this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(error.message) : null
-    const kind = this.constraint?.kind
+    super(message)
+    this.code = code ?? 'SQLITE_UNKNOWN'
+    this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
+    const kind = this.constraint?.kind ?? 'other'
     this.extendedCode =
-      error.extended_code ??
-      (!kind || kind === 'other'
-        ? null
-        : `SQLITE_CONSTRAINT_${kind.toUpperCase().replace(/_/, kind === 'not_null' ? '' : '')}`)
+      extendedCode ?? (kind === 'other' ? null : `SQLITE_CONSTRAINT_${kind.replace('_', '').toUpperCase()}`)
     this.statementIndex = statementIndex
-    hide(this, 'sql', sql)
-    hide(this, 'results', results)
+    this.#sql = sql
+    this.#results = results
+  }
+
+  /** Text of the statement, where it is known. */
+  get sql(): string | null {
+    return this.#sql
+  }
+
+  /** What the statements before this one returned; rolled back with it, unless the transaction is yours. */
+  get results(): readonly unknown[] {
+    return this.#results
   }
 }
 
 function readConstraint(message: string): ConstraintViolation {
-  const match = /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message)
-  const kind = (match?.[1]?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind']
-  const named = kind === 'unique' || kind === 'not_null' ? (match?.[2] ?? '').split(', ') : []
-  const columns = named.filter((name) => name.includes('.'))
+  const [, kind, names = ''] =
+    /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message) ?? []
+  const columns = names.split(', ').filter((name) => /^\w+\./.test(name))
   return {
-    kind,
-    table: columns[0]?.slice(0, columns[0].indexOf('.')) ?? null,
-    columns: columns.map((name) => name.slice(name.indexOf('.') + 1)),
+    kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
+    table: columns[0]?.split('.')[0] ?? null,
+    columns: columns.map((name) => name.replace(/^\w+\./, '')),
   }
 }
 
@@ -77,11 +78,13 @@ export class StreamError extends DatabaseError {
   readonly code: 'STREAM_EXPIRED' | 'STREAM_CLOSED' | 'TRANSACTION_EXPIRED' | 'TRANSACTION_LOST'
 
   constructor(code: StreamError['code'], message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause })
+    super(message, { cause })
     this.code = code
-    // Kysely skips its own rollback for an error that carries this mark.
-    if (code !== 'STREAM_CLOSED')
-      hide(this, Symbol.for('kysely.AbortedTransactionError') as unknown as string, true)
+  }
+
+  /** Kysely skips its own rollback for an error that carries this mark. */
+  get [Symbol.for('kysely.AbortedTransactionError')](): boolean {
+    return this.code !== 'STREAM_CLOSED'
   }
 }
 

@@ -3,9 +3,6 @@ import type { WirePipelineResponse } from './wire.ts'
 
 export const CLOSE = '{"type":"close"}'
 
-/** Request that runs one statement. */
-export const executeRequest = (statementJson: string): string => `{"type":"execute","stmt":${statementJson}}`
-
 /** Body of one HTTP request: operations on the stream of `baton`, or on a new one. */
 export function pipelineBody(requests: readonly string[], baton: string | null = null): string {
   return `{${baton === null ? '' : `"baton":${JSON.stringify(baton)},`}"requests":[${requests.join()}]}`

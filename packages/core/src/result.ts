@@ -1,5 +1,5 @@
 import { decodeValue, type IntMode, type Value } from './value.ts'
-import type { WireResult } from './wire.ts'
+import type { WireResult, WireValue } from './wire.ts'
 
 /** A row as a plain object, by column name. Of columns with the same name the last one stays. */
 export type ObjectRow = Record<string, Value>
@@ -51,30 +51,22 @@ export class ResultSet<Row = ObjectRow> {
   }
 }
 
-export interface DecodeOptions {
-  readonly intMode: IntMode
-  readonly rowMode: RowMode
-}
-
 /** Reads the result of one statement. */
 export function decodeResult(
   result: WireResult,
-  { intMode, rowMode }: DecodeOptions,
+  intMode: IntMode,
+  rowMode?: RowMode,
 ): ResultSet<ObjectRow | ArrayRow> {
   const names = result.cols.map((column) => column.name ?? '')
-  if (rowMode === 'array') {
-    return new ResultSet(
-      result,
-      result.rows.map((row) => row.map((cell, at) => decodeValue(cell, intMode, names[at] as string))),
-    )
-  }
-  const plain = !names.includes('__proto__')
+  // a plain assignment would set the prototype
+  const isSafe = !names.includes('__proto__')
   const rows = result.rows.map((cells) => {
+    if (rowMode === 'array') return cells.map((cell, at) => decodeValue(cell, intMode, names[at] as string))
     const row: ObjectRow = {}
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string
-      const value = decodeValue(cells[at]!, intMode, name)
-      if (plain) row[name] = value
+      const value = decodeValue(cells[at] as WireValue, intMode, name)
+      if (isSafe) row[name] = value
       else Object.defineProperty(row, name, { value, writable: true, enumerable: true, configurable: true })
     }
     return row

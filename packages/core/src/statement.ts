@@ -92,20 +92,22 @@ function wordAt(sql: string, at: number): string {
 
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
-  if (!Array.isArray(statements)) throw new TypeError('expected an array of statements')
   return statements.map((statement) => {
     const encoded = encodeStatement(statement)
-    refuseControl(encoded.sql, 'in a batch, which is a transaction already')
+    refuseControl(encoded.sql)
     return encoded
   })
 }
 
 /** Refuses BEGIN, COMMIT, END and ROLLBACK where they would act on another transaction than the author thinks of. */
-export function refuseControl(sql: string, where: string): void {
+export function refuseControl(sql: string): void {
   const control = transactionControl(sql)
   if (control === 'begin' || control === 'commit' || control === 'rollback') {
     throw new TypeError(
-      `${control.toUpperCase()} has no place ${where}; use client.transaction(), or client.openStream() for adapters`,
+      `${control.toUpperCase()} cannot stand here; use transaction(), or openStream() for adapters`,
     )
   }
 }
+
+/** SQL of our own as a statement. */
+export const encodeSql = (sql: string): EncodedStatement => ({ sql, json: JSON.stringify({ sql }) })

@@ -1,22 +1,21 @@
 import { beginStatement, type TransactionMode } from './batch.ts'
 import { type Address, followBaseUrl, type ResolvedConfig } from './config.ts'
-import { DatabaseError, HttpError, StreamError } from './errors.ts'
+import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import type { CallOptions, Http } from './http.ts'
 import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
+import { type Entry, type Results, SqlRequest } from './request.ts'
 import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
 import {
   type EncodedStatement,
   encodeBatch,
+  encodeSql,
   encodeStatement,
   type InArgs,
   type InStatement,
   transactionControl,
 } from './statement.ts'
-import { type Entry, type ProtocolVersion, StreamRequest } from './stream-request.ts'
 import type { WireStreamResult } from './wire.ts'
-
-type AnyResult = ResultSet<ObjectRow | ArrayRow>
 
 /** What is known about the server's protocol, shared by the streams of a client. */
 export interface ServerProtocol {
@@ -39,7 +38,7 @@ export class Stream implements Executor, AsyncDisposable {
   /** Control statements that wait for something to travel with. */
   #lead: readonly string[] = []
   #baton: string | null = null
-  #version: ProtocolVersion = 3
+  #isV3 = true
   #address: Address
   #inTransaction = false
   #lost: StreamError | null = null
@@ -73,13 +72,17 @@ export class Stream implements Executor, AsyncDisposable {
     args?: InArgs,
     options?: StatementOptions,
   ): Promise<ResultSet<Row>>
-  async execute(statement: InStatement, args?: InArgs, options: StatementOptions = {}): Promise<AnyResult> {
+  async execute(
+    statement: InStatement,
+    args?: InArgs,
+    options: StatementOptions = {},
+  ): Promise<Results[number]> {
     const encoded = encodeStatement(statement, args)
     const control = transactionControl(encoded.sql)
     if (control === 'begin') this.begin(encoded.sql)
     else if (control === 'commit') await this.commit(options)
     else if (control === 'rollback') await this.rollback(options)
-    else return (await this.#enqueue([encoded], options))[0] as AnyResult
+    else return (await this.#enqueue([encoded], options, false))[0] as Results[number]
     return new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])
   }
 
@@ -91,17 +94,19 @@ export class Stream implements Executor, AsyncDisposable {
     statements: readonly InStatement[],
     options?: BatchOptions,
   ): Promise<ResultSet<Row>[]>
-  async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<AnyResult[]> {
+  async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<Results> {
     const encoded = encodeBatch(statements)
-    return encoded.length === 0 ? [] : await this.#enqueue(encoded, options)
+    return encoded.length === 0 ? [] : await this.#enqueue(encoded, options, true)
   }
 
   /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
-  begin(mode: TransactionMode | `${'begin' | 'BEGIN'}${string}` | (string & {}) = 'immediate'): void {
+  begin(mode?: TransactionMode | (string & {})): void {
     if (this.#inTransaction)
-      throw new TypeError('a transaction is open on this stream already; use savepoint() inside it')
+      throw new TypeError('a transaction is open on this stream already; use a savepoint')
     this.#inTransaction = true
-    this.#lead = [transactionControl(mode) === 'begin' ? mode : beginStatement(mode as TransactionMode)]
+    this.#lead = [
+      mode && transactionControl(mode) ? mode : beginStatement(mode as TransactionMode | undefined),
+    ]
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
@@ -114,13 +119,11 @@ export class Stream implements Executor, AsyncDisposable {
   async rollback(options: CallOptions = {}): Promise<void> {
     if (!this.#inTransaction) return
     try {
-      await this.#endTransaction('ROLLBACK', options)
+      await this.#endTransaction(ROLLBACK, options)
     } catch (error) {
       // lost, refused or cut off: in each case the server rolls back, at the latest when it drops the stream
       if (!(error instanceof DatabaseError)) throw error
-      this.#lose(
-        new StreamError('TRANSACTION_LOST', 'the stream was given up when its rollback failed', error),
-      )
+      this.#end(new StreamError('TRANSACTION_LOST', 'the rollback failed; the stream was given up', error))
     }
   }
 
@@ -156,33 +159,37 @@ export class Stream implements Executor, AsyncDisposable {
     await this.close()
   }
 
-  async #endTransaction(sql: 'COMMIT' | 'ROLLBACK', options: CallOptions): Promise<void> {
-    const isEmpty =
-      this.#queue.length === 0 &&
-      this.#pumping === null &&
-      transactionControl(this.#lead[0] ?? '') === 'begin'
+  async #endTransaction(sql: string, options: CallOptions): Promise<void> {
+    const isEmpty = !this.#pumping && transactionControl(this.#lead[0] ?? '') === 'begin'
     if (isEmpty) this.#lead = []
-    const ended = isEmpty ? null : this.#enqueue([{ sql, json: `{"sql":"${sql}"}` }], options, true)
+    const ended = isEmpty ? null : this.#enqueue([encodeSql(sql)], options, false, false)
     this.#inTransaction = false
-    await ended
+    try {
+      await ended
+    } catch (error) {
+      // a deferred constraint: the transaction is still there, to be mended or rolled back
+      if (error instanceof SqlError && !this.#lost) this.#inTransaction = true
+      throw error
+    }
   }
 
   #enqueue(
     statements: readonly EncodedStatement[],
     options: BatchOptions,
-    endsTransaction = false,
-  ): Promise<AnyResult[]> {
-    if (this.#lost !== null) return Promise.reject(this.#lost)
+    isBatch: boolean,
+    shares = true,
+  ): Promise<Results> {
+    if (this.#lost) return Promise.reject(this.#lost)
     if (this.#closing) return Promise.reject(new StreamError('STREAM_CLOSED', 'the stream is closed'))
     return new Promise((resolve, reject) => {
-      const lead = this.#lead
+      const place = this.#inTransaction ? 'inside' : isBatch ? 'atomic' : 'alone'
+      const lead = place === 'atomic' ? [beginStatement(options.mode)] : this.#lead
       this.#lead = []
       this.#queue.push({
         statements,
+        place,
         lead,
-        inTransaction: this.#inTransaction,
-        endsTransaction,
-        alone: endsTransaction,
+        shares: shares && place === 'inside',
         options,
         resolve,
         reject,
@@ -202,8 +209,8 @@ export class Stream implements Executor, AsyncDisposable {
     for (let done = false; !done; ) {
       const entries = this.#take()
       const close = this.#closing && this.#queue.length === 0
-      if (this.#lost !== null) for (const entry of entries.splice(0)) entry.reject(this.#lost)
-      if (entries.length > 0 || (close && this.#baton !== null)) await this.#exchange(entries, close)
+      if (this.#lost) for (const entry of entries.splice(0)) entry.reject(this.#lost)
+      if (entries.length > 0 || (close && this.#baton)) await this.#exchange(entries, close)
       done = this.#queue.length === 0 && (!this.#closing || close)
     }
     this.#pumping = null
@@ -211,12 +218,9 @@ export class Stream implements Executor, AsyncDisposable {
 
   /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
   #take(): Entry[] {
-    const queue = this.#queue
-    const shares = (entry: Entry | undefined): boolean =>
-      entry !== undefined && entry.inTransaction && !entry.alone
-    let count = Math.min(1, queue.length)
-    while (shares(queue[0]) && shares(queue[count])) count += 1
-    return queue.splice(0, count).filter((entry) => {
+    let count = 1
+    while (this.#queue[0]?.shares && this.#queue[count]?.shares) count += 1
+    return this.#queue.splice(0, count).filter((entry) => {
       const { signal } = entry.options
       if (!signal?.aborted) return true
       entry.reject(signal.reason)
@@ -234,97 +238,83 @@ export class Stream implements Executor, AsyncDisposable {
 
   async #exchange(entries: readonly Entry[], close: boolean): Promise<void> {
     // to close is to roll back
-    const request =
-      entries.length === 0 || (close && entries[0]?.statements[0]?.sql === 'ROLLBACK')
-        ? null
-        : new StreamRequest(entries)
+    const isRollback = close && entries[0]?.statements[0]?.sql === ROLLBACK
+    const request = isRollback || entries.length === 0 ? null : new SqlRequest(entries)
     try {
-      const [result] = await this.#send(request, close)
+      const [answer] = await this.#send(request, close)
       if (request === null) for (const entry of entries) entry.resolve([])
-      else this.#settle(request, result)
-      if (this.#baton === null && this.#inTransaction && !close) {
-        this.#lose(
-          new StreamError(
-            'TRANSACTION_LOST',
-            'the server closed the stream in the middle of the transaction',
-          ),
-        )
-      }
+      else this.#settle(request, answer)
+      if (!this.#baton && !close && this.#inTransaction)
+        throw new ProtocolError('no baton in the middle of a transaction')
     } catch (error) {
       this.#fail(entries, error)
     }
   }
 
-  #settle(request: StreamRequest, result: WireStreamResult | undefined): void {
-    const { lost, again, lead } = request.settle(result, this.#config.intMode)
+  #settle(request: SqlRequest, answer: WireStreamResult | undefined): void {
+    const { lost, again, lead } = request.settle(answer, this.#config.intMode)
     if (again) this.#queue.unshift(...again)
     if (lead) this.#restoreLead(lead)
-    if (lost) this.#lose(lost)
+    if (lost) this.#end(lost)
   }
 
   /** Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`. */
-  async #send(request: StreamRequest | null, close: boolean): Promise<readonly WireStreamResult[]> {
-    const baton = this.#baton
-    const post = (version: ProtocolVersion): Promise<string> => {
-      this.#version = version
-      const requests = request === null ? [] : [request.encode(version)]
+  async #send(request: SqlRequest | null, close: boolean): Promise<readonly WireStreamResult[]> {
+    const post = (): Promise<string> => {
+      const requests = request ? [request.encode(this.#isV3)] : []
       if (close) requests.push(CLOSE)
-      return this.#http.post(
-        `/v${version}/pipeline`,
-        pipelineBody(requests, baton),
-        request?.callOptions(),
-        this.#address,
-      )
+      const body = pipelineBody(requests, this.#baton)
+      return this.#http.post(`/v${this.#isV3 ? 3 : 2}/pipeline`, body, request?.callOptions(), this.#address)
     }
+    const isNew = !this.#baton
+    if (isNew) this.#isV3 = this.#server.hasV3 ?? true
     let text: string
-    if (baton === null && this.#server.hasV3 === undefined) {
-      try {
-        text = await post(3)
-        this.#server.hasV3 = true
-      } catch (error) {
-        if (!(error instanceof HttpError && error.status === 404 && error.body === '')) throw error
-        text = await post(2)
-        this.#server.hasV3 = false
-      }
-    } else {
-      text = await post(baton === null && this.#server.hasV3 === false ? 2 : this.#version)
+    try {
+      text = await post()
+    } catch (error) {
+      const lacksV3 =
+        isNew &&
+        this.#server.hasV3 === undefined &&
+        error instanceof HttpError &&
+        error.status === 404 &&
+        !error.body
+      if (!lacksV3) throw error
+      this.#isV3 = false
+      text = await post()
     }
-    this.#baton = null
-    const response = decodePipeline(text)
-    this.#baton = response.baton ?? null
-    if (response.base_url) this.#address = followBaseUrl(response.base_url, this.#config) ?? this.#address
-    return response.results
+    if (isNew) this.#server.hasV3 = this.#isV3
+    const { baton, base_url: baseUrl, results } = decodePipeline(text)
+    this.#baton = baton ?? null
+    this.#address = (baseUrl && followBaseUrl(baseUrl, this.#config)) || this.#address
+    return results
   }
 
   /** The request got no usable answer: the stream is gone, and the transaction with it. */
   #fail(entries: readonly Entry[], error: unknown): void {
-    const refusal =
-      this.#baton !== null && error instanceof HttpError && (error.status === 400 || error.status === 404)
-    const inTransaction = this.#inTransaction || entries.some((entry) => entry.inTransaction)
+    const isHttp = error instanceof HttpError
+    const isRefused = isHttp && this.#baton && (error.status === 400 || error.status === 404)
+    const isExpired = isHttp && error.serverCode === 'STREAM_EXPIRED'
+    const message = isExpired
+      ? 'the server closed the stream after 10 s without a request'
+      : 'the stream broke off'
+    const inTransaction = this.#inTransaction || entries.some((entry) => entry.place === 'inside')
     this.#baton = null
-    const expired = error instanceof HttpError && error.serverCode === 'STREAM_EXPIRED'
-    if (inTransaction) {
-      const message = expired
-        ? 'the server closed the stream after 10 s without a request'
-        : 'the stream broke off'
-      this.#lose(
-        new StreamError(
-          expired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST',
-          `${message}; the transaction is gone`,
-          error,
-        ),
-      )
-    } else {
-      this.#lose(new StreamError('STREAM_EXPIRED', 'the stream is gone on the server', error))
-    }
-    for (const entry of entries) entry.reject(refusal ? this.#lost : error)
+    this.#end(
+      new StreamError(
+        inTransaction ? (isExpired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST') : 'STREAM_EXPIRED',
+        message,
+        error,
+      ),
+    )
+    for (const entry of entries) entry.reject(isRefused ? this.#lost : error)
   }
 
-  #lose(error: StreamError): void {
+  #end(error: StreamError): void {
     this.#lost ??= error
     this.#inTransaction = false
     this.#lead = []
   }
 }
 
+const ROLLBACK = 'ROLLBACK'
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

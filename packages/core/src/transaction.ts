@@ -35,7 +35,7 @@ export class Transaction implements Executor {
     args?: InArgs,
     options: StatementOptions = {},
   ): Promise<ResultSet<ObjectRow | ArrayRow>> {
-    refuseControl(typeof statement === 'string' ? statement : statement.sql, 'inside a transaction')
+    refuseControl(typeof statement === 'string' ? statement : statement.sql)
     while (this.#savepoint !== null) await this.#savepoint
     this.#checkOpen()
     return await this.#stream.execute(statement, args, options)

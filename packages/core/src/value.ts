@@ -93,7 +93,8 @@ function decodeInteger(digits: string, intMode: IntMode, column: string): number
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 const CHUNK_BYTES = 0x2000
 
-function encodeBase64(bytes: Uint8Array): string {
+/** Standard alphabet, padded. */
+export function encodeBase64(bytes: Uint8Array): string {
   let binary = ''
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
     binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES))

@@ -1,0 +1,111 @@
+import { inspect } from 'node:util'
+import { expect, test } from 'vitest'
+import { createClient } from './client.ts'
+import { followBaseUrl, resolveConfig } from './config.ts'
+
+test.each([
+  ['https://db.example.com', 'https://db.example.com', ''],
+  ['https://db.example.com/', 'https://db.example.com', ''],
+  ['libsql://db.example.com', 'https://db.example.com', ''],
+  ['LIBSQL://DB.example.com', 'https://db.example.com', ''],
+  ['libsql://127.0.0.1:8080?tls=0', 'http://127.0.0.1:8080', ''],
+  ['libsql://db.example.com:443?tls=0', 'http://db.example.com:443', ''],
+  ['libsql://db.example.com?tls=1', 'https://db.example.com', ''],
+  ['http://localhost:8080', 'http://localhost:8080', ''],
+  ['http://localhost:443', 'http://localhost:443', ''],
+  ['http://localhost:8080/a/b/', 'http://localhost:8080', '/a/b'],
+  ['http://localhost:8080/a/b', 'http://localhost:8080', '/a/b'],
+  ['http://[::1]:8080', 'http://[::1]:8080', ''],
+])('%s', (url, origin, basePath) => {
+  expect(resolveConfig({ url }).address).toEqual({ origin, basePath })
+  expect(resolveConfig({ url: url.startsWith('http') ? new URL(url) : url }).address).toEqual({
+    origin,
+    basePath,
+  })
+})
+
+test('the token may come with the URL; the option wins', () => {
+  expect(resolveConfig({ url: 'libsql://h?authToken=abc' }).authToken).toBe('abc')
+  expect(resolveConfig({ url: 'libsql://h?authToken=abc', authToken: 'def' }).authToken).toBe('def')
+})
+
+test.each([
+  ['file:local.db', /baton dev/],
+  [':memory:', /baton dev/],
+  ['ws://localhost:8080', /use http:/],
+  ['wss://localhost:8080', /use http:/],
+  ['localhost:8080', /libsql:\/\//],
+  ['', /libsql:\/\//],
+  ['https://', /https:\/\//],
+  ['https://user:secret@h', /user name/],
+  ['https://h#x', /fragment/],
+  ['https://h?tls=0', /tls/],
+  ['http://h?tls=1', /tls/],
+  ['libsql://h?tls=2', /tls/],
+  ['libsql://h?authtoken=secret', /authtoken/],
+])('refuses the URL %s and says what to do', (url, message) => {
+  const thrown = (() => {
+    try {
+      return createClient({ url })
+    } catch (error) {
+      return error as Error
+    }
+  })()
+  expect(thrown).toBeInstanceOf(TypeError)
+  expect((thrown as Error).message).toMatch(message)
+  expect((thrown as Error).message).not.toContain('secret')
+})
+
+test.each([
+  [{ syncUrl: 'libsql://h' }, /syncUrl.*leave it out/],
+  [{ timeout: 5 }, /unknown option timeout/],
+  [{ constructor: 5 }, /unknown option constructor/],
+  [{ intMode: 'float' }, /intMode must be auto/],
+  [{ requestTimeoutMs: 0 }, /requestTimeoutMs/],
+  [{ requestTimeoutMs: -1 }, /requestTimeoutMs/],
+  [{ requestTimeoutMs: Number.NaN }, /requestTimeoutMs/],
+  [{ requestTimeoutMs: 2 ** 31 }, /requestTimeoutMs/],
+  [{ authToken: 5 }, /authToken/],
+  [{ fetch: {} }, /fetch/],
+  [{ connections: 0 }, /connections/],
+  [{ connections: 1.5 }, /connections/],
+])('refuses the option %o', (options, message) => {
+  expect(() => createClient({ url: 'http://h', ...options } as never)).toThrow(message)
+})
+
+test('a namespace travels in base64 without padding', () => {
+  expect(resolveConfig({ url: 'http://h', namespace: 'foo-é' }).headers).toEqual({
+    'x-namespace-bin': 'Zm9vLcOp',
+  })
+})
+
+test('later changes to the configuration object change nothing', () => {
+  const headers = { 'x-a': '1' }
+  const resolved = resolveConfig({ url: 'http://h', headers })
+  headers['x-a'] = '2'
+  expect(resolved.headers).toEqual({ 'x-a': '1' })
+})
+
+test('a client shows no secrets', () => {
+  const db = createClient({ url: 'https://h?authToken=hunter2', headers: { 'x-key': 'hunter3' } })
+  expect(inspect(db, { depth: 10, showHidden: true })).not.toMatch(/hunter/)
+  expect(JSON.stringify(db)).not.toMatch(/hunter/)
+})
+
+test('follows a base_url only to the same scheme and to hosts that are allowed', () => {
+  const config = resolveConfig({
+    url: 'https://db.example.com',
+    allowedHosts: ['eu.example.com:8080', '*.near.example.com'],
+  })
+  const follow = (baseUrl: string) => followBaseUrl(baseUrl, config)?.origin ?? null
+  expect(follow('https://db.example.com/x')).toBe('https://db.example.com')
+  expect(followBaseUrl('https://db.example.com/x', config)?.basePath).toBe('/x')
+  expect(follow('https://eu.example.com:8080')).toBe('https://eu.example.com:8080')
+  expect(follow('https://a.near.example.com')).toBe('https://a.near.example.com')
+  expect(follow('https://near.example.com')).toBeNull()
+  expect(follow('https://evilnear.example.com')).toBeNull()
+  expect(follow('http://db.example.com')).toBeNull()
+  expect(follow('https://eu.example.com')).toBeNull()
+  expect(follow('https://example.org')).toBeNull()
+  expect(follow('not a url')).toBeNull()
+})

@@ -1,0 +1,89 @@
+import { inspect } from 'node:util'
+import { expect, test } from 'vitest'
+import { DatabaseError, HttpError, SqlError, TransportError } from './errors.ts'
+
+test.each([
+  [
+    'SQLite error: UNIQUE constraint failed: user.email',
+    { kind: 'unique', table: 'user', columns: ['email'] },
+    'SQLITE_CONSTRAINT_UNIQUE',
+  ],
+  [
+    'SQLite error: UNIQUE constraint failed: t.a, t.b',
+    { kind: 'unique', table: 't', columns: ['a', 'b'] },
+    'SQLITE_CONSTRAINT_UNIQUE',
+  ],
+  [
+    "SQLite error: UNIQUE constraint failed: index 'lower_email'",
+    { kind: 'unique', table: null, columns: [] },
+    'SQLITE_CONSTRAINT_UNIQUE',
+  ],
+  [
+    'SQLite error: NOT NULL constraint failed: t.a',
+    { kind: 'not_null', table: 't', columns: ['a'] },
+    'SQLITE_CONSTRAINT_NOTNULL',
+  ],
+  [
+    'SQLite error: CHECK constraint failed: a > 0',
+    { kind: 'check', table: null, columns: [] },
+    'SQLITE_CONSTRAINT_CHECK',
+  ],
+  [
+    'SQLite error: FOREIGN KEY constraint failed',
+    { kind: 'foreign_key', table: null, columns: [] },
+    'SQLITE_CONSTRAINT_FOREIGNKEY',
+  ],
+  ['SQLite error: no more than three', { kind: 'other', table: null, columns: [] }, null],
+])('reads %s', (message, constraint, extendedCode) => {
+  const error = new SqlError({ message, code: 'SQLITE_CONSTRAINT' })
+  expect(error.constraint).toEqual(constraint)
+  expect(error.extendedCode).toBe(extendedCode)
+})
+
+test('the extended code of the server wins', () => {
+  const error = new SqlError({
+    message: 'UNIQUE constraint failed: t.id',
+    code: 'SQLITE_CONSTRAINT',
+    extended_code: 'SQLITE_CONSTRAINT_PRIMARYKEY',
+  })
+  expect(error.extendedCode).toBe('SQLITE_CONSTRAINT_PRIMARYKEY')
+})
+
+test('other errors have no constraint', () => {
+  expect(new SqlError({ message: 'no such table: t', code: 'SQLITE_UNKNOWN' }).constraint).toBeNull()
+  expect(new SqlError({ message: 'x' }).code).toBe('SQLITE_UNKNOWN')
+})
+
+test('the statement is at hand but is not printed', () => {
+  const error = new SqlError({ message: 'x', code: 'Y' }, "insert into t values ('secret')", 2, [1])
+  expect(error).toMatchObject({ sql: "insert into t values ('secret')", statementIndex: 2, results: [1] })
+  expect(inspect(error)).not.toContain('secret')
+  expect(JSON.stringify(error)).not.toContain('secret')
+})
+
+test.each([
+  ['{"error":"Namespace `a` doesn\'t exist"}', "Namespace `a` doesn't exist", null],
+  ['{"message":"too slow","code":"STREAM_EXPIRED"}', 'too slow', 'STREAM_EXPIRED'],
+  ['plain words', 'plain words', null],
+  ['null', 'null', null],
+  ['[]', '[]', null],
+  ['{"error":{"nested":true}}', '{"error":{"nested":true}}', null],
+])('an answer of %s', (body, said, serverCode) => {
+  const error = new HttpError(404, 'https://h', body)
+  expect(error.message).toContain(`https://h answered HTTP 404: ${said}`)
+  expect(error.message).toContain('check the URL')
+  expect(error).toMatchObject({ status: 404, body, serverCode, code: 'HTTP_STATUS' })
+})
+
+test('a page of HTML stays out of the message, and the body is cut', () => {
+  const error = new HttpError(502, 'https://h', `<html>${'x'.repeat(10_000)}`)
+  expect(error.message).toBe('https://h answered HTTP 502')
+  expect(error.body).toHaveLength(4_096)
+})
+
+test('all have one base and a name', () => {
+  const error = new TransportError('TIMEOUT', 'too slow', 'unknown')
+  expect(error).toBeInstanceOf(DatabaseError)
+  expect(error).toBeInstanceOf(Error)
+  expect(String(error)).toBe('TransportError: too slow')
+})

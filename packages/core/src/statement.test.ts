@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import {
+  encodeBatch,
+  encodeStatement,
+  type InStatement,
+  refuseControl,
+  transactionControl,
+} from './statement.ts'
+
+const json = (...args: Parameters<typeof encodeStatement>): unknown =>
+  JSON.parse(encodeStatement(...args).json)
+
+test('writes text, positional and named arguments', () => {
+  expect(json('select 1')).toEqual({ sql: 'select 1' })
+  expect(json('select ?', [])).toEqual({ sql: 'select ?' })
+  expect(json('select ?', [1])).toEqual({ sql: 'select ?', args: [{ type: 'integer', value: '1' }] })
+  expect(json({ sql: 'select ?', args: ['a'] })).toEqual({
+    sql: 'select ?',
+    args: [{ type: 'text', value: 'a' }],
+  })
+  expect(json('select :a, @b', { a: 1, '@b': null })).toEqual({
+    sql: 'select :a, @b',
+    named_args: [
+      { name: 'a', value: { type: 'integer', value: '1' } },
+      { name: '@b', value: { type: 'null' } },
+    ],
+  })
+})
+
+test('names the parameter that cannot be sent', () => {
+  expect(() => encodeStatement('select ?, ?', [1, Number.NaN])).toThrow(/^parameter 2: /)
+  expect(() => encodeStatement('select :total', { total: undefined } as never)).toThrow(/^parameter total: /)
+})
+
+test.each([[undefined], [null], [5], [{}], [{ sql: 5 }]])('refuses %o as a statement', (statement) => {
+  expect(() => encodeStatement(statement as unknown as InStatement)).toThrow(TypeError)
+})
+
+test.each([['text'], [5], [new Uint8Array(2)]])('refuses %o as arguments', (args) => {
+  expect(() => encodeStatement('select ?', args as never)).toThrow(TypeError)
+})
+
+test('refuses SQL that is not Unicode', () => {
+  expect(() => encodeStatement("select '\ud800'")).toThrow(RangeError)
+})
+
+test.each<[string, ReturnType<typeof transactionControl>]>([
+  ['BEGIN', 'begin'],
+  ['begin immediate transaction', 'begin'],
+  [' ;; /* a */ -- b\n commit;', 'commit'],
+  ['End', 'commit'],
+  ['\ufeffROLLBACK', 'rollback'],
+  ['rollback transaction', 'rollback'],
+  ['rollback to a', 'rollback_to'],
+  ['ROLLBACK /* x */ TRANSACTION -- y\nTO SAVEPOINT a', 'rollback_to'],
+  ['savepoint a', 'savepoint'],
+  ['release a', 'release'],
+  ['select 1', null],
+  ['beginning', null],
+  ['explain begin', null],
+  ['', null],
+  ['-- begin', null],
+  ['/* begin', null],
+  ['constructor', null],
+])('tells what %o does to a transaction', (sql, control) => {
+  expect(transactionControl(sql)).toBe(control)
+})
+
+test('reading a text of many comments takes no time', () => {
+  const started = performance.now()
+  expect(transactionControl(`${'/**/'.repeat(50_000)}1`)).toBeNull()
+  expect(performance.now() - started).toBeLessThan(1_000)
+})
+
+test('transaction control has no place in a batch or by itself', () => {
+  expect(() => encodeBatch(['insert into t values (1)', 'commit'])).toThrow(/COMMIT.*transaction\(\)/)
+  expect(() => refuseControl('begin')).toThrow(TypeError)
+  expect(() => refuseControl('savepoint a')).not.toThrow()
+})

@@ -1,0 +1,25 @@
+// Bundles small programs as a user's bundler would, and fails when one outgrows its budget (bytes after gzip -9).
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+const BUDGETS = [{ name: 'edge program: createClient, execute, batch, transaction', entry: 'test/size/edge-program.ts', limit: 5_000 }]
+
+let failed = false
+for (const { name, entry, limit } of BUDGETS) {
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    target: 'es2022',
+    platform: 'browser',
+    conditions: ['@batonsql/source', 'workerd', 'worker'],
+  })
+  const [{ contents }] = outputFiles
+  const size = gzipSync(contents, { level: 9 }).length
+  const over = size > limit
+  failed ||= over
+  console.log(`${over ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${contents.length} minified): ${name}`)
+}
+process.exit(failed ? 1 : 0)
