@@ -20,7 +20,11 @@ export class CountingProxy {
       proxy.#requestCount += 1
       const onward = request(
         new URL(base + from.url, upstream),
-        { method: from.method, headers: { ...from.headers, host: upstream.host === '127.0.0.1' ? 'localhost' : upstream.host }, agent },
+        {
+          method: from.method,
+          headers: { ...from.headers, host: upstream.host === '127.0.0.1' ? 'localhost' : upstream.host },
+          agent,
+        },
         (answer) => {
           to.writeHead(answer.statusCode ?? 502, answer.headers)
           answer.pipe(to)

@@ -8,6 +8,7 @@ export async function dropEverything(url: string, authToken: string | undefined)
   )
   const stream = db.openStream()
   await stream.execute('pragma foreign_keys = off')
-  for (const { type, name } of rows) await stream.execute(`drop ${type} if exists "${name.replaceAll('"', '""')}"`)
+  for (const { type, name } of rows)
+    await stream.execute(`drop ${type} if exists "${name.replaceAll('"', '""')}"`)
   await stream.close()
 }

@@ -6,13 +6,9 @@ declare module 'vitest' {
   }
 }
 
-/** One vitest project for each server that can be tested against; says which ones, and why not the others. */
+/** One vitest project for each server that can be tested against. */
 export async function endToEndProjects() {
   const targets = await findTargets()
-  if (process.env['VITEST_WORKER_ID'] === undefined) {
-    const line = ({ name, unavailable }: (typeof targets)[number]): string => `${name} ${unavailable === null ? 'used' : `not used (${unavailable})`}`
-    console.log(`servers under test: ${targets.map(line).join('; ')}`)
-  }
   return targets
     .filter((target) => target.unavailable === null)
     .map(({ name }) => ({

@@ -1,23 +1,40 @@
 import type { Reporter, TestModule } from 'vitest/node'
+import { findTargets } from './targets.ts'
 
-/** Ends a run with the one line that tools and people look for: `N passed, N failed`. */
+/**
+ * Says first which servers are tested against, and why not the others; last, how many tests passed on each, and the one
+ * line that tools and people look for: `N passed, N failed`.
+ */
 export class SummaryReporter implements Reporter {
+  async onInit(): Promise<void> {
+    for (const { name, unavailable } of await findTargets()) {
+      console.log(`server under test: ${name} ${unavailable === null ? 'used' : `NOT used, ${unavailable}`}`)
+    }
+  }
+
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const counts = { passed: 0, failed: errors.length, skipped: 0 }
+    const perProject = new Map<string, number>()
     for (const testModule of modules) {
       const tests = [...testModule.children.allTests()]
       for (const test of tests) {
         const { state } = test.result()
-        if (state === 'passed') counts.passed += 1
-        else if (state === 'failed') counts.failed += 1
+        if (state === 'passed') {
+          counts.passed += 1
+          perProject.set(testModule.project.name, (perProject.get(testModule.project.name) ?? 0) + 1)
+        } else if (state === 'failed') counts.failed += 1
         else counts.skipped += 1
       }
       // a file that could not be loaded has no tests, and must not look like a pass
-      if (testModule.state() === 'failed' && tests.every((test) => test.result().state !== 'failed')) counts.failed += 1
+      if (testModule.state() === 'failed' && tests.every((test) => test.result().state !== 'failed'))
+        counts.failed += 1
     }
     const line = `${counts.passed} passed, ${counts.failed} failed`
     // after the default reporter's own closing lines
-    process.on('exit', () => console.log(counts.skipped > 0 ? `${line}, ${counts.skipped} skipped` : line))
+    process.on('exit', () => {
+      for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
+      console.log(counts.skipped > 0 ? `${line}, ${counts.skipped} skipped` : line)
+    })
   }
 }
 

@@ -9,8 +9,15 @@ export interface TargetStatus {
   readonly unavailable: string | null
 }
 
+let targets: Promise<TargetStatus[]> | undefined
+
 /** Finds out which servers this machine has for the tests. `TEST_TARGETS=embedded,sqld` narrows the choice. */
-export async function findTargets(): Promise<TargetStatus[]> {
+export function findTargets(): Promise<TargetStatus[]> {
+  targets ??= probe()
+  return targets
+}
+
+async function probe(): Promise<TargetStatus[]> {
   const wanted = process.env['TEST_TARGETS']?.split(',')
   const found: TargetStatus[] = [
     { name: 'embedded', unavailable: null },
@@ -22,7 +29,9 @@ export async function findTargets(): Promise<TargetStatus[]> {
     { name: 'container', unavailable: await containerProblem() },
   ]
   return found.map((target) =>
-    wanted && !wanted.includes(target.name) ? { name: target.name, unavailable: 'not in TEST_TARGETS' } : target,
+    wanted && !wanted.includes(target.name)
+      ? { name: target.name, unavailable: 'not in TEST_TARGETS' }
+      : target,
   )
 }
 
@@ -34,7 +43,8 @@ async function sqldProblem(): Promise<string | null> {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     // here the platform package exists, so its absence is a broken installation and must not pass for a skip
-    if (process.env['CI'] && process.platform === 'linux') throw new Error(`no libsql-server to test against: ${reason}`)
+    if (process.env['CI'] && process.platform === 'linux')
+      throw new Error(`no libsql-server to test against: ${reason}`)
     return reason
   }
 }

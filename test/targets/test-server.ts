@@ -9,6 +9,8 @@ import { dropEverything } from './drop-everything.ts'
 export interface TestDatabase {
   readonly url: string
   readonly authToken?: string
+  /** The same as settings for a client. */
+  readonly config: { readonly url: string; readonly authToken: string | undefined }
   /** HTTP requests that have reached the server for this database. */
   requestCount(): number
 }
@@ -29,7 +31,8 @@ export async function openTestServer(): Promise<TestServer> {
   const throughProxy = async (url: string, authToken?: string): Promise<TestDatabase> => {
     const proxy = await CountingProxy.start(url)
     cleanUp.push(() => proxy.close())
-    return { url: proxy.url, requestCount: () => proxy.requestCount, ...(authToken && { authToken }) }
+    const config = { url: proxy.url, authToken }
+    return { url: proxy.url, ...(authToken && { authToken }), config, requestCount: () => proxy.requestCount }
   }
 
   if (target === 'embedded') {
@@ -40,7 +43,8 @@ export async function openTestServer(): Promise<TestServer> {
       async createDatabase() {
         const name = `test-${(count += 1)}`
         const database = await server.createDatabase(name)
-        return { ...database, requestCount: () => server.requestCount(name) }
+        const config = { url: database.url, authToken: database.authToken }
+        return { ...database, config, requestCount: () => server.requestCount(name) }
       },
     }
   }
