@@ -6,10 +6,14 @@ import { findTargets } from './targets.ts'
  * line that tools and people look for: `N passed, N failed`.
  */
 export class SummaryReporter implements Reporter {
-  async onInit(): Promise<void> {
-    for (const { name, unavailable } of await findTargets()) {
-      console.log(`server under test: ${name} ${unavailable === null ? 'used' : `NOT used, ${unavailable}`}`)
-    }
+  onInit(): void {
+    void findTargets().then((targets) => {
+      for (const { name, unavailable } of targets) {
+        console.log(
+          `server under test: ${name} ${unavailable === null ? 'used' : `NOT used, ${unavailable}`}`,
+        )
+      }
+    })
   }
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {

@@ -44,7 +44,7 @@ async function sqldProblem(): Promise<string | null> {
     const reason = error instanceof Error ? error.message : String(error)
     // here the platform package exists, so its absence is a broken installation and must not pass for a skip
     if (process.env['CI'] && process.platform === 'linux')
-      throw new Error(`no libsql-server to test against: ${reason}`)
+      throw new Error(`no libsql-server to test against: ${reason}`, { cause: error })
     return reason
   }
 }

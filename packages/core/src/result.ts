@@ -1,3 +1,4 @@
+import { ProtocolError } from './errors.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
 import type { WireResult, WireValue } from './wire.ts'
 
@@ -57,6 +58,8 @@ export function decodeResult(
   intMode: IntMode,
   rowMode?: RowMode,
 ): ResultSet<ObjectRow | ArrayRow> {
+  if (!Array.isArray(result?.cols) || !Array.isArray(result.rows))
+    throw new ProtocolError('a result without rows')
   const names = result.cols.map((column) => column.name ?? '')
   // a plain assignment would set the prototype
   const isSafe = !names.includes('__proto__')

@@ -33,7 +33,7 @@ test('names the parameter that cannot be sent', () => {
 })
 
 test.each([[undefined], [null], [5], [{}], [{ sql: 5 }]])('refuses %o as a statement', (statement) => {
-  expect(() => encodeStatement(statement as unknown as InStatement)).toThrow(TypeError)
+  expect(() => encodeStatement(statement as InStatement)).toThrow(TypeError)
 })
 
 test.each([['text'], [5], [new Uint8Array(2)]])('refuses %o as arguments', (args) => {

@@ -1,0 +1,441 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { type Client, createClient } from './client.ts'
+import type { ClientConfig } from './config.ts'
+import { HttpError, TransportError } from './errors.ts'
+import type { Fetch } from './transport/transport.ts'
+
+// What a client makes of servers that misbehave. Each test scripts its own.
+
+interface Received {
+  readonly url: string
+  readonly headers: http.IncomingHttpHeaders
+  readonly body: string
+}
+type Script = (request: Received, response: http.ServerResponse, count: number) => void
+
+const cleanUp: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const task of cleanUp.splice(0).reverse()) await task()
+})
+
+async function scripted(
+  script: Script,
+  config: Partial<ClientConfig> = {},
+): Promise<{ db: Client; received: Received[]; url: string }> {
+  const received: Received[] = []
+  const server = http.createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk) => (body += chunk))
+    request.on('end', () => {
+      const entry = { url: request.url ?? '', headers: request.headers, body }
+      script(entry, response, received.push(entry))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const db = createClient({ url, ...config })
+  cleanUp.push(async () => {
+    await db.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return { db, received, url }
+}
+
+const row = {
+  cols: [{ name: 'a', decltype: null }],
+  rows: [[{ type: 'integer', value: '1' }]],
+  affected_row_count: 0,
+  last_insert_rowid: null,
+}
+const answer = (response: http.ServerResponse, body: unknown): void => {
+  response.setHeader('content-type', 'application/json')
+  response.end(typeof body === 'string' ? body : JSON.stringify(body))
+}
+const executed = {
+  baton: null,
+  base_url: null,
+  results: [
+    { type: 'ok', response: { type: 'execute', result: row } },
+    { type: 'ok', response: { type: 'close' } },
+  ],
+}
+const status =
+  (code: number, text: string, type = 'text/plain'): Script =>
+  (_, response) => {
+    response.writeHead(code, { 'content-type': type })
+    response.end(text)
+  }
+
+/** A server with just enough of streams: every step of every batch succeeds. */
+const streams =
+  (more: (request: Received) => Record<string, unknown> = () => ({})): Script =>
+  (request, response, count) => {
+    const { requests } = JSON.parse(request.body) as {
+      requests: { type: string; batch?: { steps: unknown[] } }[]
+    }
+    const results = requests.map(({ type, batch }) => ({
+      type: 'ok',
+      response: {
+        type,
+        ...(batch && {
+          result: { step_results: batch.steps.map(() => row), step_errors: batch.steps.map(() => null) },
+        }),
+        ...(type === 'execute' && { result: row }),
+      },
+    }))
+    const closes = requests.at(-1)?.type === 'close'
+    answer(response, { baton: closes ? null : `b${count}`, base_url: null, results, ...more(request) })
+  }
+
+test.each([
+  [401, 'Unauthorized: `no`', /HTTP 401: Unauthorized.*authToken/],
+  [404, '{"error":"Namespace `a` doesn\'t exist"}', /doesn't exist.*URL/],
+  [429, '{"error":"Too many concurrent requests"}', /429.*later/],
+  [500, '{"error":"invalid utf-8"}', /invalid utf-8/],
+  [502, '<html><h1>Bad gateway</h1></html>', /HTTP 502$/],
+  [503, '', /HTTP 503$/],
+  [302, '', /HTTP 302$/],
+])('HTTP %i becomes an HttpError', async (code, text, message) => {
+  const { db } = await scripted(status(code, text))
+  const error = await db.execute('select 1').catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(HttpError)
+  expect(error).toMatchObject({
+    code: 'HTTP_STATUS',
+    status: code,
+    body: text,
+    message: expect.stringMatching(message),
+  })
+})
+
+test.each([
+  ['HTML with status 200', '<html></html>'],
+  ['nothing', ''],
+  ['another JSON', '{"hello":1}'],
+  ['null', 'null'],
+  ['results of another kind', '{"results":5}'],
+  ['no result', '{"baton":null,"results":[]}'],
+])('%s is a protocol error', async (_, body) => {
+  const { db } = await scripted((__, response) => answer(response, body))
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'PROTOCOL' })
+  await expect(db.batch(['select 1'])).rejects.toMatchObject({ code: 'PROTOCOL' })
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({ code: 'PROTOCOL' })
+})
+
+test('nobody listens: the request was not sent', async () => {
+  const db = createClient({ url: 'http://127.0.0.1:1' })
+  cleanUp.push(() => db.close())
+  await expect(db.execute('select 1')).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'not_applied',
+    message: expect.stringMatching(/127\.0\.0\.1:1.*ECONNREFUSED/),
+  })
+})
+
+test('the connection breaks after the request: nobody knows', async () => {
+  const { db } = await scripted((_, response) => response.destroy())
+  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'unknown',
+  })
+})
+
+test('the answer breaks off', async () => {
+  const { db } = await scripted((_, response) => {
+    response.writeHead(200, { 'content-length': '1000' })
+    response.write('{"baton":null,')
+    setImmediate(() => response.destroy())
+  })
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+})
+
+test('a server that never answers ends in the deadline', async () => {
+  const { db } = await scripted(() => {}, { requestTimeoutMs: 40 })
+  await expect(db.execute('select 1')).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'unknown',
+    message: expect.stringContaining('40 ms'),
+  })
+})
+
+test('the deadline covers the body', async () => {
+  const { db } = await scripted((_, response) => {
+    response.writeHead(200)
+    response.write('{')
+  })
+  await expect(db.execute('select 1', [], { timeoutMs: 40 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('the deadline covers waiting for a connection, and that request never leaves', async () => {
+  const { db, received } = await scripted(() => {}, { connections: 1 })
+  const first = db.execute('select 1', [], { timeoutMs: 120 })
+  await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  await expect(first).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+  expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
+})
+
+test('one call that hangs holds up no other', async () => {
+  const { db } = await scripted((request, response) => {
+    if (!request.body.includes('hang')) answer(response, executed)
+  })
+  const hanging = db.execute('select hang', [], { timeoutMs: 200 })
+  for (let i = 0; i < 5; i++) expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  await expect(hanging).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test("an aborted call rejects with the signal's reason", async () => {
+  const { db, received } = await scripted(() => {})
+  const reason = new Error('changed my mind')
+  await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  expect(received).toHaveLength(0)
+  const controller = new AbortController()
+  const call = db.execute('select 1', [], { signal: controller.signal })
+  setTimeout(() => controller.abort(reason), 20)
+  await expect(call).rejects.toBe(reason)
+})
+
+test.each([0, -1, Number.NaN, 2 ** 31])('refuses a deadline of %o', async (timeoutMs) => {
+  const { db, received } = await scripted(() => {})
+  await expect(db.execute('select 1', [], { timeoutMs })).rejects.toThrow(TypeError)
+  expect(received).toHaveLength(0)
+})
+
+test('sends token and headers, the token from a function each time anew', async () => {
+  let count = 0
+  const { db, received } = await scripted((_, response) => answer(response, executed), {
+    authToken: async () => `token-${(count += 1)}`,
+    headers: { 'X-Encryption-Key': 'k' },
+    namespace: 'foo',
+  })
+  await db.execute('select 1')
+  await db.execute('select 1')
+  expect(received.map(({ headers }) => headers.authorization)).toEqual(['Bearer token-1', 'Bearer token-2'])
+  expect(received[0]?.headers).toMatchObject({
+    'x-encryption-key': 'k',
+    'x-namespace-bin': 'Zm9v',
+    'content-type': 'application/json',
+  })
+})
+
+test('an error of the token function is the error of the call', async () => {
+  const { db, received } = await scripted(() => {}, {
+    authToken: () => {
+      throw new Error('no vault')
+    },
+  })
+  await expect(db.execute('select 1')).rejects.toThrow('no vault')
+  expect(received).toHaveLength(0)
+})
+
+test('a token that is none is refused without being shown', () => {
+  expect(() => createClient({ url: 'http://h', authToken: 'sec\nret' })).toThrow(
+    expect.not.objectContaining({ message: expect.stringContaining('sec') }),
+  )
+})
+
+test('keeps the base path in front of every route', async () => {
+  const { url } = await scripted((_, response) => answer(response, executed))
+  const { received, url: other } = await scripted((_, response) => answer(response, executed))
+  expect(url).not.toBe(other)
+  await using db = createClient({ url: `${other}/some/where/` })
+  await db.execute('select 1')
+  await db.health()
+  expect(received.map((request) => request.url)).toEqual(['/some/where/v2/pipeline', '/some/where/health'])
+})
+
+test('health and version', async () => {
+  const well = await scripted((request, response) =>
+    response.end(request.url === '/version' ? 'sqld 1.2.3\n' : ''),
+  )
+  expect(await well.db.health()).toBe(true)
+  expect(await well.db.version()).toBe('sqld 1.2.3')
+  const ill = await scripted(status(503, ''))
+  expect(await ill.db.health()).toBe(false)
+  await expect(ill.db.version()).rejects.toBeInstanceOf(HttpError)
+})
+
+test('after close nothing is sent; a second close is fine', async () => {
+  const { db, received } = await scripted((_, response) => answer(response, executed))
+  await db.execute('select 1')
+  await db.close()
+  await db.close()
+  await expect(db.execute('select 1')).rejects.toThrow('closed')
+  expect(received).toHaveLength(1)
+})
+
+test('close ends what is under way', async () => {
+  const { db } = await scripted(() => {})
+  const call = db.execute('select 1')
+  const outcome = expect(call).rejects.toBeInstanceOf(Error)
+  setTimeout(() => void db.close(), 20)
+  await outcome
+})
+
+test('a server without /v3 gets transactions on /v2, each statement behind a BEGIN probe', async () => {
+  const { db, received } = await scripted((request, response, count) => {
+    if (request.url.startsWith('/v3')) status(404, '')(request, response, count)
+    else {
+      // within the transaction the probes fail
+      const { requests } = JSON.parse(request.body) as {
+        requests: { batch?: { steps: { stmt: { sql: string }; condition?: unknown }[] } }[]
+      }
+      const steps = requests[0]?.batch?.steps ?? []
+      const failed = (at: number): boolean => at > 0 && /^(BEGIN|ROLLBACK)$/.test(steps[at]?.stmt.sql ?? '')
+      const result = {
+        step_results: steps.map((_, at) => (failed(at) || (steps.length > 1 && failed(at)) ? null : row)),
+        step_errors: steps.map((step, at) =>
+          failed(at) && step.stmt.sql === 'BEGIN' ? { message: 'within', code: 'SQLITE_UNKNOWN' } : null,
+        ),
+      }
+      answer(response, {
+        baton: `b${count}`,
+        base_url: null,
+        results: [{ type: 'ok', response: { type: 'batch', result } }],
+      })
+    }
+  })
+  await db.transaction(async (tx) => {
+    await Promise.all([tx.execute('select 1'), tx.execute('select 2')])
+  })
+  await db.transaction((tx) => tx.execute('select 3'))
+  expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline', ...Array<string>(4).fill('/v2/pipeline')])
+  const { steps } = (
+    JSON.parse(received[1]?.body ?? '') as { requests: [{ batch: { steps: { stmt: { sql: string } }[] } }] }
+  ).requests[0].batch
+  expect(steps.map(({ stmt }) => stmt.sql)).toEqual([
+    'BEGIN IMMEDIATE',
+    'select 1',
+    'BEGIN',
+    'ROLLBACK',
+    'select 2',
+  ])
+  expect(received[1]?.body).not.toContain('is_autocommit')
+})
+
+test('a 404 with words does not mean that there is no /v3', async () => {
+  const { db, received } = await scripted(
+    status(404, '{"error":"Namespace `a` doesn\'t exist"}', 'application/json'),
+  )
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toBeInstanceOf(HttpError)
+  expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline'])
+})
+
+test('a stream goes on where the server says, new ones where the URL says; the token goes nowhere else', async () => {
+  const other = await scripted(streams())
+  const { db, received } = await scripted(
+    streams(() => ({ base_url: other.url })),
+    { allowedHosts: [new URL(other.url).host], authToken: 'secret' },
+  )
+  for (let i = 0; i < 2; i++) {
+    await db.transaction(async (tx) => {
+      await tx.execute('select 1')
+      await tx.execute('select 2')
+    })
+  }
+  expect([received.length, other.received.length]).toEqual([2, 4])
+
+  const stranger = await scripted(streams())
+  const careful = await scripted(
+    streams(() => ({ base_url: stranger.url })),
+    { authToken: 'secret' },
+  )
+  await careful.db.transaction((tx) => tx.execute('select 1'))
+  expect([careful.received.length, stranger.received.length]).toEqual([2, 0])
+})
+
+test.each([
+  [400, 'Received an invalid baton', 'text/plain', 'TRANSACTION_LOST'],
+  [
+    400,
+    '{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}',
+    'application/json',
+    'TRANSACTION_EXPIRED',
+  ],
+  [404, '{"error":"stream not found"}', 'application/json', 'TRANSACTION_LOST'],
+])('a stream that is gone (%i %s) is one typed error, and stays one', async (code, text, type, expected) => {
+  const { db, received } = await scripted((request, response, count) => {
+    if (count === 1) streams()(request, response, count)
+    else status(code, text, type)(request, response, count)
+  })
+  const errors: unknown[] = []
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    await tx.execute('select 2').catch((error: unknown) => errors.push(error))
+    await tx.execute('select 3').catch((error: unknown) => errors.push(error))
+  })
+  await expect(given).rejects.toMatchObject({ code: expected, cause: { status: code } })
+  expect(errors).toMatchObject([{ code: expected }, { code: expected }])
+  expect(received).toHaveLength(2)
+})
+
+test('a commit whose answer is lost is of unknown outcome', async () => {
+  const { db } = await scripted((request, response, count) => {
+    if (request.body.includes('COMMIT')) response.destroy()
+    else streams()(request, response, count)
+  })
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'unknown',
+  })
+})
+
+test('a transaction whose answer is lost sends nothing more, and rolling back is quiet', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  const mine = new Error('mine')
+  const given = db.transaction(async (tx) => {
+    await expect(tx.execute('select 1')).rejects.toBeInstanceOf(TransportError)
+    await expect(tx.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    throw mine
+  })
+  await expect(given).rejects.toBe(mine)
+  expect(received).toHaveLength(1)
+})
+
+test('a stream without baton in the middle of a transaction is lost', async () => {
+  const { db } = await scripted(streams(() => ({ baton: null })))
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    await tx.execute('select 2')
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test('a fetch of your own sends everything', async () => {
+  const { url, received } = await scripted((request, response, count) =>
+    request.body.includes('batch') ? streams()(request, response, count) : answer(response, executed),
+  )
+  const seen: string[] = []
+  const own: Fetch = async (to, init) => {
+    seen.push(`${init.method} ${to}`)
+    expect(init).toMatchObject({ redirect: 'manual', headers: { authorization: 'Bearer t' } })
+    return fetch(to, init)
+  }
+  await using db = createClient({ url, fetch: own, authToken: 't' })
+  expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  await db.transaction((tx) => tx.execute('select 1'))
+  expect(await db.health()).toBe(true)
+  expect(seen).toHaveLength(received.length)
+})
+
+test('fetch: deadline, abort, broken connection and close', async () => {
+  const { url } = await scripted((request, response) => {
+    if (request.body.includes('break')) response.destroy()
+  })
+  const db = createClient({ url, fetch: (to, init) => fetch(to, init) })
+  await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const reason = new Error('mine')
+  await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(reason), 20)
+  await expect(db.execute('select 1', [], { signal: controller.signal })).rejects.toBe(reason)
+  await expect(db.execute('select break')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  const call = expect(db.execute('select 1')).rejects.toThrow('closed')
+  await db.close()
+  await call
+  await expect(db.execute('select 1')).rejects.toThrow('closed')
+})
