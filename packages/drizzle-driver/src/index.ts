@@ -1,1 +1,6 @@
-export {}
+export { type BatchMethod, type BatchQuery, type BatchResults, bind } from './batch.ts'
+export { BatonDatabase, type BatonDrizzleConfig, drizzle } from './driver.ts'
+export { BatonPreparedQuery } from './prepared-query.ts'
+export { BatonSession } from './session.ts'
+export { BatonTransaction } from './transaction.ts'
+export { int64, type RunResult } from './values.ts'

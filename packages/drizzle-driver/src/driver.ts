@@ -1,0 +1,132 @@
+import { Client, type ClientConfig, createClient } from '@batonsql/core'
+import {
+  createTableRelationsHelpers,
+  DefaultLogger,
+  type DrizzleConfig,
+  type ExtractTablesWithRelations,
+  entityKind,
+  extractTablesRelationalConfig,
+  NoopLogger,
+  type RelationalSchemaConfig,
+} from 'drizzle-orm'
+import {
+  BaseSQLiteDatabase,
+  SQLiteAsyncDialect,
+  type SQLiteTransaction,
+  type SQLiteTransactionConfig,
+} from 'drizzle-orm/sqlite-core'
+import type { BatchMethod } from './batch.ts'
+import { BatonSession } from './session.ts'
+import type { SessionContext } from './session-context.ts'
+import type { BatonTransaction } from './transaction.ts'
+import type { RunResult } from './values.ts'
+
+type Schema = Record<string, unknown>
+
+/** Drizzle on a database over HTTP. Each query is one request. */
+export class BatonDatabase<TSchema extends Schema = Record<string, never>> extends BaseSQLiteDatabase<
+  'async',
+  RunResult,
+  TSchema
+> {
+  static override readonly [entityKind]: string = 'BatonDatabase'
+
+  /**
+   * Runs queries as one transaction in one request: all of them take effect, or none.
+   * @throws DrizzleQueryError whose cause carries `statementIndex`
+   */
+  // a property of its own, because withReplicas() copies nothing else
+  readonly batch: BatchMethod
+  /** The client, to use it bare, and to close it when `drizzle()` made it. */
+  readonly $client: Client
+
+  constructor(client: Client, context: SessionContext<ExtractTablesWithRelations<TSchema>>) {
+    const session = new BatonSession<TSchema, ExtractTablesWithRelations<TSchema>>(client, context)
+    super('async', context.dialect, session, context.schema)
+    this.batch = ((queries) => session.batch(queries)) as BatchMethod
+    this.$client = client
+    const { cache } = context
+    if (cache) this.$cache = { invalidate: (params) => cache.onMutate(params) }
+  }
+
+  /**
+   * Runs a callback as a transaction: committed when it returns, rolled back when it throws. It begins with its first
+   * statement, and the server lets it hold the write slot for 5 s when others wait.
+   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
+   */
+  override transaction<T>(
+    callback: (tx: BatonTransaction<TSchema, ExtractTablesWithRelations<TSchema>>) => Promise<T>,
+    config?: SQLiteTransactionConfig,
+  ): Promise<T> {
+    type Base = SQLiteTransaction<'async', RunResult, TSchema, ExtractTablesWithRelations<TSchema>>
+    return super.transaction(callback as (tx: Base) => Promise<T>, config)
+  }
+}
+
+/** How to reach the database, and Drizzle's own settings. A given client stays the caller's to close. */
+export type BatonDrizzleConfig<TSchema extends Schema = Record<string, never>> = DrizzleConfig<TSchema> &
+  (
+    | { readonly connection: string | URL | ClientConfig; readonly client?: undefined }
+    | { readonly client: Client; readonly connection?: undefined }
+  )
+
+function construct<TSchema extends Schema>(
+  client: Client,
+  { logger, schema, casing, cache }: DrizzleConfig<TSchema> = {},
+): BatonDatabase<TSchema> {
+  let relations: RelationalSchemaConfig<ExtractTablesWithRelations<TSchema>> | undefined
+  if (schema) {
+    const { tables, tableNamesMap } = extractTablesRelationalConfig<ExtractTablesWithRelations<TSchema>>(
+      schema,
+      createTableRelationsHelpers,
+    )
+    relations = { fullSchema: schema, schema: tables, tableNamesMap }
+  }
+  return new BatonDatabase(client, {
+    dialect: new SQLiteAsyncDialect(casing && { casing }),
+    schema: relations,
+    logger: logger === true ? new DefaultLogger() : logger || new NoopLogger(),
+    cache,
+  })
+}
+
+const connect = (connection: string | URL | ClientConfig): Client =>
+  createClient(typeof connection === 'string' || connection instanceof URL ? { url: connection } : connection)
+
+/**
+ * Drizzle on a database over HTTP: `drizzle(url)`, `drizzle(client)`, either with Drizzle's configuration as second
+ * argument, or `drizzle({ connection, …config })` and `drizzle({ client, …config })`. Sends nothing.
+ */
+export function drizzle<TSchema extends Schema = Record<string, never>>(
+  connection: string | URL | Client,
+  config?: DrizzleConfig<TSchema>,
+): BatonDatabase<TSchema>
+export function drizzle<TSchema extends Schema = Record<string, never>>(
+  config: BatonDrizzleConfig<TSchema>,
+): BatonDatabase<TSchema>
+export function drizzle<TSchema extends Schema>(
+  first: string | URL | Client | BatonDrizzleConfig<TSchema>,
+  config?: DrizzleConfig<TSchema>,
+): BatonDatabase<TSchema> {
+  if (first instanceof Client) return construct(first, config)
+  if (typeof first === 'string' || first instanceof URL) return construct(connect(first), config)
+  const { client, connection } = first
+  if ((client === undefined) === (connection === undefined))
+    throw new TypeError('expected a URL, a client, or a configuration with either `client` or `connection`')
+  return construct(client ?? connect(connection as ClientConfig), first)
+}
+
+/** A database that builds queries and runs none. */
+drizzle.mock = <TSchema extends Schema = Record<string, never>>(
+  config?: DrizzleConfig<TSchema>,
+): Omit<BatonDatabase<TSchema>, '$client'> & {
+  $client: '$client is not available on drizzle.mock()'
+} => {
+  const refuse = async (): Promise<never> => {
+    throw new TypeError('a database made by drizzle.mock() runs no queries')
+  }
+  const client = { execute: refuse, batch: refuse, transaction: refuse } as unknown as Client
+  return Object.assign(construct(client, config), {
+    $client: '$client is not available on drizzle.mock()',
+  } as const)
+}
