@@ -58,8 +58,7 @@ export function decodeResult(
   intMode: IntMode,
   rowMode?: RowMode,
 ): ResultSet<ObjectRow | ArrayRow> {
-  if (!Array.isArray(result?.cols) || !Array.isArray(result.rows))
-    throw new ProtocolError('a result without rows')
+  if (!result?.cols || !result.rows) throw new ProtocolError('a result without rows')
   const names = result.cols.map((column) => column.name ?? '')
   // a plain assignment would set the prototype
   const isSafe = !names.includes('__proto__')
