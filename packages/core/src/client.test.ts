@@ -317,6 +317,29 @@ test('a server without /v3 gets transactions on /v2, each statement behind a BEG
   expect(received[1]?.body).not.toContain('is_autocommit')
 })
 
+test('a batch with foreign keys off switches them off before it begins, and does nothing when that fails', async () => {
+  const { db, received } = await scripted(streams())
+  expect(await db.batch(['drop table a', 'select 1'], { foreignKeys: 'off' })).toHaveLength(2)
+  const ok = (step: number): unknown => ({ type: 'ok', step })
+  expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({
+    requests: [
+      {
+        batch: {
+          steps: [
+            { stmt: { sql: 'PRAGMA foreign_keys = off' } },
+            { stmt: { sql: 'BEGIN IMMEDIATE' }, condition: ok(0) },
+            { stmt: { sql: 'drop table a' }, condition: ok(1) },
+            { stmt: { sql: 'select 1' }, condition: ok(2) },
+            { stmt: { sql: 'COMMIT' }, condition: ok(3) },
+            { stmt: { sql: 'ROLLBACK' }, condition: { type: 'not', cond: ok(4) } },
+          ],
+        },
+      },
+      { type: 'close' },
+    ],
+  })
+})
+
 test('a 404 with words does not mean that there is no /v3', async () => {
   const { db, received } = await scripted(
     status(404, '{"error":"Namespace `a` doesn\'t exist"}', 'application/json'),

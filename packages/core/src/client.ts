@@ -23,6 +23,16 @@ export interface TransactionOptions {
   readonly mode?: TransactionMode | undefined
 }
 
+/** Settings of a batch that is a transaction of its own. */
+export interface AtomicBatchOptions extends BatchOptions {
+  /**
+   * `off` lets statements break foreign keys, and drop a table without its rows' dependents, as rebuilding one needs it.
+   * Whether all is well in the end is yours to check: `pragma foreign_key_check`.
+   * @default 'on'
+   */
+  readonly foreignKeys?: 'on' | 'off' | undefined
+}
+
 /**
  * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
  * own. Whoever makes a client closes it.
@@ -63,19 +73,22 @@ export class Client implements Executor, AsyncDisposable {
    */
   batch(
     statements: readonly InStatement[],
-    options: BatchOptions & { readonly rowMode: 'array' },
+    options: AtomicBatchOptions & { readonly rowMode: 'array' },
   ): Promise<ResultSet<ArrayRow>[]>
   batch<Row = ObjectRow>(
     statements: readonly InStatement[],
-    options?: BatchOptions,
+    options?: AtomicBatchOptions,
   ): Promise<ResultSet<Row>[]>
   async batch(
     statements: readonly InStatement[],
-    options: BatchOptions = {},
+    options: AtomicBatchOptions = {},
   ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
     const encoded = encodeBatch(statements)
     if (encoded.length === 0) return []
-    return await this.#request(encoded, 'atomic', [beginStatement(options.mode)], options)
+    const begin = beginStatement(options.mode)
+    // inside a transaction the pragma would do nothing
+    const lead = options.foreignKeys === 'off' ? ['PRAGMA foreign_keys = off', begin] : [begin]
+    return await this.#request(encoded, 'atomic', lead, options)
   }
 
   /**

@@ -1,5 +1,5 @@
 export type { TransactionMode } from './batch.ts'
-export { Client, createClient, type TransactionOptions } from './client.ts'
+export { type AtomicBatchOptions, Client, createClient, type TransactionOptions } from './client.ts'
 export type { ClientConfig } from './config.ts'
 export {
   type ConstraintViolation,

@@ -55,11 +55,14 @@ export class SqlRequest {
     this.#steps = this.entries.map(({ lead, statements, place }) => {
       const own: number[] = []
       // each depends on the one before: the server goes on with the steps of a batch whose client has left
-      const condition = (): string => (own.length > 0 ? ifOk(own.at(-1) as number) : guard.next(steps))
+      const condition = (): string => {
+        if (own.length > 0) return ifOk(own.at(-1) as number)
+        return place === 'inside' ? guard.next(steps) : ''
+      }
       for (const sql of lead) {
         const begins = transactionControl(sql) === 'begin'
-        own.push(steps.addSql(sql, begins ? '' : condition()))
-        if (begins) guard.begun(own[0] as number)
+        own.push(steps.addSql(sql, begins && place === 'inside' ? '' : condition()))
+        if (begins) guard.begun(own.at(-1) as number)
       }
       for (const { json } of statements) own.push(steps.add(json, condition()))
       if (place === 'atomic') {
