@@ -1,0 +1,43 @@
+import type { Client, InValue } from '@batonsql/core'
+import { SingleBar } from 'cli-progress'
+import type { Tables } from './data.ts'
+
+const ROWS_PER_STATEMENT = 200
+const STATEMENTS_PER_BATCH = 5
+
+/** Puts all rows in, a thousand in each request, and returns how many there were. */
+export async function importTables(db: Client, tables: Tables): Promise<number> {
+  const statements = Object.entries(tables).flatMap(([table, rows]) => insertStatements(table, rows))
+  const total = Object.values(tables).reduce((sum: number, rows: readonly unknown[]) => sum + rows.length, 0)
+  const bar = new SingleBar({
+    format: '  {bar} {value} of {total} rows',
+    noTTYOutput: true,
+    notTTYSchedule: 1_000,
+    stream: process.stdout,
+    clearOnComplete: false,
+  })
+  bar.start(total, 0)
+  for (let at = 0; at < statements.length; at += STATEMENTS_PER_BATCH) {
+    const results = await db.batch(statements.slice(at, at + STATEMENTS_PER_BATCH))
+    bar.increment(results.reduce((sum, { rowsAffected }) => sum + rowsAffected, 0))
+  }
+  bar.stop()
+  return total
+}
+
+function insertStatements(
+  table: string,
+  rows: readonly Record<string, InValue>[],
+): { sql: string; args: InValue[] }[] {
+  const columns = Object.keys(rows[0] ?? {})
+  const statements = []
+  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
+    const part = rows.slice(at, at + ROWS_PER_STATEMENT)
+    const marks = `(${columns.map(() => '?').join()})`
+    statements.push({
+      sql: `insert into ${table} (${columns.join()}) values ${part.map(() => marks).join()}`,
+      args: part.flatMap((row) => columns.map((column) => row[column] as InValue)),
+    })
+  }
+  return statements
+}
