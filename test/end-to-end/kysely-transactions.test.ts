@@ -1,5 +1,5 @@
 import { createClient, StreamError } from '@batonsql/core'
-import { BatonDialect } from '@batonsql/kysely-dialect'
+import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import { type Generated, Kysely, type LogEvent, sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
@@ -96,6 +96,11 @@ describe('transactions', () => {
         await insert(trx, 'b')
       })
     await expect(writing).rejects.toThrow('read only')
+    const batching = db
+      .transaction()
+      .setAccessMode('read only')
+      .execute((trx) => batch(trx, [trx.deleteFrom('item')]))
+    await expect(batching).rejects.toThrow('read only')
     expect(log).toContain('begin readonly')
     expect(await names()).toEqual(['a'])
   })

@@ -32,5 +32,7 @@ export function prefetch(queryId: QueryId, result: QueryResult<unknown>): void {
 
 /** Takes the result that was put aside for a query, if any. */
 export function takePrefetched(queryId: QueryId): QueryResult<unknown> | undefined {
-  return prefetched.get(queryId)
+  const result = prefetched.get(queryId)
+  if (result) prefetched.delete(queryId)
+  return result
 }

@@ -1,4 +1,4 @@
-import type { Client, InValue, ResultSet, Stream } from '@batonsql/core'
+import type { Client, Executor, InValue, ResultSet, Stream } from '@batonsql/core'
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -91,10 +91,7 @@ export class BatonConnection implements DatabaseConnection {
   async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
     const command = savepointCommand(query)
     if (command && this.#travelsWithNext(command)) return { rows: [] }
-    if (this.refusesChanges && !SelectQueryNode.is(query.query) && !RawNode.is(query.query))
-      throw new TypeError(
-        'the transaction is `read only`; use setAccessMode(`read write`) to change something',
-      )
+    this.#checkAccess(query)
     return queryResult(query, await this.#send(query))
   }
 
@@ -115,10 +112,17 @@ export class BatonConnection implements DatabaseConnection {
     return await pending
   }
 
+  #checkAccess({ query }: CompiledQuery): void {
+    if (this.refusesChanges && !SelectQueryNode.is(query) && !RawNode.is(query))
+      throw new TypeError("the transaction is read only; use setAccessMode('read write') to change something")
+  }
+
   async #executeBatch({ queries, mode, recover }: Batch): Promise<QueryResult<unknown>> {
+    for (const query of queries) this.#checkAccess(query)
+    const executor: Executor = this.#stream ?? this.#client
     const statements = queries.map(({ sql, parameters }) => ({ sql, args: parameters as readonly InValue[] }))
     try {
-      const results = await (this.#stream ?? this.#client).batch(statements, { mode, ...this.#callOptions() })
+      const results = await executor.batch(statements, { mode, ...this.#callOptions() })
       return { rows: results.map((result, at) => queryResult(queries[at] as CompiledQuery, result)) }
     } catch (error) {
       if (recover?.(error)) return { rows: [] }

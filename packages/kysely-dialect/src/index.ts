@@ -1,4 +1,5 @@
 export { BatonAdapter } from './adapter.ts'
+export { type Batchable, type BatchOptions, type BatchResults, batch } from './batch.ts'
 export { BatonConnection } from './connection.ts'
 export { BatonDialect, type BatonDialectConfig, type DialectOptions } from './dialect.ts'
 export { BatonDriver } from './driver.ts'

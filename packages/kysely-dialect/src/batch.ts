@@ -1,0 +1,118 @@
+import type { TransactionMode } from '@batonsql/core'
+import type {
+  CompiledQuery,
+  KyselyPlugin,
+  QueryExecutorProvider,
+  QueryResult,
+  RawBuilder,
+  RootOperationNode,
+  UnknownRow,
+} from 'kysely'
+import { BatonAdapter } from './adapter.ts'
+import { carry, prefetch } from './batch-carrier.ts'
+
+interface Builder<R = unknown> {
+  compile(): CompiledQuery
+  execute(): Promise<R>
+}
+
+/** What can be in a batch: a query builder, a schema builder, an `sql` fragment or a compiled query. */
+export type Batchable = Builder | RawBuilder<unknown> | CompiledQuery
+
+type BatchResult<Q> =
+  Q extends RawBuilder<infer O>
+    ? QueryResult<O>
+    : Q extends CompiledQuery<infer O>
+      ? QueryResult<O>
+      : Q extends Builder<infer R>
+        ? R
+        : never
+
+/** Results of a batch, in the order of its queries: of each what its own `execute()` gives. */
+export type BatchResults<Q extends readonly Batchable[]> = { -readonly [K in keyof Q]: BatchResult<Q[K]> }
+
+export interface BatchOptions {
+  /** How the batch's own transaction begins; without meaning inside a transaction. @default 'immediate' */
+  readonly mode?: TransactionMode | undefined
+}
+
+/**
+ * Runs queries as one transaction in one request: all of them take effect, or none. Inside a transaction (give `trx`) it is
+ * one request of that, and what came before stays when it fails. No query can use the result of an earlier one.
+ *
+ * ```ts
+ * const [ada, pets] = await batch(db, [
+ *   db.insertInto('person').values({ name: 'Ada' }).returningAll(),
+ *   db.selectFrom('pet').selectAll(),
+ * ])
+ * ```
+ * Kysely's log shows the batch as one query, and then each of its queries, which take no time.
+ * @throws SqlError with `statementIndex`; TypeError when `db` is of another dialect
+ */
+export async function batch<const Q extends readonly Batchable[] | []>(
+  db: QueryExecutorProvider,
+  queries: Q,
+  { mode }: BatchOptions = {},
+): Promise<BatchResults<Q>> {
+  const executor = db.getExecutor()
+  if (!(executor.adapter instanceof BatonAdapter))
+    throw new TypeError('batch() needs a Kysely instance, or a transaction of one, made with BatonDialect')
+  const results: unknown[] = []
+  if (queries.length > 0) {
+    const compiled = queries.map((query: Batchable) => compile(query, db))
+    const carrier = carry({ queries: compiled, mode })
+    const { rows } = await executor.withoutPlugins().executeQuery<QueryResult<unknown>>(carrier)
+    for (const [at, query] of queries.entries())
+      results.push(await replay(query, rows[at] as QueryResult<UnknownRow>, db))
+  }
+  return results as BatchResults<Q>
+}
+
+const isRaw = (query: Batchable): query is RawBuilder<unknown> => 'isRawBuilder' in query
+
+function compile(query: Batchable, db: QueryExecutorProvider): CompiledQuery {
+  if (isRaw(query)) return query.compile(db)
+  return 'compile' in query ? query.compile() : query
+}
+
+/**
+ * Lets a query run once more, through its own plugins and with the result that is here already, so that what comes out is
+ * what Kysely makes of it.
+ */
+async function replay(
+  query: Batchable,
+  result: QueryResult<UnknownRow>,
+  db: QueryExecutorProvider,
+): Promise<unknown> {
+  const plugin = new PrefetchPlugin(result)
+  if (isRaw(query)) return await query.withPlugin(plugin).execute(db)
+  if ('compile' in query) {
+    const builder = query as Builder & { withPlugin?: (plugin: KyselyPlugin) => Builder }
+    // a schema builder may have no plugins, and has no result
+    return await builder.withPlugin?.(plugin).execute()
+  }
+  let transformed = result
+  for (const each of db.getExecutor().plugins)
+    transformed = await each.transformResult({ queryId: query.queryId, result: transformed })
+  return transformed
+}
+
+/** Answers the query it is put on. */
+class PrefetchPlugin implements KyselyPlugin {
+  readonly #result: QueryResult<UnknownRow>
+
+  constructor(result: QueryResult<UnknownRow>) {
+    this.#result = result
+  }
+
+  transformQuery({ node, queryId }: Parameters<KyselyPlugin['transformQuery']>[0]): RootOperationNode {
+    prefetch(queryId, this.#result)
+    return node
+  }
+
+  async transformResult({
+    result,
+  }: Parameters<KyselyPlugin['transformResult']>[0]): Promise<QueryResult<UnknownRow>> {
+    return result
+  }
+}
