@@ -1,1 +1,2 @@
-export { findSqld } from './sqld/binary.ts'
+export { type DatabaseAddress, LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
+export type { DatabaseOptions, TokenOptions } from './service.ts'

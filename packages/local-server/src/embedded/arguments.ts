@@ -1,0 +1,48 @@
+import type { ParameterNames } from './parameters.ts'
+import type { EngineValue } from './pipeline-types.ts'
+
+/** Longest text or blob that can be bound, in bytes. */
+const MAX_VALUE_BYTES = 5_000_000
+
+export interface StatementArguments {
+  readonly args: readonly EngineValue[]
+  readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
+}
+
+/** The arguments do not fit the parameters; the message is the wire's. */
+export class ArgumentsError extends Error {}
+
+/**
+ * Brings arguments into the order of the parameters. Positional ones feed `?` and `?NNN` only; named ones feed `:a`,
+ * `@a` and `$a`, by the exact name first, then by the name without its prefix.
+ */
+export function resolveArguments(names: ParameterNames, given: StatementArguments): EngineValue[] {
+  const named = new Map(given.namedArgs)
+  const values: EngineValue[] = []
+  for (const [index, name] of names.entries()) {
+    const value = valueFor(name, index, given.args, named)
+    if (value === undefined) throw new ArgumentsError(`value for parameter ${name ?? index + 1} not found`)
+    if (byteLength(value) > MAX_VALUE_BYTES) throw new ArgumentsError('string or blob too big')
+    values.push(value)
+  }
+  const count = given.args.length > 0 ? given.args.length : named.size
+  if (count > names.length) {
+    throw new ArgumentsError(`too many parameters, expected ${names.length} found ${count}`)
+  }
+  return values
+}
+
+function valueFor(
+  name: string | null,
+  index: number,
+  args: readonly EngineValue[],
+  named: ReadonlyMap<string, EngineValue>,
+): EngineValue | undefined {
+  if (name === null || name.startsWith('?')) return args[index]
+  return named.has(name) ? named.get(name) : named.get(name.slice(1))
+}
+
+function byteLength(value: EngineValue): number {
+  if (typeof value === 'string') return value.length > MAX_VALUE_BYTES / 4 ? Buffer.byteLength(value) : 0
+  return value instanceof Uint8Array ? value.byteLength : 0
+}

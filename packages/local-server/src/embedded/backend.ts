@@ -1,0 +1,155 @@
+import { isUtf8 } from 'node:buffer'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
+import { readBytes, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
+import { CursorBodyStream } from './cursor-body.ts'
+import type { CallOutcome } from './host-messages.ts'
+import { HostTable } from './host-table.ts'
+import { JsonShapeError } from './json-shape.ts'
+import { PipelineFailure } from './pipeline-failure.ts'
+import type { Rights } from './pipeline-types.ts'
+import {
+  type CursorBody,
+  decodeCursorBody,
+  decodePipelineBody,
+  type PipelineBody,
+} from './request-decoder.ts'
+import { type StreamLease, StreamTable } from './stream-table.ts'
+import { SYSTEM_CLOCK } from './system-clock.ts'
+import { TokenCheck } from './token-check.ts'
+
+/** How the embedded back end is made. */
+export interface EmbeddedOptions {
+  /** Where the database files are kept. */
+  readonly directory: string
+  /** Key that tokens are checked with; null leaves the databases open to everybody. */
+  readonly publicKeyPem: string | null
+}
+
+/** The database API over the embedded engine: streams and rights here, statements in one process a database. */
+export class EmbeddedBackend implements DatabaseBackend {
+  readonly kind = 'embedded' as const
+  readonly #directory: string
+  readonly #tokens: TokenCheck
+  readonly #hosts: HostTable
+  readonly #streams: StreamTable
+
+  constructor({ directory, publicKeyPem }: EmbeddedOptions) {
+    this.#directory = directory
+    this.#tokens = new TokenCheck(publicKeyPem)
+    this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#hosts.find(id)?.closeStream(stream))
+    this.#hosts = new HostTable({
+      pathOf: (id) => join(this.#folderOf(id), 'data.db'),
+      isIdle: (id) => this.#streams.countOf(id) === 0,
+      onExit: (id) => this.#streams.closeAll(id),
+    })
+  }
+
+  async start(): Promise<string> {
+    const sqliteVersion = await this.#hosts.prepare()
+    return `SQLite ${sqliteVersion}`
+  }
+
+  async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
+    await mkdir(this.#folderOf(id), { recursive: true })
+    this.#hosts.configure(id, settings)
+  }
+
+  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
+    await mkdir(this.#folderOf(id), { recursive: true })
+    this.#hosts.configure(id, settings)
+  }
+
+  async remove(id: DatabaseId): Promise<void> {
+    await this.#hosts.forget(id)
+    await rm(this.#folderOf(id), { recursive: true, force: true })
+  }
+
+  async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    try {
+      const rights = this.#tokens.rightsOf(request, id)
+      const text = await readBody(request)
+      const call = { id, rights, signal: request.signal }
+      if (request.path === '/v3/cursor') return await this.#cursor(call, decodeCursorBody(text))
+      return await this.#pipeline(call, decodePipelineBody(text), request.path.startsWith('/v2') ? 2 : 3)
+    } catch (error) {
+      if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
+      if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
+      throw error
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#streams.clear()
+    await this.#hosts.close()
+  }
+
+  async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
+    const lease = await this.#lease(call.id, body.baton)
+    try {
+      const host = this.#hosts.get(call.id)
+      const outcome = await host.pipeline({ ...call, ...lease }, body.requests, version)
+      if (outcome.type === 'failure') return this.#failed(lease, outcome)
+      if (outcome.isClosed) this.#streams.close(lease)
+      const baton = outcome.isClosed ? null : this.#streams.release(lease)
+      return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
+    } catch (error) {
+      this.#streams.close(lease)
+      throw error
+    }
+  }
+
+  async #cursor(call: DatabaseCall, body: CursorBody): Promise<ServiceResponse> {
+    const lease = await this.#lease(call.id, body.baton)
+    const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}`)
+    const cursor = this.#hosts.get(call.id).cursor({ ...call, ...lease }, body.steps, lines)
+    lines.readOn = cursor.readOn
+    const first = await Promise.race([cursor.outcome, lines.begun]).catch((error: unknown) => {
+      this.#streams.close(lease)
+      throw error
+    })
+    if (first?.type === 'failure') return this.#failed(lease, first)
+    void cursor.outcome.then(
+      (outcome) => {
+        if (outcome.type !== 'failure') return lines.end()
+        this.#streams.close(lease)
+        lines.breakOff()
+      },
+      () => lines.breakOff(), // the process died, its streams are closed already
+    )
+    return { status: 200, headers: { 'content-type': 'text/plain' }, body: lines.stream }
+  }
+
+  #failed(lease: StreamLease, { status, contentType, body }: FailureText): ServiceResponse {
+    this.#streams.close(lease)
+    return textResponse(status, contentType, body)
+  }
+
+  async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
+    return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
+  }
+
+  #folderOf(id: DatabaseId): string {
+    return join(this.#directory, id)
+  }
+}
+
+/** What every request to a database comes with. */
+interface DatabaseCall {
+  readonly id: DatabaseId
+  readonly rights: Rights
+  readonly signal: AbortSignal
+}
+
+type FailureText = Extract<CallOutcome, { type: 'failure' }>
+
+function head(baton: string | null): string {
+  return `"baton":${baton === null ? 'null' : `"${baton}"`},"base_url":null`
+}
+
+async function readBody(request: ServiceRequest): Promise<string> {
+  const bytes = await readBytes(request.body)
+  if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
+  return bytes.toString('utf8')
+}

@@ -1,0 +1,63 @@
+import type { Database } from './database.ts'
+import type { BatchStep, Rights } from './pipeline-types.ts'
+import type { ResultColumn, StatementResult } from './result-encoder.ts'
+import { encodeError, type ResultError } from './result-error.ts'
+import type { CursorSink, Session } from './session.ts'
+
+const CHUNK_CHARACTERS = 64 * 1_024
+
+/** Takes the next piece of a cursor's text; resolves when more is wanted. */
+export type CursorOutput = (text: string) => Promise<void>
+
+/** Runs a batch as a cursor: a line of JSON for each thing that happens, handed over in pieces. */
+export async function runCursor(
+  session: Session,
+  database: Database,
+  call: { readonly steps: readonly BatchStep[]; readonly rights: Rights; readonly onReady: () => void },
+  output: CursorOutput,
+): Promise<void> {
+  const lines = new CursorLines(output)
+  await session.cursor(call.steps, call.rights, lines, call.onReady)
+  await lines.end(database.replicationIndex)
+}
+
+class CursorLines implements CursorSink {
+  readonly #output: CursorOutput
+  #pending = ''
+
+  constructor(output: CursorOutput) {
+    this.#output = output
+  }
+
+  async stepBegin(step: number, columns: readonly ResultColumn[]): Promise<void> {
+    await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
+  }
+
+  async row(row: string): Promise<void> {
+    await this.#line(`{"type":"row","row":${row}}`)
+  }
+
+  async stepEnd({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
+    // a bare number, whatever its size: that is the wire
+    await this.#line(
+      `{"type":"step_end","affected_row_count":${affectedRowCount},"last_insert_rowid":${lastInsertRowid}}`,
+    )
+  }
+
+  async stepError(step: number, error: ResultError): Promise<void> {
+    await this.#line(`{"type":"step_error","step":${step},"error":${encodeError(error)}}`)
+  }
+
+  async end(replicationIndex: string | null): Promise<void> {
+    this.#pending += `{"type":"replication_index","replication_index":${replicationIndex}}\n`
+    await this.#output(this.#pending)
+  }
+
+  async #line(text: string): Promise<void> {
+    this.#pending += `${text}\n`
+    if (this.#pending.length < CHUNK_CHARACTERS) return
+    const chunk = this.#pending
+    this.#pending = ''
+    await this.#output(chunk)
+  }
+}

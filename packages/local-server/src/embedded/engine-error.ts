@@ -1,0 +1,109 @@
+import { ResultError } from './result-error.ts'
+import { lineAndColumn, parseError, position, type Statement } from './statement.ts'
+
+const PRIMARY_CODES: Readonly<Record<number, string>> = {
+  2: 'SQLITE_INTERNAL',
+  3: 'SQLITE_PERM',
+  4: 'SQLITE_ABORT',
+  5: 'SQLITE_BUSY',
+  6: 'SQLITE_LOCKED',
+  7: 'SQLITE_NOMEM',
+  8: 'SQLITE_READONLY',
+  9: 'SQLITE_INTERRUPT',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  12: 'SQLITE_NOTFOUND',
+  13: 'SQLITE_FULL',
+  14: 'SQLITE_CANTOPEN',
+  15: 'SQLITE_PROTOCOL',
+  17: 'SQLITE_SCHEMA',
+  18: 'SQLITE_TOOBIG',
+  19: 'SQLITE_CONSTRAINT',
+  20: 'SQLITE_MISMATCH',
+  21: 'SQLITE_MISUSE',
+  22: 'SQLITE_NOLFS',
+  23: 'SQLITE_AUTH',
+  25: 'SQLITE_RANGE',
+  26: 'SQLITE_NOTADB',
+}
+
+/** Errors the engine reports with a place in the text, and what stands at that place. */
+const ERRORS_WITH_OFFSET: readonly RegExp[] = [
+  /^no such column: (.+)$/s,
+  /^ambiguous column name: (.+)$/s,
+  /^no such function: (.+)$/s,
+  /^wrong number of arguments to function (.+)\(\)$/s,
+  /^misuse of (?:aggregate|window|aggregate function|window function):? (.+)\(\)$/s,
+  /^(?:table|view) (.+) already exists$/s,
+  /^unknown database (.+)$/s,
+  /^near "(.+)": syntax error$/s,
+  /^variable number must be between .*$/s,
+]
+
+export interface EngineError {
+  readonly message: string
+  readonly rawCode: number
+}
+
+/** Narrows what the engine throws; anything else is a bug of ours and passes through. */
+export function asEngineError(error: unknown): EngineError | null {
+  if (!(error instanceof Error)) return null
+  const { rawCode } = error as Error & { rawCode?: unknown }
+  return typeof rawCode === 'number' ? { message: error.message, rawCode } : null
+}
+
+/** What the client is told about an error of the engine; `sql` is the statement that failed. */
+export function resultErrorOf(error: EngineError, sql: string): ResultError {
+  const primary = error.rawCode & 0xff
+  if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked')
+  if (primary !== 1)
+    return new ResultError(PRIMARY_CODES[primary] ?? 'SQLITE_UNKNOWN', `SQLite error: ${error.message}`)
+  const offset = findOffset(error.message, sql)
+  return offset === null
+    ? new ResultError('SQLITE_UNKNOWN', `SQLite error: ${error.message}`)
+    : new ResultError('SQL_INPUT_ERROR', `SQL input error: ${error.message} (at offset ${offset})`)
+}
+
+/** The engine does not hand out the offset it knows, so the named piece is looked up in the text. */
+function findOffset(message: string, sql: string): number | null {
+  for (const pattern of ERRORS_WITH_OFFSET) {
+    const found = pattern.exec(message)
+    if (found === null) continue
+    const piece = found[1] ?? ''
+    const at = sql.toLowerCase().indexOf(piece.toLowerCase())
+    if (at >= 0) return Buffer.byteLength(sql.slice(0, at))
+    // a qualified name may be written with blanks or quotes in between: its last part is good enough
+    const tail = sql.toLowerCase().lastIndexOf(piece.slice(piece.lastIndexOf('.') + 1).toLowerCase())
+    return tail >= 0 ? Buffer.byteLength(sql.slice(0, tail)) : null
+  }
+  return null
+}
+
+/** Where the syntax of a statement breaks. */
+export interface SyntaxProblem {
+  readonly error: ResultError
+  /** The statement merely ends too early, which the service forgives in all but the first statement of a text. */
+  readonly isIncomplete: boolean
+}
+
+/** Reads a syntax error out of an error of the engine; null for every other error. */
+export function syntaxProblem(message: string, text: string, statement: Statement): SyntaxProblem | null {
+  const { sql, offset, tokens } = statement
+  if (message === 'incomplete input') {
+    const end = offset + sql.length
+    return { error: parseError(`unexpected end of input at ${position(text, end, 1)}`), isIncomplete: true }
+  }
+  if (/^unrecognized token: /.test(message)) {
+    return { error: parseError(message), isIncomplete: false }
+  }
+  const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
+  if (near === undefined) return null
+  const at = tokens.findLast((token) => sql.slice(token.start, token.end) === near) ?? tokens[0]
+  const end = offset + (at?.end ?? 0)
+  const { line, column } = lineAndColumn(text, end)
+  const isFirstOfOne = tokens.length === 1
+  return {
+    error: parseError(`syntax error around L${line}:${isFirstOfOne ? column + 1 : column}: \`${near}\``),
+    isIncomplete: isFirstOfOne || near === ';',
+  }
+}

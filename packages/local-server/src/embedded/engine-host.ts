@@ -1,0 +1,234 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import type { CallOutcome, FromHost, ToHost } from './host-messages.ts'
+import { PipelineFailure } from './pipeline-failure.ts'
+import type { BatchStep, PipelineRequest, Rights } from './pipeline-types.ts'
+
+/** How long a statement may keep others of its database waiting before its host is ended. */
+const MAX_BLOCKING_MS = 60_000
+const LOG_TAIL_CHARACTERS = 2_000
+
+/** A call on its way through a host. */
+interface PendingCall {
+  resolve(outcome: CallOutcome): void
+  reject(error: Error): void
+  readonly onCursor: CursorListener | null
+  isAbandoned: boolean
+}
+
+/** Told of a cursor while it runs. */
+export interface CursorListener {
+  begin(): void
+  lines(text: string): void
+}
+
+/** What every call says. */
+export interface HostCall {
+  readonly stream: number
+  readonly rights: Rights
+  /** Aborts when the client has left. */
+  readonly signal: AbortSignal
+}
+
+/** A process that runs the engine for one database. Made ahead of need, it is given its database later. */
+export class EngineHost {
+  readonly #child: ChildProcess
+  readonly #ready: Promise<string>
+  readonly #calls = new Map<number, PendingCall>()
+  readonly #onExit: () => void
+  #lastCall = 0
+  #stuck: { call: number; since: number } | null = null
+  #log = ''
+  #isDead = false
+
+  /** `onExit` is called once when the process is gone, for whatever reason. */
+  constructor(onExit: () => void) {
+    this.#onExit = onExit
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+    const { NODE_OPTIONS: _, ...env } = process.env
+    this.#child = fork(new URL(`./host-process.${extension}`, import.meta.url), {
+      // flags of ours, such as an inspector's port or a test runner's loader, are not for it
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+      env,
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc', 'pipe'],
+    })
+    this.#child.on('message', (message) => this.#receive(message as FromHost))
+    this.#child.once('exit', (code, signal) => this.#exited(signal ?? `code ${code}`))
+    this.#child.once('error', (error) => this.#exited(error.message))
+    this.#child.stderr?.on('data', (chunk: Buffer) => {
+      this.#log = (this.#log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
+    })
+    this.#child.stdio[4]?.on('data', (chunk: Buffer) => this.#reported(chunk.toString('latin1')))
+    this.#ready = this.#awaitReady()
+    this.#ready.then(
+      () => this.#detach(),
+      () => {}, // told again to whoever waits for it
+    )
+  }
+
+  /** Resolves with the engine's version once the process can work. */
+  get ready(): Promise<string> {
+    return this.#ready
+  }
+
+  get isDead(): boolean {
+    return this.#isDead
+  }
+
+  get isBusy(): boolean {
+    return this.#calls.size > 0
+  }
+
+  open(id: DatabaseId, path: string, settings: DatabaseSettings): void {
+    this.#send({ type: 'open', id, path, settings })
+  }
+
+  applySettings(settings: DatabaseSettings): void {
+    this.#send({ type: 'settings', settings })
+  }
+
+  /** Runs a pipeline. Rejects with a `PipelineFailure` when the process dies meanwhile. */
+  pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): Promise<CallOutcome> {
+    return this.#call(call, null, (number) => {
+      this.#send({
+        type: 'pipeline',
+        call: number,
+        stream: call.stream,
+        rights: call.rights,
+        requests,
+        version,
+      })
+    })
+  }
+
+  /** Runs a cursor; `onCursor` gets its text, a piece for each `readOn`. */
+  cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
+    let number = 0
+    const outcome = this.#call(call, onCursor, (given) => {
+      number = given
+      this.#send({ type: 'cursor', call: number, stream: call.stream, rights: call.rights, steps })
+    })
+    return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
+  }
+
+  closeStream(stream: number): void {
+    this.#send({ type: 'close-stream', stream })
+  }
+
+  /** Ends the process at once. What was acknowledged is in the file. */
+  async kill(): Promise<void> {
+    if (this.#isDead) return
+    this.#child.ref()
+    const gone = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await gone
+  }
+
+  async #awaitReady(): Promise<string> {
+    return await new Promise((resolve, reject) => {
+      this.#child.on('message', (message: FromHost) => {
+        if (message.type === 'ready') resolve(message.sqliteVersion)
+      })
+      this.#child.once('exit', () => reject(new Error(`the engine could not be started: ${this.#log}`)))
+      this.#child.once('error', reject)
+    })
+  }
+
+  #call(
+    call: HostCall,
+    onCursor: CursorListener | null,
+    begin: (call: number) => void,
+  ): Promise<CallOutcome> {
+    this.#lastCall = (this.#lastCall % 0x7fffffff) + 1
+    const number = this.#lastCall
+    return new Promise((resolve, reject) => {
+      const pending: PendingCall = { resolve, reject, onCursor, isAbandoned: false }
+      const abandon = (): void => this.#abandon(number, pending)
+      const settled = (): void => call.signal.removeEventListener('abort', abandon)
+      pending.resolve = (outcome) => {
+        settled()
+        resolve(outcome)
+      }
+      pending.reject = (error) => {
+        settled()
+        reject(error)
+      }
+      this.#calls.set(number, pending)
+      if (this.#isDead) return this.#fail(number, 'it has ended')
+      begin(number)
+      if (call.signal.aborted) abandon()
+      else call.signal.addEventListener('abort', abandon)
+    })
+  }
+
+  #abandon(number: number, pending: PendingCall): void {
+    pending.isAbandoned = true
+    // a statement cannot be interrupted, only its process ended
+    if (this.#stuck?.call === number) this.#child.kill('SIGKILL')
+    else this.#send({ type: 'abandon', call: number })
+  }
+
+  #receive(message: FromHost): void {
+    if (message.type === 'ready') return
+    this.#stuck = null
+    const pending = this.#calls.get(message.call)
+    if (pending === undefined) return
+    if (message.type === 'cursor-begin') pending.onCursor?.begin()
+    else if (message.type === 'cursor-lines') pending.onCursor?.lines(message.text)
+    else {
+      this.#calls.delete(message.call)
+      this.#detach()
+      pending.resolve(message.outcome)
+    }
+  }
+
+  /** The watchdog in the process says which call its engine has been working on for a while. */
+  #reported(lines: string): void {
+    const call = Number(lines.trim().split('\n').at(-1))
+    if (this.#stuck?.call !== call) this.#stuck = { call, since: Date.now() }
+    const blocksOthers = this.#calls.size > 1 && Date.now() - this.#stuck.since > MAX_BLOCKING_MS
+    if (this.#calls.get(call)?.isAbandoned === true || blocksOthers) this.#child.kill('SIGKILL')
+  }
+
+  #exited(reason: string): void {
+    if (this.#isDead) return
+    this.#isDead = true
+    for (const number of this.#calls.keys()) this.#fail(number, `it ended with ${reason}`)
+    this.#onExit()
+  }
+
+  #fail(number: number, reason: string): void {
+    const pending = this.#calls.get(number)
+    this.#calls.delete(number)
+    pending?.reject(
+      PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``),
+    )
+  }
+
+  #send(message: ToHost): void {
+    if (this.#isDead || !this.#child.connected) return
+    // a process with calls to answer keeps this one alive, an idle one does not
+    if (this.#calls.size > 0) {
+      this.#child.ref()
+      this.#child.channel?.ref()
+    }
+    this.#child.send(message, () => {})
+  }
+
+  #detach(): void {
+    if (this.#calls.size > 0) return
+    this.#child.unref()
+    this.#child.channel?.unref()
+    for (const stream of [this.#child.stderr, this.#child.stdio[4]])
+      (stream as { unref?(): void } | null)?.unref?.()
+  }
+}
+
+/** A cursor on its way. */
+export interface HostCursor {
+  readonly outcome: Promise<CallOutcome>
+  /** Asks for the next piece. */
+  readonly readOn: () => void
+}

@@ -1,0 +1,30 @@
+/*
+ * A thread beside the engine, which blocks its own thread for as long as a statement takes: tells the server which
+ * call is being worked on for long, and ends the process when the server is gone. Must not load the engine.
+ */
+import { writeSync } from 'node:fs'
+import { workerData } from 'node:worker_threads'
+
+const INTERVAL_MS = 200
+/** The pipe the server reads reports from. */
+const REPORT_FD = 4
+
+const { busyWith } = workerData as { busyWith: Int32Array }
+const never = new Int32Array(new SharedArrayBuffer(4))
+const parent = process.ppid
+let last = 0
+for (;;) {
+  Atomics.wait(never, 0, 0, INTERVAL_MS)
+  if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL')
+  const call = Atomics.load(busyWith, 0)
+  if (call !== 0 && call === last) report(call)
+  last = call
+}
+
+function report(call: number): void {
+  try {
+    writeSync(REPORT_FD, `${call}\n`)
+  } catch {
+    // nobody listens any more, or the pipe is full of older reports
+  }
+}

@@ -1,0 +1,86 @@
+/** The body of a request is not what the wire prescribes; the message continues the service's own sentence. */
+export class JsonShapeError extends Error {
+  constructor(detail: string) {
+    super(`Cannot deserialize client message from JSON: ${detail}`)
+  }
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Parses JSON text; throws {@link JsonShapeError} with the parser's own words. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch (error) {
+    if (text.trim() === '') throw new JsonShapeError('EOF while parsing a value at line 1 column 0')
+    throw new JsonShapeError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** How the service names a value of the wrong type. */
+export function describeJson(value: unknown): string {
+  if (value === null || value === undefined) return 'null'
+  if (typeof value === 'string') return `string ${JSON.stringify(value)}`
+  if (typeof value === 'boolean') return `boolean \`${value}\``
+  if (typeof value === 'number')
+    return Number.isInteger(value) ? `integer \`${value}\`` : `floating point \`${value}\``
+  return Array.isArray(value) ? 'sequence' : 'map'
+}
+
+function wrongType(value: unknown, expected: string): JsonShapeError {
+  return new JsonShapeError(`invalid type: ${describeJson(value)}, expected ${expected}`)
+}
+
+export function asObject(value: unknown, expected: string): JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrongType(value, expected)
+  return value as JsonObject
+}
+
+export function asArray(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw wrongType(value, 'a sequence')
+  return value
+}
+
+/** Text; a lone surrogate has no UTF-8 form and is refused like any other broken escape. */
+export function asString(value: unknown, expected = 'a string'): string {
+  if (typeof value !== 'string') throw wrongType(value, expected)
+  if (!value.isWellFormed()) throw new JsonShapeError('lone leading surrogate in hex escape')
+  return value
+}
+
+export function asNumber(value: unknown): number {
+  if (typeof value !== 'number') throw wrongType(value, 'f64')
+  if (!Number.isFinite(value)) throw new JsonShapeError('number out of range')
+  return value
+}
+
+export function asInteger(value: unknown, type: 'i32' | 'u32'): number {
+  if (typeof value !== 'number') throw wrongType(value, type)
+  if (!Number.isInteger(value)) throw wrongType(value, type)
+  const [low, high] = type === 'i32' ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1]
+  if (value < low || value > high) {
+    throw new JsonShapeError(`invalid value: ${describeJson(value)}, expected ${type}`)
+  }
+  return value
+}
+
+/** A member that must be there. */
+export function required(object: JsonObject, name: string): unknown {
+  if (!Object.hasOwn(object, name)) throw new JsonShapeError(`missing field \`${name}\``)
+  return object[name]
+}
+
+/** A member that may be absent or null. */
+export function optional<T>(object: JsonObject, name: string, decode: (value: unknown) => T): T | null {
+  if (!Object.hasOwn(object, name)) return null
+  const value = object[name]
+  return value === null ? null : decode(value)
+}
+
+/** The `type` of a tagged object. */
+export function tag(object: JsonObject, known: readonly string[]): string {
+  const type = asString(required(object, 'type'), 'variant identifier')
+  if (known.includes(type)) return type
+  const list = known.map((name) => `\`${name}\``).join(', ')
+  throw new JsonShapeError(`unknown variant \`${type}\`, expected one of ${list}`)
+}

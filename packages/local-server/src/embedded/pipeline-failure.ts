@@ -1,0 +1,29 @@
+/** Ends a whole pipeline and its stream. The body is one of the service's three shapes, told apart by content type. */
+export class PipelineFailure extends Error {
+  readonly status: number
+  readonly contentType: 'text/plain' | 'application/json'
+  readonly body: string
+
+  private constructor(status: number, contentType: 'text/plain' | 'application/json', body: string) {
+    super(body)
+    this.status = status
+    this.contentType = contentType
+    this.body = body
+  }
+
+  /** The client broke the protocol: a bare sentence. */
+  static protocol(sentence: string): PipelineFailure {
+    return new PipelineFailure(400, 'text/plain', sentence)
+  }
+
+  /** Anything else: `{"error"}`. */
+  static service(status: number, error: string): PipelineFailure {
+    return new PipelineFailure(status, 'application/json', JSON.stringify({ error }))
+  }
+
+  /** The stream was idle for too long: `{"message","code"}`. */
+  static expired(): PipelineFailure {
+    const body = { message: 'The stream has expired due to inactivity', code: 'STREAM_EXPIRED' }
+    return new PipelineFailure(400, 'application/json', JSON.stringify(body))
+  }
+}

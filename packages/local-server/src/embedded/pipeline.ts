@@ -1,0 +1,98 @@
+import type { Database } from './database.ts'
+import { PipelineFailure } from './pipeline-failure.ts'
+import type { PipelineRequest, Rights } from './pipeline-types.ts'
+import { encodeError, ResultError } from './result-error.ts'
+import type { BatchOutcome, Session } from './session.ts'
+
+/** A pipeline with what it runs under. */
+export interface PipelineCall {
+  readonly requests: readonly PipelineRequest[]
+  readonly version: 2 | 3
+  readonly rights: Rights
+  /** Whether the client has left: what has not begun then is not begun. */
+  isAbandoned(): boolean
+}
+
+/** What a pipeline leaves behind. */
+export interface PipelineOutcome {
+  /** The array of results as JSON. */
+  readonly text: string
+  readonly isClosed: boolean
+}
+
+/** Runs the requests of a pipeline one after the other; an error of one does not stop the next. */
+export async function runPipeline(
+  session: Session,
+  database: Database,
+  call: PipelineCall,
+): Promise<PipelineOutcome> {
+  const results: string[] = []
+  let isClosed = false
+  for (const request of call.requests) {
+    if (call.isAbandoned()) throw PipelineFailure.service(499, 'The client has left')
+    if (request.type === 'close') {
+      isClosed = true
+      results.push(ok('{"type":"close"}'))
+      continue
+    }
+    if (isClosed && request.type !== 'store_sql' && request.type !== 'close_sql') {
+      throw PipelineFailure.protocol('Stream for this baton was closed')
+    }
+    try {
+      results.push(ok(await respond(session, database, request, call)))
+    } catch (error) {
+      if (!(error instanceof ResultError)) throw error
+      results.push(`{"type":"error","error":${encodeError(error)}}`)
+    }
+  }
+  return { text: `[${results.join()}]`, isClosed }
+}
+
+type OpenRequest = Exclude<PipelineRequest, { readonly type: 'close' }>
+
+async function respond(
+  session: Session,
+  database: Database,
+  request: OpenRequest,
+  call: PipelineCall,
+): Promise<string> {
+  switch (request.type) {
+    case 'execute':
+      return `{"type":"execute","result":${await session.execute(request.statement, call.rights)}}`
+    case 'batch': {
+      const outcome = await session.batch(request.steps, call.version, call.rights)
+      return `{"type":"batch","result":${encodeBatch(outcome, database.replicationIndex)}}`
+    }
+    case 'sequence':
+      await session.sequence(session.textOf(request), call.rights)
+      return '{"type":"sequence"}'
+    case 'describe':
+      return `{"type":"describe","result":${session.describe(session.textOf(request), call.rights)}}`
+    case 'store_sql':
+      session.storeText(request.sqlId, request.sql)
+      return '{"type":"store_sql"}'
+    case 'close_sql':
+      session.forgetText(request.sqlId)
+      return '{"type":"close_sql"}'
+    case 'get_autocommit':
+      if (call.version < 3) {
+        throw PipelineFailure.protocol(
+          'The `get_autocommit` request is only supported in protocol version hrana3 and higher',
+        )
+      }
+      return `{"type":"get_autocommit","is_autocommit":${session.isAutocommit}}`
+    default:
+      return request satisfies never
+  }
+}
+
+function ok(response: string): string {
+  return `{"type":"ok","response":${response}}`
+}
+
+function encodeBatch({ results, errors }: BatchOutcome, replicationIndex: string | null): string {
+  const stepResults = results.map((result) => result ?? 'null').join()
+  const stepErrors = errors.map((error) => (error === null ? 'null' : encodeError(error))).join()
+  const index = replicationIndex === null ? 'null' : `"${replicationIndex}"`
+  return `{"step_results":[${stepResults}],"step_errors":[${stepErrors}],"replication_index":${index}}`
+}

@@ -1,0 +1,57 @@
+import { asEngineError, syntaxProblem } from './engine-error.ts'
+import { parseError, parseStatements, type Statement } from './statement.ts'
+
+const CACHE_ENTRIES = 1_000
+const CACHE_TEXT_LENGTH = 10_000
+
+/** Has the engine read a statement; throws its error. */
+export type SyntaxCheck = (sql: string) => unknown
+
+/** Takes SQL texts apart, and remembers those it has seen: an application sends the same few texts all the time. */
+export class ProgramTexts {
+  readonly #seen = new Map<string, readonly Statement[]>()
+
+  /**
+   * The statements of a text. Throws a `ResultError` when one of them has no valid syntax; an incomplete one
+   * after the first is left out without a word, as the service does.
+   */
+  parse(text: string, check: SyntaxCheck): readonly Statement[] {
+    const seen = this.#seen.get(text)
+    if (seen !== undefined) return seen
+    const statements = checked(text, parseStatements(text), check)
+    if (text.length <= CACHE_TEXT_LENGTH) {
+      if (this.#seen.size >= CACHE_ENTRIES) this.#seen.delete(this.#seen.keys().next().value as string)
+      this.#seen.set(text, statements)
+    }
+    return statements
+  }
+}
+
+function checked(text: string, statements: readonly Statement[], check: SyntaxCheck): readonly Statement[] {
+  const kept: Statement[] = []
+  let wasLeftOut = false
+  for (const statement of statements) {
+    const problem = findProblem(text, statement, check)
+    if (problem !== null) {
+      if (kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
+      wasLeftOut = true
+      continue
+    }
+    wasLeftOut = false
+    if (statement.kind === 'unknown') throw parseError(`unsupported statement: ${text}`)
+    kept.push(statement)
+  }
+  return kept
+}
+
+function findProblem(text: string, statement: Statement, check: SyntaxCheck) {
+  try {
+    check(statement.sql)
+    return null
+  } catch (error) {
+    const engineError = asEngineError(error)
+    if (engineError === null) throw error
+    // tables that an earlier statement creates are not there yet: only syntax counts here
+    return syntaxProblem(engineError.message, text, statement)
+  }
+}

@@ -1,0 +1,151 @@
+import { randomBytes } from 'node:crypto'
+import type { DatabaseId } from '../backend.ts'
+import { BatonSealer } from './baton.ts'
+import { PipelineFailure } from './pipeline-failure.ts'
+import type { Clock } from './write-queue.ts'
+
+/** Numbers of the service. */
+const IDLE_MS = 10_000
+const REMEMBER_EXPIRED_MS = 300_000
+const MAX_STREAMS = 128
+const MAX_WAITING = 128
+const MAX_WAIT_MS = 1_000
+const SECOND_MS = 1_000
+
+interface Stream {
+  readonly number: number
+  readonly database: DatabaseId
+  sequence: bigint
+  cancelTimer: (() => void) | null
+  isExpired: boolean
+}
+
+/** Called when a stream ends without a request of its own: it has expired. */
+export type ExpiryListener = (database: DatabaseId, stream: number) => void
+
+/** A stream while a request works on it. */
+export interface StreamLease {
+  /** The stream's number within the server. */
+  readonly stream: number
+}
+
+/**
+ * The open streams of a server: which baton belongs to which, how long they may idle, and how many there can be.
+ * A baton is good for one request to its own database.
+ */
+export class StreamTable {
+  readonly #clock: Clock
+  readonly #onExpiry: ExpiryListener
+  readonly #sealer = new BatonSealer()
+  readonly #streams = new Map<number, Stream>()
+  readonly #waiting: (() => void)[] = []
+  #lastNumber = 0
+  #open = 0
+
+  constructor(clock: Clock, onExpiry: ExpiryListener) {
+    this.#clock = clock
+    this.#onExpiry = onExpiry
+  }
+
+  /** Opens a stream, waiting for a place up to a second. */
+  async open(database: DatabaseId): Promise<StreamLease> {
+    if (this.#open >= MAX_STREAMS) await this.#waitForPlace()
+    else this.#open += 1
+    this.#lastNumber += 1
+    const number = this.#lastNumber
+    const sequence = randomBytes(8).readBigUInt64BE() >> 1n
+    this.#streams.set(number, { number, database, sequence, cancelTimer: null, isExpired: false })
+    return { stream: number }
+  }
+
+  /** Takes up the stream of a baton; the baton is used up by it. */
+  resume(baton: string, database: DatabaseId): StreamLease {
+    const content = this.#sealer.open(baton)
+    const stream = content === null ? undefined : this.#streams.get(Number(content.stream))
+    if (content === null || stream === undefined || stream.database !== database) {
+      throw PipelineFailure.protocol('Received an invalid baton')
+    }
+    if (stream.isExpired) throw PipelineFailure.expired()
+    if (stream.sequence !== content.sequence) {
+      throw PipelineFailure.protocol('Received a baton that has already been used')
+    }
+    this.#take(stream)
+    return { stream: stream.number }
+  }
+
+  /** The baton for the next request; the idle time begins. Null when the stream is gone meanwhile. */
+  release({ stream: number }: StreamLease): string | null {
+    const stream = this.#streams.get(number)
+    if (stream === undefined) return null
+    // the service rounds up to the next whole second
+    const now = this.#clock.now()
+    const due = Math.ceil((now + IDLE_MS) / SECOND_MS) * SECOND_MS
+    stream.cancelTimer = this.#clock.after(due - now, () => this.#expire(stream))
+    return this.#sealer.seal({ stream: BigInt(number), sequence: stream.sequence })
+  }
+
+  /** Forgets a stream that was closed or has failed. */
+  close({ stream: number }: StreamLease): void {
+    const stream = this.#streams.get(number)
+    if (stream === undefined) return
+    stream.cancelTimer?.()
+    this.#streams.delete(number)
+    if (!stream.isExpired) this.#freePlace()
+  }
+
+  /** Forgets all streams of a database, for instance because its engine has died. */
+  closeAll(database: DatabaseId): void {
+    for (const stream of this.#streams.values()) {
+      if (stream.database === database) this.close({ stream: stream.number })
+    }
+  }
+
+  countOf(database: DatabaseId): number {
+    let count = 0
+    for (const stream of this.#streams.values())
+      if (stream.database === database && !stream.isExpired) count += 1
+    return count
+  }
+
+  /** Stops all clocks. */
+  clear(): void {
+    for (const stream of this.#streams.values()) stream.cancelTimer?.()
+    this.#streams.clear()
+  }
+
+  #take(stream: Stream): void {
+    stream.cancelTimer?.()
+    stream.cancelTimer = null
+    stream.sequence += 1n
+  }
+
+  #expire(stream: Stream): void {
+    stream.isExpired = true
+    stream.cancelTimer = this.#clock.after(REMEMBER_EXPIRED_MS, () => this.#streams.delete(stream.number))
+    this.#freePlace()
+    this.#onExpiry(stream.database, stream.number)
+  }
+
+  #freePlace(): void {
+    // a place that somebody waits for is handed on, not freed: nobody can slip in between
+    const granted = this.#waiting.shift()
+    if (granted === undefined) this.#open -= 1
+    else granted()
+  }
+
+  async #waitForPlace(): Promise<void> {
+    if (this.#waiting.length >= MAX_WAITING)
+      throw PipelineFailure.service(429, 'Too many concurrent requests')
+    await new Promise<void>((resolve, reject) => {
+      const granted = (): void => {
+        cancel()
+        resolve()
+      }
+      const cancel = this.#clock.after(MAX_WAIT_MS, () => {
+        this.#waiting.splice(this.#waiting.indexOf(granted), 1)
+        reject(PipelineFailure.service(429, 'Timed out while opening database connection'))
+      })
+      this.#waiting.push(granted)
+    })
+  }
+}

@@ -1,0 +1,100 @@
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import type { DatabaseId } from '../backend.ts'
+import type { ServiceRequest } from '../exchange.ts'
+import { PipelineFailure } from './pipeline-failure.ts'
+import type { Rights } from './pipeline-types.ts'
+
+const LEEWAY_SECONDS = 60
+const FULL: Rights = { read: true, write: true }
+const READ: Rights = { read: true, write: false }
+
+/** Finds out what the sender of a request may do with a database. */
+export class TokenCheck {
+  readonly #key: KeyObject | null
+
+  /** Without a key everybody may do everything. */
+  constructor(publicKeyPem: string | null) {
+    this.#key = publicKeyPem === null ? null : createPublicKey(publicKeyPem)
+  }
+
+  /** Throws a `PipelineFailure`: 401 for a bad token, 404 for one of another database. */
+  rightsOf(request: ServiceRequest, database: DatabaseId): Rights {
+    if (this.#key === null) return FULL
+    const claims = readClaims(bearerToken(request), this.#key)
+    const rights = rightsFrom(claims, database)
+    // whoever has no right to a database is not told that it exists
+    if (rights === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
+    return rights
+  }
+}
+
+function unauthorized(text: string): PipelineFailure {
+  return PipelineFailure.service(401, `Unauthorized: \`${text}\``)
+}
+
+function bearerToken({ headers }: ServiceRequest): string {
+  const given = headers['authorization'] ?? headers['x-authorization']
+  const header = Array.isArray(given) ? given[0] : given
+  if (header === undefined) throw unauthorized('Expected authorization header but none given')
+  const blank = header.indexOf(' ')
+  if (blank < 0) throw unauthorized("Auth string does not conform to '<scheme> <token>' form")
+  if (header.slice(0, blank).toLowerCase() !== 'bearer') {
+    throw unauthorized('The authentication scheme in the `Authorization` HTTP header is not supported')
+  }
+  return header.slice(blank + 1).trim()
+}
+
+type Claims = Readonly<Record<string, unknown>>
+
+function readClaims(token: string, key: KeyObject): Claims {
+  const [head, body, signature, ...rest] = token.split('.')
+  const header = decodePart(head)
+  const claims = decodePart(body)
+  const isSound =
+    rest.length === 0 &&
+    header?.['alg'] === 'EdDSA' &&
+    claims !== null &&
+    hasSoundTypes(claims) &&
+    verify(null, Buffer.from(`${head}.${body}`), key, Buffer.from(signature ?? '', 'base64url'))
+  if (!isSound) throw unauthorized('The JWT is invalid')
+  const expires = claims['exp']
+  if (typeof expires === 'number' && expires < Date.now() / 1_000 - LEEWAY_SECONDS) {
+    throw unauthorized('The JWT has expired')
+  }
+  if (claims['aud'] !== undefined) throw unauthorized('Authentication failed')
+  return claims
+}
+
+function decodePart(part: string | undefined): Claims | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Claims) : null
+  } catch {
+    return null
+  }
+}
+
+function hasSoundTypes({ exp, id, a, p }: Claims): boolean {
+  return (
+    (exp === undefined || exp === null || (Number.isInteger(exp) && Number(exp) >= 0)) &&
+    (id === undefined || id === null || typeof id === 'string') &&
+    (a === undefined || a === null || a === 'ro' || a === 'rw' || a === 'roa') &&
+    (p === undefined || p === null || typeof p === 'object')
+  )
+}
+
+/** Null when the token is not for this database. */
+function rightsFrom({ id, a, p }: Claims, database: DatabaseId): Rights | null {
+  if (typeof p === 'object' && p !== null) return fineRights(p as Claims, database)
+  if (typeof id === 'string' && id !== database) return null
+  return a === 'ro' || a === 'roa' ? READ : FULL
+}
+
+function fineRights(permissions: Claims, database: DatabaseId): Rights | null {
+  const covers = (level: string): boolean => {
+    const scope = permissions[level] as { ns?: unknown } | null | undefined
+    return Array.isArray(scope?.ns) && scope.ns.includes(database)
+  }
+  if (['rw', 'rwa', 'ddl'].some(covers)) return FULL
+  return ['ro', 'roa'].some(covers) ? READ : null
+}

@@ -1,0 +1,185 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pipeline } from 'node:stream/promises'
+import { errorResponse, type ServiceResponse } from './exchange.ts'
+import { DEFAULT_DATABASE } from './gateway.ts'
+import { checkOptionNames } from './known-options.ts'
+import { type DatabaseOptions, Service, type TokenOptions } from './service.ts'
+
+/** How {@link startLocalServer} starts. */
+export interface LocalServerOptions {
+  /** `embedded` runs libSQL in processes of this package, `sqld` the real libsql-server. @default 'embedded' */
+  readonly backend?: 'embedded' | 'sqld'
+  /** Where databases, names and the signing key are kept. By default a temporary directory, removed by `close()`. */
+  readonly dataDirectory?: string
+  /** @default a free one */
+  readonly port?: number
+  /** Address to listen on; anything but a loopback address makes the server reachable from outside. @default '127.0.0.1' */
+  readonly host?: string
+  /** Whether every database needs a token. @default false */
+  readonly auth?: boolean
+  /** The libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
+  readonly sqldPath?: string
+  /** Host names (without port) that stand for a database. @default {} */
+  readonly domains?: Readonly<Record<string, string>>
+}
+
+/** Where to reach a database, in the form clients are configured with. */
+export interface DatabaseAddress {
+  readonly url: string
+  /** Present when the server was started with `auth`. */
+  readonly authToken?: string
+}
+
+const OPTION_NAMES = ['backend', 'dataDirectory', 'port', 'host', 'auth', 'sqldPath', 'domains'] as const
+
+/** Starts the database service on this machine and waits until it answers. Close it, or `await using` it. */
+export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
+  checkOptionNames('startLocalServer', options, OPTION_NAMES)
+  const {
+    backend = 'embedded',
+    dataDirectory,
+    port = 0,
+    host = '127.0.0.1',
+    auth = false,
+    sqldPath,
+    domains = {},
+  } = options
+  if (backend !== 'embedded' && backend !== 'sqld')
+    throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
+  const service = await Service.start({ backend, dataDirectory, auth, sqldPath, domains })
+  try {
+    const http = createServer({ requestTimeout: 0 }, (from, to) => void serve(service, from, to))
+    await new Promise<void>((resolve, reject) => {
+      http.once('error', reject)
+      http.listen(port, host, resolve)
+    })
+    return new LocalServer(service, http, host)
+  } catch (error) {
+    await service.close()
+    throw error
+  }
+}
+
+/** A running local server. */
+export class LocalServer implements AsyncDisposable {
+  readonly #service: Service
+  readonly #http: Server
+  readonly #host: string
+  readonly port: number
+  #closing: Promise<void> | null = null
+
+  /** Made by {@link startLocalServer} only. */
+  constructor(service: Service, http: Server, host: string) {
+    this.#service = service
+    this.#http = http
+    this.#host = host
+    this.port = (http.address() as AddressInfo).port
+  }
+
+  /** The database `default`; other databases are at `url/<name>/`. */
+  get url(): string {
+    const isEverywhere = this.#host === '0.0.0.0' || this.#host === '::'
+    const host = isEverywhere ? '127.0.0.1' : this.#host.includes(':') ? `[${this.#host}]` : this.#host
+    return `http://${host}:${this.port}`
+  }
+
+  get backend(): 'embedded' | 'sqld' {
+    return this.#service.backendKind
+  }
+
+  /** What `GET /version` answers. */
+  get version(): string {
+    return this.#service.version
+  }
+
+  get databaseNames(): readonly string[] {
+    return this.#service.databaseNames
+  }
+
+  /** Where a database is. The slash at the end matters: some clients drop the last segment of a path without it. */
+  urlOf(name: string): string {
+    return name === DEFAULT_DATABASE ? this.url : `${this.url}/${name}/`
+  }
+
+  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken. */
+  async createDatabase(name: string, options: DatabaseOptions = {}): Promise<DatabaseAddress> {
+    await this.#service.createDatabase(name, options)
+    const authToken = this.#service.ownerToken(name)
+    return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
+  }
+
+  /** Changes the given settings of a database and leaves the others. */
+  async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
+    await this.#service.updateDatabase(name, options)
+  }
+
+  /** Removes a database and its data; open streams of it are gone. */
+  async removeDatabase(name: string): Promise<void> {
+    await this.#service.removeDatabase(name)
+  }
+
+  /** Makes a token for a database. Rejects on a server without `auth`. */
+  async createToken(name: string, options: TokenOptions = {}): Promise<string> {
+    return this.#service.createToken(name, options)
+  }
+
+  /** HTTP requests addressed to a database since the start, or to all of them. */
+  requestCount(name?: string): number {
+    return this.#service.requestCount(name)
+  }
+
+  /** Stops the server: requests in flight are cut off, open transactions rolled back, what was committed stays. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#http.close(resolve))
+    this.#http.closeAllConnections()
+    await closed
+    await this.#service.close()
+  }
+}
+
+async function serve(service: Service, from: IncomingMessage, to: ServerResponse): Promise<void> {
+  const left = new AbortController()
+  to.once('close', () => {
+    if (!to.writableFinished) left.abort()
+  })
+  const target = from.url ?? '/'
+  const mark = target.indexOf('?')
+  try {
+    const response = await service.handle({
+      method: from.method ?? 'GET',
+      path: mark < 0 ? target : target.slice(0, mark),
+      query: mark < 0 ? '' : target.slice(mark),
+      headers: from.headers,
+      body: from,
+      signal: left.signal,
+    })
+    await respond(to, response, from.method === 'HEAD')
+  } catch (error) {
+    if (to.headersSent || to.destroyed) to.destroy()
+    else await respond(to, errorResponse(500, `Internal Error: \`${String(error)}\``), false)
+  }
+}
+
+async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
+  for (const [name, value] of Object.entries(response.headers))
+    if (value !== undefined) to.setHeader(name, value)
+  to.statusCode = response.status
+  if (typeof response.body !== 'string') {
+    to.flushHeaders()
+    await pipeline(response.body, to)
+    return
+  }
+  const bytes = Buffer.from(response.body)
+  to.setHeader('content-length', bytes.length)
+  to.end(isHead ? undefined : bytes)
+}
