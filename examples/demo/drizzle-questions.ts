@@ -1,6 +1,6 @@
 import type { BatonDatabase } from '@batonsql/drizzle-driver'
 import { and, asc, count, countDistinct, desc, eq, gte, sql, sum } from 'drizzle-orm'
-import * as schema from './drizzle-schema.ts'
+import type * as schema from './drizzle-schema.ts'
 import { athlete, medal, pizza, sale, sport } from './drizzle-schema.ts'
 import { PAGE, type Question, ROWING, TITLES } from './question.ts'
 
