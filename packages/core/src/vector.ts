@@ -1,0 +1,24 @@
+/** Numbers of a vector, of which the database keeps 32 bits each. */
+export type InVector = Float32Array | readonly number[]
+
+/**
+ * Writes a vector as the blob that `F32_BLOB` columns hold and the `vector_…` functions take.
+ * @throws RangeError for numbers that are not finite
+ */
+export function encodeVector(values: InVector): Uint8Array {
+  const bytes = new Uint8Array(values.length * 4)
+  const view = new DataView(bytes.buffer)
+  for (const [at, value] of values.entries()) {
+    if (!Number.isFinite(value)) throw new RangeError(`a vector cannot hold ${value} (position ${at})`)
+    view.setFloat32(at * 4, value, true)
+  }
+  return bytes
+}
+
+/** Reads the blob of an `F32_BLOB` column. @throws RangeError when it is none */
+export function decodeVector(blob: Uint8Array): Float32Array {
+  if (blob.byteLength % 4 !== 0)
+    throw new RangeError(`${blob.byteLength} bytes are no vector of 32-bit numbers`)
+  const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
+  return Float32Array.from({ length: blob.byteLength / 4 }, (_, at) => view.getFloat32(at * 4, true))
+}
