@@ -1,5 +1,17 @@
 import { createClient, SqlError } from '@batonsql/core'
-import { type BatonDatabase, drizzle, int64 } from '@batonsql/drizzle-driver'
+import {
+  type BatonDatabase,
+  cosineDistance,
+  drizzle,
+  euclideanDistance,
+  findDatabaseError,
+  int64,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+  vector,
+} from '@batonsql/drizzle-driver'
 import { and, DrizzleQueryError, eq, gt, relations, sql } from 'drizzle-orm'
 import {
   blob,
@@ -258,6 +270,31 @@ describe('errors', () => {
     expect((error as Error).stack).toContain('drizzle-queries.test.ts')
   })
 
+  test('tell what was violated', async () => {
+    await db.run(
+      sql`create table strict_one (a integer not null unique check (a < 10), b integer references users (id))`,
+    )
+    await db.run(sql`insert into strict_one values (1, null)`)
+    const kinds = [isUniqueViolation, isNotNullViolation, isCheckViolation, isForeignKeyViolation]
+    for (const [at, statement] of [
+      sql`insert into strict_one values (1, null)`,
+      sql`insert into strict_one values (null, null)`,
+      sql`insert into strict_one values (11, null)`,
+      sql`insert into strict_one values (2, 99)`,
+    ].entries()) {
+      for (const attempt of [
+        () => db.run(statement),
+        () => db.batch([db.run(statement)]),
+        () => db.transaction((tx) => tx.run(statement)),
+      ]) {
+        const error: unknown = await attempt().catch((reason: unknown) => reason)
+        expect(kinds.map((is) => is(error))).toEqual(kinds.map((_, other) => other === at))
+      }
+    }
+    expect(isUniqueViolation(new Error('UNIQUE constraint failed'))).toBe(false)
+    expect(findDatabaseError(new TypeError('x'))).toBeNull()
+  })
+
   test('BEGIN by itself is refused before anything is sent', async () => {
     expect(
       await requestsOf(() =>
@@ -332,6 +369,30 @@ describe('values', () => {
     await db.run(sql`insert into kinds (id, int) values (1, 9007199254740993)`)
     await expect(db.select().from(kinds)).rejects.toThrow('kinds.int: 9007199254740993 is not exact')
     await db.delete(kinds)
+  })
+
+  test('vectors are kept as blobs and compared by the server', async () => {
+    const places = sqliteTable('places', { id: integer().primaryKey(), at: vector({ dimensions: 3 }) })
+    await db.run(sql`create table places (id integer primary key, at ${sql.raw(places.at.getSQLType())})`)
+    await db.insert(places).values([
+      { id: 1, at: [1, 0, 0] },
+      { id: 2, at: new Float32Array([0, 1, 0.5]) },
+      { id: 3, at: null },
+    ])
+    const near = await db
+      .select({
+        id: places.id,
+        at: places.at,
+        cos: cosineDistance(places.at, [0, 1, 0]),
+        l2: euclideanDistance(places.at, [0, 1, 0]),
+      })
+      .from(places)
+      .where(sql`${places.at} is not null`)
+      .orderBy(cosineDistance(places.at, [0, 1, 0]))
+    expect(near).toEqual([
+      expect.objectContaining({ id: 2, at: new Float32Array([0, 1, 0.5]) }),
+      { id: 1, at: new Float32Array([1, 0, 0]), cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number },
+    ])
   })
 
   test.each([

@@ -1,5 +1,5 @@
-import { createClient, SqlError } from '@batonsql/core'
-import { BatonDialect } from '@batonsql/kysely-dialect'
+import { createClient, decodeVector, encodeVector, SqlError } from '@batonsql/core'
+import { BatonDialect, cosineDistance, euclideanDistance, vectorType } from '@batonsql/kysely-dialect'
 import * as fc from 'fast-check'
 import { CamelCasePlugin, type Generated, Kysely, ParseJSONResultsPlugin, sql } from 'kysely'
 import { jsonArrayFrom, jsonObjectFrom } from 'kysely/helpers/sqlite'
@@ -323,6 +323,35 @@ describe('values', () => {
     })
     expect(await db.selectFrom('person').select('name').execute()).toEqual([{ name: 'Ada' }])
   })
+})
+
+test('vectors are kept as blobs and compared by the server', async () => {
+  await db.schema
+    .createTable('place')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('at', vectorType(3))
+    .execute()
+  const places = db.withTables<{ place: { id: number; at: Uint8Array } }>()
+  await places
+    .insertInto('place')
+    .values([
+      { id: 1, at: encodeVector([1, 0, 0]) },
+      { id: 2, at: encodeVector([0, 1, 0.5]) },
+    ])
+    .execute()
+  const near = await places
+    .selectFrom('place')
+    .select((eb) => [
+      'id',
+      'at',
+      cosineDistance('at', [0, 1, 0]).as('cos'),
+      euclideanDistance(eb.ref('at'), [0, 1, 0]).as('l2'),
+    ])
+    .orderBy(cosineDistance('place.at', [0, 1, 0]))
+    .execute()
+  expect(near.map(({ id }) => id)).toEqual([2, 1])
+  expect(near[1]).toMatchObject({ cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number })
+  expect(decodeVector(near[0]!.at)).toEqual(new Float32Array([0, 1, 0.5]))
 })
 
 describe('ownership', () => {

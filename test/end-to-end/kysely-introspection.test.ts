@@ -18,6 +18,8 @@ beforeAll(async () => {
     'create table pair (a integer, b integer, primary key (a, b)) without rowid',
     'create view adults as select id, name from person where age > 17',
     'create virtual table words using fts5(word)',
+    'create table place (at F32_BLOB(2))',
+    'create index place_at on place (libsql_vector_idx(at))',
     'create table kysely_migration (name text)',
     'create table "odd ""name" ("a b" integer)',
   ])
@@ -40,6 +42,7 @@ test('one request reads everything', async () => {
     'odd "name',
     'pair',
     'person',
+    'place',
     'words',
   ])
   expect(tables.filter((table) => table.isView).map((table) => table.name)).toEqual(['adults'])

@@ -1,6 +1,14 @@
 export { type BatchMethod, type BatchQuery, type BatchResults, bind } from './batch.ts'
+export { cosineDistance, euclideanDistance, int64, vector } from './columns.ts'
 export { BatonDatabase, type BatonDrizzleConfig, drizzle } from './driver.ts'
 export { BatonPreparedQuery } from './prepared-query.ts'
 export { BatonSession } from './session.ts'
 export { BatonTransaction } from './transaction.ts'
-export { int64, type RunResult } from './values.ts'
+export type { RunResult } from './values.ts'
+export {
+  findDatabaseError,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+} from './violation.ts'

@@ -1,6 +1,5 @@
 import type { ArrayRow, InValue, ObjectRow, ResultSet } from '@batonsql/core'
 import { Column, getTableName, is } from 'drizzle-orm'
-import { customType } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
 import { mapResultRow } from './internals.ts'
 
@@ -16,15 +15,6 @@ export interface RunResult {
   /** Not enumerable; makes JSON.stringify possible, which knows no bigint. */
   toJSON(): unknown
 }
-
-/**
- * A column of 64-bit integers as bigint, exact in SQL and in JavaScript. A plain `integer()` column throws when a value does
- * not fit into a number exactly.
- */
-export const int64 = customType<{ data: bigint; driverData: bigint | number | string }>({
-  dataType: () => 'integer',
-  fromDriver: BigInt,
-})
 
 /** A raw parameter as the server takes it: a Date becomes its milliseconds since 1970, as Drizzle's users know it. */
 export const toParam = (value: unknown): InValue =>

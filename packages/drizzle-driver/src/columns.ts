@@ -1,0 +1,32 @@
+import { decodeVector, encodeVector, type InVector } from '@batonsql/core'
+import { type Column, type SQL, sql } from 'drizzle-orm'
+import { customType } from 'drizzle-orm/sqlite-core'
+
+/**
+ * A column of 64-bit integers as bigint, exact in SQL and in JavaScript. A plain `integer()` column throws when a value does
+ * not fit into a number exactly.
+ */
+export const int64 = customType<{ data: bigint; driverData: bigint | number | string }>({
+  dataType: () => 'integer',
+  fromDriver: BigInt,
+})
+
+/** A column of vectors of 32-bit numbers: `vector({ dimensions: 384 })`. Takes arrays and gives Float32Arrays. */
+export const vector = customType<{
+  data: InVector
+  driverData: Uint8Array
+  config: { readonly dimensions: number }
+  configRequired: true
+}>({
+  dataType: ({ dimensions }) => `F32_BLOB(${dimensions})`,
+  toDriver: encodeVector,
+  fromDriver: decodeVector,
+})
+
+/** Cosine distance: 0 for the same direction, 1 for a right angle, 2 for the opposite one. */
+export const cosineDistance = (column: Column | SQL, to: InVector): SQL<number> =>
+  sql<number>`vector_distance_cos(${column}, ${encodeVector(to)})`
+
+/** Euclidean distance. */
+export const euclideanDistance = (column: Column | SQL, to: InVector): SQL<number> =>
+  sql<number>`vector_distance_l2(${column}, ${encodeVector(to)})`

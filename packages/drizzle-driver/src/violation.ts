@@ -1,0 +1,26 @@
+import { type ConstraintViolation, DatabaseError, SqlError } from '@batonsql/core'
+
+/** Finds the client's own error behind Drizzle's, which wraps it as `cause`; null when there is none. */
+export function findDatabaseError(error: unknown): DatabaseError | null {
+  // chains are short; the bound is for those that bite their tail
+  for (let at = 0, each = error; at < 10 && each instanceof Error; at++, each = each.cause)
+    if (each instanceof DatabaseError) return each
+  return null
+}
+
+function isViolation(error: unknown, kind: ConstraintViolation['kind']): boolean {
+  const found = findDatabaseError(error)
+  return found instanceof SqlError && found.constraint?.kind === kind
+}
+
+/** Whether a query failed because a value that must be unique is there already. */
+export const isUniqueViolation = (error: unknown): boolean => isViolation(error, 'unique')
+
+/** Whether a query failed because a row refers to nothing, or is referred to. */
+export const isForeignKeyViolation = (error: unknown): boolean => isViolation(error, 'foreign_key')
+
+/** Whether a query failed because a value that must be there is null. */
+export const isNotNullViolation = (error: unknown): boolean => isViolation(error, 'not_null')
+
+/** Whether a query failed because of a CHECK constraint. */
+export const isCheckViolation = (error: unknown): boolean => isViolation(error, 'check')

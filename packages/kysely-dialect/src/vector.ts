@@ -1,0 +1,17 @@
+import { encodeVector, type InVector } from '@batonsql/core'
+import { type Expression, type RawBuilder, sql } from 'kysely'
+
+/** Type of a column of vectors of 32-bit numbers, for `addColumn()`. Write with `encodeVector`, read with `decodeVector`. */
+export const vectorType = (dimensions: number): RawBuilder<unknown> => sql`F32_BLOB(${sql.lit(dimensions)})`
+
+type Operand = string | Expression<unknown>
+const operand = (column: Operand): Expression<unknown> =>
+  typeof column === 'string' ? sql.ref(column) : column
+
+/** Cosine distance: 0 for the same direction, 1 for a right angle, 2 for the opposite one. */
+export const cosineDistance = (column: Operand, to: InVector): RawBuilder<number> =>
+  sql<number>`vector_distance_cos(${operand(column)}, ${encodeVector(to)})`
+
+/** Euclidean distance. */
+export const euclideanDistance = (column: Operand, to: InVector): RawBuilder<number> =>
+  sql<number>`vector_distance_l2(${operand(column)}, ${encodeVector(to)})`
