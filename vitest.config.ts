@@ -14,7 +14,14 @@ export default defineConfig(async () => ({
   test: {
     reporters: ['default', './test/targets/summary-reporter.ts'],
     projects: [
-      { ...source, test: { name: 'unit', include: ['packages/*/src/**/*.test.ts'], testTimeout: 20_000 } },
+      {
+        ...source,
+        test: {
+          name: 'unit',
+          include: ['packages/*/src/**/*.test.ts', 'test/conformance/**/*.test.ts', 'test/readme/*.test.ts'],
+          testTimeout: 20_000,
+        },
+      },
       ...(await endToEndProjects()).map((test) => ({ ...source, test })),
     ],
   },

@@ -222,6 +222,14 @@ test('sends token and headers, the token from a function each time anew', async 
   })
 })
 
+test('an empty token is none', async () => {
+  for (const authToken of ['', () => '']) {
+    const { db, received } = await scripted((_, response) => answer(response, executed), { authToken })
+    await db.execute('select 1')
+    expect(received[0]?.headers.authorization).toBeUndefined()
+  }
+})
+
 test('an error of the token function is the error of the call', async () => {
   const { db, received } = await scripted(() => {}, {
     authToken: () => {

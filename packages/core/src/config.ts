@@ -6,7 +6,7 @@ import { encodeBase64, type IntMode } from './value.ts'
 export interface ClientConfig {
   /** `libsql://`, `https://` or `http://`, with port and base path if needed; may carry `?authToken=` and `?tls=0`. */
   readonly url: string | URL
-  /** Database token, or a function that returns one; it is asked before every request. */
+  /** Database token, or a function that returns one; it is asked before every request. An empty one is none. */
   readonly authToken?: string | (() => string | Promise<string>) | undefined
   /** How 64-bit integers come back. @default 'auto' */
   readonly intMode?: IntMode | undefined
@@ -84,7 +84,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   for (const [name, value] of Object.entries(config.headers ?? {})) headers[name.toLowerCase()] = value
   return {
     address,
-    authToken: config.authToken ?? token,
+    authToken: config.authToken || token,
     intMode: config.intMode ?? 'auto',
     requestTimeoutMs: config.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     fetch: config.fetch,

@@ -26,7 +26,7 @@ export class Http {
       ? new FetchTransport(config.fetch)
       : createTransport({ connections: config.connections })
     this.#headers = { 'content-type': 'application/json', ...config.headers }
-    if (typeof config.authToken === 'string') this.#headers['authorization'] = bearer(config.authToken)
+    if (typeof config.authToken === 'string') Object.assign(this.#headers, authorization(config.authToken))
   }
 
   /** Sends a body of JSON. @returns the answer's text @throws HttpError for a status other than 2xx */
@@ -58,7 +58,7 @@ export class Http {
     if (timeoutMs !== this.#config.requestTimeoutMs) checkTimeout(timeoutMs)
     let headers = this.#headers
     const { authToken } = this.#config
-    if (typeof authToken === 'function') headers = { ...headers, authorization: bearer(await authToken()) }
+    if (typeof authToken === 'function') headers = { ...headers, ...authorization(await authToken()) }
     return this.#transport.request({
       method,
       origin: address.origin,
@@ -71,11 +71,12 @@ export class Http {
   }
 }
 
-function bearer(token: string): string {
+function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it
-  if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
+  if (typeof token !== 'string' || !/^[\x21-\x7e]*$/.test(token)) {
     throw new TypeError('authToken has characters that no token has')
-  return `Bearer ${token}`
+  }
+  return token ? { authorization: `Bearer ${token}` } : {}
 }
 
 function succeeded(response: TransportResponse, address: Address): string {
