@@ -2,6 +2,7 @@ import { BatchSteps, ifNot, ifOk, TransactionGuard } from './batch.ts'
 import { ProtocolError, SqlError, StreamError } from './errors.ts'
 import type { StatementOptions } from './executor.ts'
 import type { CallOptions } from './http.ts'
+import { TRANSACTION_WINDOW_MS } from './limits.ts'
 import { type ArrayRow, decodeResult, type ObjectRow, type ResultSet } from './result.ts'
 import { type EncodedStatement, encodeSql, transactionControl } from './statement.ts'
 import type { IntMode } from './value.ts'
@@ -154,7 +155,7 @@ function findLoss(own: readonly number[], { lead }: Entry, batch: WireBatchResul
     if (error?.code === 'TRANSACTION_TIMEOUT') {
       return new StreamError(
         'TRANSACTION_EXPIRED',
-        'another writer took the write slot after 5 s',
+        `another writer took the write slot after ${TRANSACTION_WINDOW_MS / 1000} s`,
         new SqlError(error),
       )
     }

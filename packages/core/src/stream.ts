@@ -3,6 +3,7 @@ import { type Address, followBaseUrl, type ResolvedConfig } from './config.ts'
 import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import type { CallOptions, Http } from './http.ts'
+import { STREAM_IDLE_MS } from './limits.ts'
 import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
 import { type Entry, type Results, SqlRequest } from './request.ts'
 import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
@@ -295,7 +296,7 @@ export class Stream implements Executor, AsyncDisposable {
     const isRefused = isHttp && this.#baton && (error.status === 400 || error.status === 404)
     const isExpired = isHttp && error.serverCode === 'STREAM_EXPIRED'
     const message = isExpired
-      ? 'the server closed the stream after 10 s without a request'
+      ? `the server closed the stream after ${STREAM_IDLE_MS / 1000} s without a request`
       : 'the stream broke off'
     const inTransaction = this.#inTransaction || entries.some((entry) => entry.place === 'inside')
     this.#baton = null
