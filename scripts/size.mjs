@@ -2,7 +2,13 @@
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-const BUDGETS = [{ name: 'edge program: createClient, execute, batch, transaction', entry: 'test/size/edge-program.ts', limit: 5_000 }]
+const BUDGETS = [
+  {
+    name: 'edge program: createClient, execute, batch, transaction',
+    entry: 'test/size/edge-program.ts',
+    limit: 8_000,
+  },
+]
 
 let failed = false
 for (const { name, entry, limit } of BUDGETS) {
@@ -20,6 +26,8 @@ for (const { name, entry, limit } of BUDGETS) {
   const size = gzipSync(contents, { level: 9 }).length
   const over = size > limit
   failed ||= over
-  console.log(`${over ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${contents.length} minified): ${name}`)
+  console.log(
+    `${over ? 'OVER' : 'ok  '} ${size} of ${limit} bytes gzip (${contents.length} minified): ${name}`,
+  )
 }
 process.exit(failed ? 1 : 0)

@@ -27,8 +27,6 @@ export interface ClientConfig {
   readonly connections?: number | undefined
 }
 
-const TIMEOUT_WORDS = 'a positive number of milliseconds, or Infinity'
-
 /** Where a server is: scheme, host and port, and the path in front of every route. */
 export interface Address {
   readonly origin: string
@@ -46,61 +44,63 @@ export interface ResolvedConfig {
   readonly connections: number
 }
 
-const isFunction = (value: unknown): boolean => typeof value === 'function'
-const isTimeout = (value: unknown): boolean =>
-  Number(value) > 0 && (Number(value) < 2 ** 31 || value === Infinity)
-
-/** What each option takes: a check, and the words for it. */
-const OPTIONS: Readonly<Record<keyof ClientConfig, readonly [(value: unknown) => unknown, string]>> = {
-  url: [() => true, ''],
-  authToken: [
-    (value) => typeof value === 'string' || isFunction(value),
-    'a string or a function that returns one',
-  ],
-  intMode: [
-    (value) => ['auto', 'number', 'bigint', 'string'].includes(value as string),
-    'auto, number, bigint or string',
-  ],
-  requestTimeoutMs: [isTimeout, TIMEOUT_WORDS],
-  fetch: [isFunction, 'a function'],
-  headers: [(value) => typeof value === 'object', 'an object'],
-  namespace: [(value) => typeof value === 'string', 'a string'],
-  allowedHosts: [Array.isArray, 'an array'],
-  connections: [(value) => Number.isInteger(value) && Number(value) > 0, 'an integer from 1 up'],
+/** What each option takes: types, or for `intMode` values. */
+const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
+  url: 'string or object',
+  authToken: 'string or function',
+  intMode: 'auto or number or bigint or string',
+  requestTimeoutMs: 'number',
+  fetch: 'function',
+  headers: 'object',
+  namespace: 'string',
+  allowedHosts: 'object',
+  connections: 'number',
 }
 
 /** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
 export function resolveConfig(config: ClientConfig): ResolvedConfig {
   for (const [name, value] of Object.entries(config)) {
     if (!Object.hasOwn(OPTIONS, name)) throw new TypeError(unknownOption(name))
-    const [check, words] = OPTIONS[name as keyof ClientConfig]
-    if (value !== undefined && !check(value)) throw new TypeError(`${name} must be ${words}`)
+    const takes = OPTIONS[name as keyof ClientConfig]
+    const given = name === 'intMode' ? value : typeof value
+    if (value !== undefined && !takes.split(' or ').includes(given))
+      throw new TypeError(`${name} must be ${takes}`)
   }
+  const {
+    intMode = 'auto',
+    requestTimeoutMs = REQUEST_TIMEOUT_MS,
+    connections = CONNECTIONS,
+    namespace,
+  } = config
+  checkTimeout('requestTimeoutMs', requestTimeoutMs)
+  if (!(connections >= 1) || connections % 1) throw new TypeError('connections must be an integer from 1 up')
   const { address, token } = parseUrl(String(config.url))
   const headers: Record<string, string> = {}
-  if (config.namespace !== undefined) {
-    headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(config.namespace)).replace(/=+$/, '')
-  }
+  if (namespace)
+    headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(namespace)).replace(/=+$/, '')
   for (const [name, value] of Object.entries(config.headers ?? {})) headers[name.toLowerCase()] = value
   return {
     address,
     authToken: config.authToken || token,
-    intMode: config.intMode ?? 'auto',
-    requestTimeoutMs: config.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
+    intMode,
+    requestTimeoutMs,
     fetch: config.fetch,
     headers,
     allowedHosts: config.allowedHosts?.slice() ?? [],
-    connections: config.connections ?? CONNECTIONS,
+    connections,
   }
 }
 
 /** @throws TypeError when it is no time in ms; Infinity means no limit */
-export function checkTimeout(value: number): void {
-  if (!isTimeout(value)) throw new TypeError(`timeoutMs must be ${TIMEOUT_WORDS}`)
+export function checkTimeout(name: string, value: number): void {
+  // timers count in 32 bits
+  if (!(value > 0) || (value >= 2 ** 31 && value !== Infinity)) {
+    throw new TypeError(`${name} must be a positive number of milliseconds, or Infinity`)
+  }
 }
 
 const unknownOption = (name: string): string =>
-  `unknown option ${name}${name.startsWith('sync') ? ': there is no local copy to keep in step; leave it out, every query goes to the server' : ''}`
+  `unknown option ${name}${name.startsWith('sync') ? ': leave it out, there is no local copy to keep in step' : ''}`
 
 // Never put the URL itself into a message: it may carry a token.
 function parseUrl(text: string): { address: Address; token: string | undefined } {
@@ -111,7 +111,7 @@ function parseUrl(text: string): { address: Address; token: string | undefined }
   const known = `http${isPlain ? '' : 's'}:${rest}`
   if (rest === undefined || !URL.canParse(known)) {
     throw new TypeError(
-      'url must be libsql://…, https://… or http://…; for a file or :memory: run `npx baton dev` and use the URL that it prints; in place of ws: use http:',
+      'url must be libsql://…, https://… or http://…; for a file or :memory: use what `npx baton dev` prints, for ws: use http:',
     )
   }
   const { origin, pathname, searchParams, username, hash } = new URL(known)

@@ -55,7 +55,7 @@ export class Http {
     { signal, timeoutMs = this.#config.requestTimeoutMs }: CallOptions,
     address: Address,
   ): Promise<TransportResponse> {
-    if (timeoutMs !== this.#config.requestTimeoutMs) checkTimeout(timeoutMs)
+    if (timeoutMs !== this.#config.requestTimeoutMs) checkTimeout('timeoutMs', timeoutMs)
     let headers = this.#headers
     const { authToken } = this.#config
     if (typeof authToken === 'function') headers = { ...headers, ...authorization(await authToken()) }

@@ -43,51 +43,16 @@ function encodeArgs(args: InArgs): string {
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }
 
-/** What a statement does to the transaction around it. */
-export type TransactionControl = 'begin' | 'commit' | 'rollback' | 'savepoint' | 'release' | 'rollback_to'
+const CONTROL = /^[\s;]*(begin|commit|end|rollback)\b(?:\s+transaction\b)?(\s+to\b)?/i
+const COMMENTS = /--[^\n]*|\/\*[^]*?(?:\*\/|$)/g
 
-const CONTROL: Readonly<Record<string, TransactionControl>> = {
-  begin: 'begin',
-  commit: 'commit',
-  end: 'commit',
-  rollback: 'rollback',
-  savepoint: 'savepoint',
-  release: 'release',
-}
-
-/** Tells whether a statement begins, ends or marks a point in a transaction; null for all others. */
-export function transactionControl(sql: string): TransactionControl | null {
-  const start = skipSpace(sql, 0)
-  const word = wordAt(sql, start)
-  if (!Object.hasOwn(CONTROL, word)) return null
-  if (word === 'rollback') {
-    let next = skipSpace(sql, start + word.length)
-    if (wordAt(sql, next) === 'transaction') next = skipSpace(sql, next + 'transaction'.length)
-    if (wordAt(sql, next) === 'to') return 'rollback_to'
-  }
-  return CONTROL[word] as TransactionControl
-}
-
-/** Position of the first character at or after `at` that is not white space, a semicolon or part of a comment. */
-function skipSpace(sql: string, at: number): number {
-  for (;;) {
-    const char = sql.charCodeAt(at)
-    if (char <= 0x20 || char === 0x3b || char === 0xfeff) at += 1
-    else if (sql.startsWith('--', at)) at = endOf(sql, '\n', at)
-    else if (sql.startsWith('/*', at)) at = endOf(sql, '*/', at + 2)
-    else return at
-  }
-}
-
-function endOf(sql: string, mark: string, from: number): number {
-  const at = sql.indexOf(mark, from)
-  return at < 0 ? sql.length : at + mark.length
-}
-
-function wordAt(sql: string, at: number): string {
-  let end = at
-  while ((sql.charCodeAt(end) | 0x20) >= 0x61 && (sql.charCodeAt(end) | 0x20) <= 0x7a) end += 1
-  return sql.slice(at, end).toLowerCase()
+/** Tells whether a statement begins or ends a transaction; null for all others, also for ROLLBACK TO a savepoint. */
+export function transactionControl(sql: string): 'begin' | 'commit' | 'rollback' | null {
+  // comments are taken out only where they could hide a word: most statements begin with one of their own
+  const bare = /^[\s;]*(?:--|\/\*|rollback)/i.test(sql) ? sql.replace(COMMENTS, ' ') : sql
+  const [, word, to] = CONTROL.exec(bare) ?? []
+  if (word === undefined || to !== undefined) return null
+  return /^end/i.test(word) ? 'commit' : (word.toLowerCase() as 'begin')
 }
 
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
@@ -102,7 +67,7 @@ export function encodeBatch(statements: readonly InStatement[]): EncodedStatemen
 /** Refuses BEGIN, COMMIT, END and ROLLBACK where they would act on another transaction than the author thinks of. */
 export function refuseControl(sql: string): void {
   const control = transactionControl(sql)
-  if (control === 'begin' || control === 'commit' || control === 'rollback') {
+  if (control) {
     throw new TypeError(
       `${control.toUpperCase()} cannot stand here; use transaction(), or openStream() for adapters`,
     )

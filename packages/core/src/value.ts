@@ -90,28 +90,21 @@ function decodeInteger(digits: string, intMode: IntMode, column: string): number
   return BigInt(digits)
 }
 
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 const CHUNK_BYTES = 0x2000
 
 /** Standard alphabet, padded. */
 export function encodeBase64(bytes: Uint8Array): string {
   let binary = ''
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
     binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES))
+  }
   return btoa(binary)
 }
 
-const SEXTETS = new Uint8Array(128)
-for (let at = 0; at < 64; at++) SEXTETS[ALPHABET.charCodeAt(at)] = at
-
-// Table driven rather than atob: the server leaves out the padding, and small blobs are the common case.
+// with padding or without: the server leaves it out
 function decodeBase64(base64: string): Uint8Array {
-  const length = base64.endsWith('=') ? base64.replace(/=+$/, '').length : base64.length
-  const bytes = new Uint8Array((length * 3) >> 2)
-  let bits = 0
-  for (let at = 0, end = 0; at < length; at++) {
-    bits = (bits << 6) | (SEXTETS[base64.charCodeAt(at)] as number)
-    if (at & 3) bytes[end++] = bits >> (6 - ((at & 3) << 1))
-  }
+  const binary = atob(base64)
+  const bytes = new Uint8Array(binary.length)
+  for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at)
   return bytes
 }
