@@ -1,0 +1,96 @@
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { Kysely, sql } from 'kysely'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
+
+interface Tables {
+  item: { name: string }
+}
+/** What becomes of the next requests: they pass, do not arrive, or lose their answer. */
+type Fate = 'passes' | 'does not arrive' | 'loses its answer'
+
+let server: TestServer
+let database: TestDatabase
+let db: Kysely<Tables>
+let fates: Fate[] = []
+let log: string[] = []
+
+// a database of its own for each: a transaction that was cut off holds the write slot for a while
+beforeEach(async () => {
+  server ??= await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({
+    dialect: new BatonDialect({
+      url: database.url,
+      authToken: database.authToken,
+      async fetch(input, init) {
+        const fate = fates.shift() ?? 'passes'
+        if (fate === 'does not arrive') throw new TypeError('fetch failed')
+        const response = await fetch(input, init)
+        if (fate === 'passes') return response
+        await response.text()
+        throw new TypeError('fetch failed')
+      },
+    }),
+    log: (event) => void log.push(event.query.sql),
+  })
+  await sql`create table item (name text unique)`.execute(db)
+  fates = []
+  log = []
+})
+afterEach(() => db.destroy())
+const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
+  executor.insertInto('item').values({ name }).execute()
+const names = async (): Promise<string[]> =>
+  (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
+
+test('a commit whose answer was lost is reported as unknown, not as rolled back', async () => {
+  fates = ['passes', 'loses its answer']
+  const trx = await db.startTransaction().execute()
+  await insert(trx, 'a')
+  await expect(trx.commit().execute()).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  expect(log).not.toContain('rollback')
+  expect(await names()).toEqual(['a'])
+})
+
+test('a statement that was lost ends the transaction; what comes after is refused and the user’s error stays', async () => {
+  const mine = new Error('mine')
+  fates = ['passes', 'loses its answer']
+  const attempt = db.transaction().execute(async (trx) => {
+    await insert(trx, 'a')
+    await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'NETWORK' })
+    await expect(insert(trx, 'c')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    throw mine
+  })
+  await expect(attempt).rejects.toBe(mine)
+  // the server drops a stream that nobody asks for, and the transaction with it; reading need not wait for that
+  expect(await names()).toEqual([])
+})
+
+test('a rollback that does not arrive does not take the place of the user’s error', async () => {
+  const mine = new Error('mine')
+  fates = ['passes', 'does not arrive']
+  const attempt = db.transaction().execute(async (trx) => {
+    await insert(trx, 'a')
+    throw mine
+  })
+  await expect(attempt).rejects.toBe(mine)
+  expect(await names()).toEqual([])
+})
+
+test('releasing a connection whose stream cannot be closed keeps the result', async () => {
+  fates = ['passes', 'does not arrive']
+  const result = await db.connection().execute(async (connection) => {
+    await sql`pragma foreign_keys = off`.execute(connection)
+    return 7
+  })
+  expect(result).toBe(7)
+})
+
+test('a write that did not arrive, and one whose answer was lost, are not repeated', async () => {
+  fates = ['does not arrive']
+  await expect(insert(db, 'a')).rejects.toMatchObject({ code: 'NETWORK' })
+  fates = ['loses its answer']
+  await expect(insert(db, 'b')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  expect(await names()).toEqual(['b'])
+})
