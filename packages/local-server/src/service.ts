@@ -79,20 +79,22 @@ export class Service implements AsyncDisposable {
     const isTemporary = options.dataDirectory === undefined
     const directory = options.dataDirectory ?? (await mkdtemp(join(tmpdir(), 'baton-')))
     const lock = await DirectoryLock.acquire(directory)
+    let backend: DatabaseBackend | null = null
     try {
       const registry = await Registry.open(directory)
       const mint = options.auth ? await TokenMint.open(directory) : null
-      const backend = createBackend(options, directory, mint)
-      const engine = await backend.start()
+      backend = createBackend(options, directory, mint)
+      const version = await backend.start()
       for (const { id, settings } of registry.records) await backend.applySettings(id, settings)
       const service = new Service(
         { directory, isTemporary, lock, registry, backend, mint },
-        engine,
+        version,
         options.domains,
       )
       if (registry.find(DEFAULT_DATABASE) === undefined) await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
+      await backend?.[Symbol.asyncDispose]()
       await lock.release()
       if (isTemporary) await rm(directory, { recursive: true, force: true })
       throw error

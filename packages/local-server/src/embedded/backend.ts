@@ -2,7 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
-import { readBytes, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
+import {
+  errorResponse,
+  readBytes,
+  type ServiceRequest,
+  type ServiceResponse,
+  textResponse,
+} from '../exchange.ts'
+import { libsqlVersion, PACKAGE_VERSION } from '../versions.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import type { CallOutcome } from './host-messages.ts'
 import { HostTable } from './host-table.ts'
@@ -48,7 +55,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async start(): Promise<string> {
     const sqliteVersion = await this.#hosts.prepare()
-    return `SQLite ${sqliteVersion}`
+    return `baton-local ${PACKAGE_VERSION} (libsql ${libsqlVersion()}, SQLite ${sqliteVersion})`
   }
 
   async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
@@ -67,6 +74,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    if (request.path.startsWith('/v1/jobs')) return errorResponse(400, 'Invalid namespace') // no schema databases here
+    if (request.path === '/dump' || request.path === '/beta/listen') {
+      return errorResponse(501, `${request.path} is not there in the embedded back end`)
+    }
     try {
       const rights = this.#tokens.rightsOf(request, id)
       const text = await readBody(request)

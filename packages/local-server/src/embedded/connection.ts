@@ -14,6 +14,8 @@ import type { Statement } from './statement.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'
 
 const MAX_VALUE_BYTES = 5_000_000
+/** Begins a write and does nothing, unless the file was made for incremental vacuum, which ours are not. */
+const LOCKING_NO_OP = 'PRAGMA incremental_vacuum(0)'
 
 /** Told of every transaction that has changed the database. */
 export type CommitListener = () => void
@@ -46,6 +48,7 @@ export class Connection implements Writer {
   readonly #onCommit: CommitListener
   #changes: EngineStatement | null = null
   #isTimedOut = false
+  #isLocked = false
   isRunning = false
 
   constructor(engine: EngineConnection, queue: WriteQueue, onCommit: CommitListener) {
@@ -67,6 +70,7 @@ export class Connection implements Writer {
 
   robbed(): void {
     this.#isTimedOut = true
+    this.#isLocked = false
     this.#rollback()
   }
 
@@ -95,6 +99,7 @@ export class Connection implements Writer {
     if (statement.needsWriteSlot) {
       const turn = this.#queue.acquire(this)
       if (turn !== null) await turn
+      if (statement.kind !== 'begin') this.#lock()
     }
     return new Run(this, prepared, statement, values, startedAt)
   }
@@ -110,7 +115,9 @@ export class Connection implements Writer {
 
   /** Gives the write slot back once no transaction is open; a change that went well has then been committed. */
   settle(isDone: boolean): void {
-    if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
+    if (this.#engine.inTransaction) return
+    this.#isLocked = false
+    if (!this.#queue.isHeldBy(this)) return
     if (isDone) this.#onCommit()
     this.#queue.release(this)
   }
@@ -120,6 +127,16 @@ export class Connection implements Writer {
     this.#queue.release(this)
     this.#changes = null
     this.#engine.close()
+  }
+
+  /**
+   * Takes the engine's write lock in an open transaction. When the transaction's snapshot is stale this fails; were
+   * the statement itself to meet that, the binding would leave it half-run and the snapshot with it.
+   */
+  #lock(): void {
+    if (!this.#engine.inTransaction || this.#isLocked) return
+    this.#engine.exec(LOCKING_NO_OP)
+    this.#isLocked = true
   }
 
   #rollback(): void {

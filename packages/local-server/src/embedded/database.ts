@@ -1,6 +1,6 @@
 import type { DatabaseSettings } from '../backend.ts'
 import { Connection } from './connection.ts'
-import { type EngineConnection, openEngine } from './engine.ts'
+import { type EngineConnection, type EngineStatement, openEngine } from './engine.ts'
 import { ProgramTexts } from './program-text.ts'
 import { type Clock, WriteQueue } from './write-queue.ts'
 
@@ -13,6 +13,9 @@ export class Database {
   readonly #path: string
   readonly #queue: WriteQueue
   #settings: DatabaseSettings
+  readonly #observer: EngineConnection
+  readonly #dataVersion: EngineStatement
+  #lastVersion: number
   #commits: number
   #spare: EngineConnection | null = null
 
@@ -21,12 +24,13 @@ export class Database {
     this.#path = path
     this.#settings = settings
     this.#queue = new WriteQueue(clock)
-    const first = openEngine(path)
-    first.prepare('PRAGMA journal_mode = WAL').raw().iterate([]).next()
-    const isNew = readNumber(first, 'SELECT count(*) FROM sqlite_schema') === 0
+    this.#observer = openEngine(path)
+    this.#observer.prepare('PRAGMA journal_mode = WAL').raw().iterate([]).next()
+    const isNew = readNumber(this.#observer.prepare('SELECT count(*) FROM sqlite_schema')) === 0
+    this.#dataVersion = this.#observer.prepare('PRAGMA data_version')
+    this.#lastVersion = readNumber(this.#dataVersion)
     // the index must grow over restarts too; nobody commits more than once a millisecond for long
     this.#commits = isNew ? 0 : clock.now()
-    first.close()
   }
 
   get settings(): DatabaseSettings {
@@ -49,9 +53,7 @@ export class Database {
   connect(): Connection {
     const engine = this.#spare ?? this.#open()
     this.#spare = null
-    return new Connection(engine, this.#queue, () => {
-      this.#commits += 1
-    })
+    return new Connection(engine, this.#queue, () => this.#countCommit())
   }
 
   /** Opens a connection ahead of need, while nobody waits for it. */
@@ -59,9 +61,11 @@ export class Database {
     this.#spare ??= this.#open()
   }
 
-  close(): void {
-    this.#spare?.close()
-    this.#spare = null
+  /** A connection beside the one that wrote sees whether anything has changed. */
+  #countCommit(): void {
+    const version = readNumber(this.#dataVersion)
+    if (version !== this.#lastVersion) this.#commits += 1
+    this.#lastVersion = version
   }
 
   #open(): EngineConnection {
@@ -69,14 +73,15 @@ export class Database {
     engine.exec('PRAGMA synchronous = NORMAL')
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
-      readNumber(engine, `PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / PAGE_BYTES))}`)
+      const pages = Math.max(1, Math.floor(sizeLimitBytes / PAGE_BYTES))
+      readNumber(engine.prepare(`PRAGMA max_page_count = ${pages}`))
     }
     return engine
   }
 }
 
-function readNumber(engine: EngineConnection, sql: string): number {
-  const rows = engine.prepare(sql).raw().iterate([])
+function readNumber(statement: EngineStatement): number {
+  const rows = statement.raw().iterate([])
   const row = rows.next().value as readonly bigint[]
   rows.next()
   return Number(row[0])

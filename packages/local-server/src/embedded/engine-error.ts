@@ -1,4 +1,5 @@
 import { ResultError } from './result-error.ts'
+import { identifier, scanSql, type Token } from './sql-scanner.ts'
 import { lineAndColumn, parseError, position, type Statement } from './statement.ts'
 
 const PRIMARY_CODES: Readonly<Record<number, string>> = {
@@ -69,14 +70,25 @@ function findOffset(message: string, sql: string): number | null {
   for (const pattern of ERRORS_WITH_OFFSET) {
     const found = pattern.exec(message)
     if (found === null) continue
-    const piece = found[1] ?? ''
-    const at = sql.toLowerCase().indexOf(piece.toLowerCase())
-    if (at >= 0) return Buffer.byteLength(sql.slice(0, at))
-    // a qualified name may be written with blanks or quotes in between: its last part is good enough
-    const tail = sql.toLowerCase().lastIndexOf(piece.slice(piece.lastIndexOf('.') + 1).toLowerCase())
-    return tail >= 0 ? Buffer.byteLength(sql.slice(0, tail)) : null
+    const at = locate(sql, (found[1] ?? '').toLowerCase())
+    return at === null ? null : Buffer.byteLength(sql.slice(0, at))
   }
   return null
+}
+
+/** Where a name, perhaps a qualified one, or any other piece of a message stands in the text. */
+function locate(sql: string, piece: string): number | null {
+  const tokens = scanSql(sql)
+  const names = piece.split('.')
+  for (const [index, token] of tokens.entries()) {
+    // between the parts of a qualified name stand dots
+    const isHere = names.every(
+      (name, part) => identifier(sql, tokens[index + 2 * part])?.toLowerCase() === name,
+    )
+    if (isHere) return token.start
+  }
+  const at = sql.toLowerCase().indexOf(piece)
+  return at < 0 ? null : at
 }
 
 /** Where the syntax of a statement breaks. */
@@ -87,23 +99,32 @@ export interface SyntaxProblem {
 }
 
 /** Reads a syntax error out of an error of the engine; null for every other error. */
-export function syntaxProblem(message: string, text: string, statement: Statement): SyntaxProblem | null {
+export function syntaxProblem(
+  message: string,
+  text: string,
+  statement: Statement,
+  isFirst: boolean,
+): SyntaxProblem | null {
   const { sql, offset, tokens } = statement
   if (message === 'incomplete input') {
     const end = offset + sql.length
     return { error: parseError(`unexpected end of input at ${position(text, end, 1)}`), isIncomplete: true }
   }
-  if (/^unrecognized token: /.test(message)) {
-    return { error: parseError(message), isIncomplete: false }
+  const unknown = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
+  if (unknown !== undefined) {
+    const at = sql.indexOf(unknown)
+    const isHex = unknown.toLowerCase().startsWith('0x')
+    const error = parseError(isHex ? `malformed hex integer at ${position(text, offset + at, 1)}` : message)
+    return { error, isIncomplete: false }
   }
   const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
   if (near === undefined) return null
-  const at = tokens.findLast((token) => sql.slice(token.start, token.end) === near) ?? tokens[0]
-  const end = offset + (at?.end ?? 0)
-  const { line, column } = lineAndColumn(text, end)
-  const isFirstOfOne = tokens.length === 1
-  return {
-    error: parseError(`syntax error around L${line}:${isFirstOfOne ? column + 1 : column}: \`${near}\``),
-    isIncomplete: isFirstOfOne || near === ';',
-  }
+  let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
+  const isIncomplete = (at === 0 && tokens.length === 1) || near === ';'
+  // behind another statement the service takes the first word for granted and stumbles over the second
+  if (!isFirst && at === 0 && tokens.length > 1) at = 1
+  const token = tokens[Math.max(0, at)] as Token
+  const { line, column } = lineAndColumn(text, offset + token.end)
+  const piece = sql.slice(token.start, token.end)
+  return { error: parseError(`syntax error around L${line}:${column + 1}: \`${piece}\``), isIncomplete }
 }

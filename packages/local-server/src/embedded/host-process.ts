@@ -9,6 +9,7 @@ import { openEngine } from './engine.ts'
 import type { CallOutcome, FromHost, ToHost } from './host-messages.ts'
 import { runPipeline } from './pipeline.ts'
 import { PipelineFailure } from './pipeline-failure.ts'
+import { ResultError } from './result-error.ts'
 import { Session } from './session.ts'
 import { SYSTEM_CLOCK } from './system-clock.ts'
 
@@ -48,16 +49,18 @@ async function answer(message: Extract<ToHost, { type: 'pipeline' | 'cursor' }>)
   try {
     outcome = message.type === 'pipeline' ? await pipeline(message) : await cursor(message)
   } catch (error) {
-    const failure =
-      error instanceof PipelineFailure
-        ? error
-        : PipelineFailure.service(500, `Internal Error: \`${String(error)}\``)
-    const { status, contentType, body } = failure
+    const { status, contentType, body } = asFailure(error)
     outcome = { type: 'failure', status, contentType, body }
   }
   abandoned.delete(message.call)
   send({ type: 'answer', call: message.call, outcome })
   if (outcome.type === 'failure' || outcome.isClosed) closeSession(message.stream)
+}
+
+function asFailure(error: unknown): PipelineFailure {
+  if (error instanceof PipelineFailure) return error
+  const text = error instanceof ResultError ? error.message : String(error)
+  return PipelineFailure.service(500, `Internal Error: \`${text}\``)
 }
 
 async function pipeline(message: Extract<ToHost, { type: 'pipeline' }>): Promise<CallOutcome> {

@@ -68,7 +68,9 @@ export class HostTable {
   async close(): Promise<void> {
     this.#isClosed = true
     for (const timer of this.#timers.values()) clearTimeout(timer)
-    await Promise.all([this.#reserve, ...this.#hosts.values()].map((host) => host?.kill()))
+    const hosts = [...this.#hosts.values()]
+    if (this.#reserve !== null) hosts.push(this.#reserve)
+    await Promise.all(hosts.map((host) => host.kill()))
   }
 
   #takeReserve(): EngineHost {

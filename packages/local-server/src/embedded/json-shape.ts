@@ -13,7 +13,11 @@ export function parseJson(text: string): unknown {
     return JSON.parse(text) as unknown
   } catch (error) {
     if (text.trim() === '') throw new JsonShapeError('EOF while parsing a value at line 1 column 0')
-    throw new JsonShapeError(error instanceof Error ? error.message : String(error))
+    const message = error instanceof Error ? error.message : String(error)
+    const isControl = message.startsWith('Bad control character')
+    throw new JsonShapeError(
+      isControl ? 'control character (\\u0000-\\u001F) found while parsing a string' : message,
+    )
   }
 }
 
@@ -44,7 +48,7 @@ export function asArray(value: unknown): readonly unknown[] {
 /** Text; a lone surrogate has no UTF-8 form and is refused like any other broken escape. */
 export function asString(value: unknown, expected = 'a string'): string {
   if (typeof value !== 'string') throw wrongType(value, expected)
-  if (!value.isWellFormed()) throw new JsonShapeError('lone leading surrogate in hex escape')
+  if (!value.isWellFormed()) throw new JsonShapeError('unexpected end of hex escape')
   return value
 }
 

@@ -1,4 +1,4 @@
-import { asEngineError, syntaxProblem } from './engine-error.ts'
+import { asEngineError, type SyntaxProblem, syntaxProblem } from './engine-error.ts'
 import { parseError, parseStatements, type Statement } from './statement.ts'
 
 const CACHE_ENTRIES = 1_000
@@ -31,7 +31,7 @@ function checked(text: string, statements: readonly Statement[], check: SyntaxCh
   const kept: Statement[] = []
   let wasLeftOut = false
   for (const statement of statements) {
-    const problem = findProblem(text, statement, check)
+    const problem = findProblem(text, statement, kept.length === 0, check)
     if (problem !== null) {
       if (kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
       wasLeftOut = true
@@ -44,7 +44,12 @@ function checked(text: string, statements: readonly Statement[], check: SyntaxCh
   return kept
 }
 
-function findProblem(text: string, statement: Statement, check: SyntaxCheck) {
+function findProblem(
+  text: string,
+  statement: Statement,
+  isFirst: boolean,
+  check: SyntaxCheck,
+): SyntaxProblem | null {
   try {
     check(statement.sql)
     return null
@@ -52,6 +57,6 @@ function findProblem(text: string, statement: Statement, check: SyntaxCheck) {
     const engineError = asEngineError(error)
     if (engineError === null) throw error
     // tables that an earlier statement creates are not there yet: only syntax counts here
-    return syntaxProblem(engineError.message, text, statement)
+    return syntaxProblem(engineError.message, text, statement, isFirst)
   }
 }

@@ -27,7 +27,6 @@ const MIN_INTEGER = -(2n ** 63n)
 const MAX_INTEGER = 2n ** 63n - 1n
 
 const REQUEST_TYPES = [
-  'none',
   'close',
   'execute',
   'batch',
@@ -37,8 +36,8 @@ const REQUEST_TYPES = [
   'close_sql',
   'get_autocommit',
 ] as const
-const CONDITION_TYPES = ['none', 'ok', 'error', 'not', 'and', 'or', 'is_autocommit'] as const
-const VALUE_TYPES = ['none', 'null', 'integer', 'float', 'text', 'blob'] as const
+const CONDITION_TYPES = ['ok', 'error', 'not', 'and', 'or', 'is_autocommit'] as const
+const VALUE_TYPES = ['null', 'integer', 'float', 'text', 'blob'] as const
 
 /** A pipeline request, decoded. */
 export interface PipelineBody {

@@ -192,7 +192,7 @@ export class Session {
       params: statement.parameters.map((name) => ({ name })),
       cols: columns.map(({ name, type }) => ({ name, decltype: type })),
       is_explain: statement.kind === 'explain',
-      is_readonly: !statement.needsWriteSlot,
+      is_readonly: !statement.needsWriteSlot && statement.kind !== 'unknown',
     })
   }
 

