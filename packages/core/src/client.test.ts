@@ -124,6 +124,81 @@ test.each([
   await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({ code: 'PROTOCOL' })
 })
 
+test.each([502, 503, 504, 429])('a read is sent again after HTTP %i', async (code) => {
+  const { db, received } = await scripted((request, response, count) =>
+    count < 3 ? status(code, '<html>')(request, response, count) : answer(response, executed),
+  )
+  expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  expect(received).toHaveLength(3)
+})
+
+test('a read is sent again when the connection breaks, three times at most', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK' })
+  expect(received).toHaveLength(3)
+})
+
+test.each([
+  ['a write', (db: Client) => db.execute('insert into t values (1)')],
+  ['a WITH that writes', (db: Client) => db.execute('with x as (select 1) insert into t select * from x')],
+  ['a pragma', (db: Client) => db.execute('pragma user_version = 5')],
+  ['a batch with a write', (db: Client) => db.batch(['select 1', 'delete from t'])],
+  ['a statement of a transaction', (db: Client) => db.transaction((tx) => tx.execute('select 1'))],
+  ['a read that says that it is none', (db: Client) => db.execute('select f()', [], { readOnly: false })],
+])('%s is not sent again when nobody knows whether it ran', async (_, call) => {
+  const { db, received } = await scripted((__, response) => response.destroy())
+  await expect(call(db)).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  expect(received).toHaveLength(1)
+})
+
+test('a write is sent again after HTTP 429, which did not run it', async () => {
+  const { db, received } = await scripted((request, response, count) =>
+    count === 1
+      ? status(429, '{"error":"Too many concurrent requests"}')(request, response, count)
+      : answer(response, executed),
+  )
+  await db.execute('insert into t values (1)')
+  expect(received).toHaveLength(2)
+})
+
+test('waits as long as the server asks, but not past the deadline', async () => {
+  const { db, received } = await scripted((_, response) => {
+    response.writeHead(503, { 'retry-after': '1' })
+    response.end()
+  })
+  const started = performance.now()
+  await expect(db.execute('select 1', [], { timeoutMs: 500 })).rejects.toMatchObject({
+    status: 503,
+    retryAfterMs: 1_000,
+  })
+  expect(performance.now() - started).toBeLessThan(400)
+  expect(received).toHaveLength(1)
+})
+
+test('an abort ends the waiting between attempts', async () => {
+  const { db, received } = await scripted((_, response) => {
+    response.writeHead(503, { 'retry-after': '5' })
+    response.end()
+  })
+  const reason = new Error('mine')
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(reason), 30)
+  await expect(db.execute('select 1', [], { signal: controller.signal })).rejects.toBe(reason)
+  expect(received).toHaveLength(1)
+})
+
+test('a server in trouble does not get everything three times: the budget is shared', async () => {
+  const { db, received } = await scripted(status(503, ''))
+  await Promise.allSettled(Array.from({ length: 50 }, () => db.execute('select 1')))
+  expect(received).toHaveLength(60)
+})
+
+test('maxRetries: 0 sends once', async () => {
+  const { db, received } = await scripted(status(503, ''), { maxRetries: 0 })
+  await expect(db.execute('select 1')).rejects.toMatchObject({ status: 503, outcome: 'unknown' })
+  expect(received).toHaveLength(1)
+})
+
 test('nobody listens: the request was not sent', async () => {
   const db = createClient({ url: 'http://127.0.0.1:1' })
   cleanUp.push(() => db.close())

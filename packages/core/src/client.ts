@@ -12,6 +12,7 @@ import {
   encodeStatement,
   type InArgs,
   type InStatement,
+  isReadOnly,
   refuseControl,
 } from './statement.ts'
 import { type ServerProtocol, Stream } from './stream.ts'
@@ -142,10 +143,11 @@ export class Client implements Executor, AsyncDisposable {
     lead: string[],
     options: StatementOptions,
   ): Promise<Results> {
+    const isRepeatable = options.readOnly ?? statements.every(({ sql }) => isReadOnly(sql))
     return new Promise((resolve, reject) => {
       const request = new SqlRequest([{ statements, place, lead, shares: false, options, resolve, reject }])
       this.#http
-        .post('/v2/pipeline', pipelineBody([request.encode(false), CLOSE]), options)
+        .post('/v2/pipeline', pipelineBody([request.encode(false), CLOSE]), { ...options, isRepeatable })
         .then((text) => request.settle(decodePipeline(text).results[0], this.#config.intMode))
         .catch(reject)
     })

@@ -1,4 +1,4 @@
-import { CONNECTIONS, REQUEST_TIMEOUT_MS } from './limits.ts'
+import { CONNECTIONS, MAX_RETRIES, REQUEST_TIMEOUT_MS } from './limits.ts'
 import type { Fetch } from './transport/transport.ts'
 import { encodeBase64, type IntMode } from './value.ts'
 
@@ -23,6 +23,12 @@ export interface ClientConfig {
    * `*.example.com`. The token is sent to no other host.
    */
   readonly allowedHosts?: readonly string[] | undefined
+  /**
+   * How often a call is sent again when that can do no harm: reads after a failure on the way, writes that provably never
+   * ran. 0 = never.
+   * @default 2
+   */
+  readonly maxRetries?: number | undefined
   /** HTTP connections opened at most (node only; elsewhere the platform decides). @default 64 */
   readonly connections?: number | undefined
 }
@@ -41,6 +47,7 @@ export interface ResolvedConfig {
   readonly fetch: Fetch | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly allowedHosts: readonly string[]
+  readonly maxRetries: number
   readonly connections: number
 }
 
@@ -54,6 +61,7 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   headers: 'object',
   namespace: 'string',
   allowedHosts: 'object',
+  maxRetries: 'number',
   connections: 'number',
 }
 
@@ -66,12 +74,8 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     if (value !== undefined && !takes.split(' or ').includes(given))
       throw new TypeError(`${name} must be ${takes}`)
   }
-  const {
-    intMode = 'auto',
-    requestTimeoutMs = REQUEST_TIMEOUT_MS,
-    connections = CONNECTIONS,
-    namespace,
-  } = config
+  const { intMode = 'auto', requestTimeoutMs = REQUEST_TIMEOUT_MS, connections = CONNECTIONS } = config
+  const { namespace, maxRetries = MAX_RETRIES } = config
   checkTimeout('requestTimeoutMs', requestTimeoutMs)
   if (!(connections >= 1) || connections % 1) throw new TypeError('connections must be an integer from 1 up')
   const { address, token } = parseUrl(String(config.url))
@@ -87,6 +91,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     fetch: config.fetch,
     headers,
     allowedHosts: config.allowedHosts?.slice() ?? [],
+    maxRetries,
     connections,
   }
 }

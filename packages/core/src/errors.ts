@@ -17,11 +17,14 @@ export interface ConstraintViolation {
 export abstract class DatabaseError extends Error {
   /** Stable identifier; match on this and not on the message. */
   abstract readonly code: string
+  /** Whether a write that ended with this error may be there all the same: `unknown` means look before you repeat it. */
+  abstract readonly outcome: Outcome
 }
 
 /** The database refused a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
 export class SqlError extends DatabaseError {
   override readonly name = 'SqlError'
+  readonly outcome = 'not_applied'
   readonly code: string
   /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; else null. */
   readonly extendedCode: string | null
@@ -75,6 +78,7 @@ function readConstraint(message: string): ConstraintViolation {
 /** A stream, or the transaction on it, is gone. Nothing more can be done on it; begin a new one. */
 export class StreamError extends DatabaseError {
   override readonly name = 'StreamError'
+  readonly outcome = 'not_applied'
   readonly code: 'STREAM_EXPIRED' | 'STREAM_CLOSED' | 'TRANSACTION_EXPIRED' | 'TRANSACTION_LOST'
 
   constructor(code: StreamError['code'], message: string, cause?: unknown) {
@@ -92,7 +96,6 @@ export class StreamError extends DatabaseError {
 export class TransportError extends DatabaseError {
   override readonly name = 'TransportError'
   readonly code: 'NETWORK' | 'TIMEOUT'
-  /** `unknown`: the statements may have been executed. Read before you repeat a write. */
   readonly outcome: Outcome
 
   constructor(code: TransportError['code'], message: string, outcome: Outcome, cause?: unknown) {
@@ -112,13 +115,16 @@ const HINTS: Readonly<Record<number, string>> = {
 export class HttpError extends DatabaseError {
   override readonly name = 'HttpError'
   readonly code = 'HTTP_STATUS'
+  readonly outcome: Outcome
   readonly status: number
+  /** How long the server asks to wait, in ms; null when it does not say. */
+  readonly retryAfterMs: number | null
   /** What the server wrote, at most 4,096 characters. */
   readonly body: string
   /** Code inside a JSON body, when there is one. */
   readonly serverCode: string | null
 
-  constructor(status: number, host: string, text: string) {
+  constructor(status: number, host: string, text: string, retryAfter?: string | null) {
     const body = text.slice(0, ERROR_TEXT_LENGTH)
     let said = body.startsWith('<') ? '' : body
     let serverCode: string | null = null
@@ -133,6 +139,9 @@ export class HttpError extends DatabaseError {
     const hint = HINTS[status]
     super(`${host} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
+    // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
+    this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
+    this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
     this.body = body
     this.serverCode = serverCode
   }
@@ -142,4 +151,5 @@ export class HttpError extends DatabaseError {
 export class ProtocolError extends DatabaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
+  readonly outcome = 'unknown'
 }

@@ -5,6 +5,8 @@ import type { InArgs, InStatement } from './statement.ts'
 
 /** Settings of one statement. */
 export interface StatementOptions extends CallOptions {
+  /** That the statement changes nothing, so that it may be sent again; left out, its text tells. */
+  readonly readOnly?: boolean | undefined
   /** Shape of the rows. @default 'object' */
   readonly rowMode?: RowMode | undefined
 }

@@ -1,8 +1,9 @@
 import { createTransport } from '#transport'
 import { type Address, checkTimeout, type ResolvedConfig } from './config.ts'
 import { HttpError } from './errors.ts'
+import { RetryPolicy, sleep } from './retry.ts'
 import { FetchTransport } from './transport/fetch.ts'
-import type { Transport, TransportResponse } from './transport/transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 /** Settings of one call. */
 export interface CallOptions {
@@ -12,16 +13,24 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
 }
 
+/** What a request is known to do. */
+export interface RequestOptions extends CallOptions {
+  /** Whether it does no harm to run it twice. */
+  readonly isRepeatable?: boolean | undefined
+}
+
 /** Sends requests to the database's address: headers, token and deadline are put on here. */
 export class Http {
   readonly address: Address
   readonly #config: ResolvedConfig
   readonly #transport: Transport
   readonly #headers: Record<string, string>
+  readonly #retries: RetryPolicy
 
   constructor(config: ResolvedConfig) {
     this.address = config.address
     this.#config = config
+    this.#retries = new RetryPolicy(config.maxRetries)
     this.#transport = config.fetch
       ? new FetchTransport(config.fetch)
       : createTransport({ connections: config.connections })
@@ -29,45 +38,60 @@ export class Http {
     if (typeof config.authToken === 'string') Object.assign(this.#headers, authorization(config.authToken))
   }
 
-  /** Sends a body of JSON. @returns the answer's text @throws HttpError for a status other than 2xx */
-  async post(
+  /**
+   * Sends a body of JSON, again where the policy allows it, within one deadline.
+   * @returns the answer's text @throws HttpError for a status other than 2xx
+   */
+  post(
     path: string,
     body: string,
-    options: CallOptions = {},
+    options: RequestOptions = {},
     address: Address = this.address,
   ): Promise<string> {
-    return succeeded(await this.#send('POST', path, body, options, address), address)
+    return this.#exchange('POST', path, body, options, address)
   }
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
-  async get(path: string, options: CallOptions = {}): Promise<string> {
-    return succeeded(await this.#send('GET', path, null, options, this.address), this.address)
+  get(path: string, options?: CallOptions): Promise<string> {
+    return this.#exchange('GET', path, null, { ...options, isRepeatable: true }, this.address)
+  }
+
+  async #exchange(
+    method: 'GET' | 'POST',
+    path: string,
+    body: string | null,
+    { signal, timeoutMs = this.#config.requestTimeoutMs, isRepeatable = false }: RequestOptions,
+    address: Address,
+  ): Promise<string> {
+    if (timeoutMs !== this.#config.requestTimeoutMs) checkTimeout('timeoutMs', timeoutMs)
+    const started = Date.now()
+    for (let attempt = 0; ; attempt++) {
+      const leftMs = timeoutMs - (attempt && Date.now() - started)
+      try {
+        const { origin, basePath } = address
+        const headers = await this.#currentHeaders()
+        const request = { method, origin, path: basePath + path, headers, body, timeoutMs: leftMs, signal }
+        const { status, text, retryAfter } = await this.#transport.request(request)
+        if (status < 200 || status > 299) throw new HttpError(status, origin, text, retryAfter)
+        this.#retries.succeeded()
+        return text
+      } catch (error) {
+        const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
+        if (delayMs === null || delayMs >= leftMs) throw error
+        await sleep(delayMs, signal)
+      }
+    }
   }
 
   close(): Promise<void> {
     return this.#transport.close()
   }
 
-  async #send(
-    method: 'GET' | 'POST',
-    path: string,
-    body: string | null,
-    { signal, timeoutMs = this.#config.requestTimeoutMs }: CallOptions,
-    address: Address,
-  ): Promise<TransportResponse> {
-    if (timeoutMs !== this.#config.requestTimeoutMs) checkTimeout('timeoutMs', timeoutMs)
-    let headers = this.#headers
+  async #currentHeaders(): Promise<Record<string, string>> {
     const { authToken } = this.#config
-    if (typeof authToken === 'function') headers = { ...headers, ...authorization(await authToken()) }
-    return this.#transport.request({
-      method,
-      origin: address.origin,
-      path: address.basePath + path,
-      headers,
-      body,
-      timeoutMs,
-      signal,
-    })
+    return typeof authToken === 'function'
+      ? { ...this.#headers, ...authorization(await authToken()) }
+      : this.#headers
   }
 }
 
@@ -77,10 +101,4 @@ function authorization(token: string): Record<string, string> {
     throw new TypeError('authToken has characters that no token has')
   }
   return token ? { authorization: `Bearer ${token}` } : {}
-}
-
-function succeeded(response: TransportResponse, address: Address): string {
-  if (response.status < 200 || response.status > 299)
-    throw new HttpError(response.status, address.origin, response.text)
-  return response.text
 }

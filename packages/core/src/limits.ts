@@ -12,3 +12,12 @@ export const CONNECTIONS = 64
 
 /** Longest server text kept on an error, in characters. */
 export const ERROR_TEXT_LENGTH = 4_096
+
+/** How often one call is sent again at most. */
+export const MAX_RETRIES = 2
+
+/** How many times in a row the calls of one client may be sent again; each ten that go well earn one back. */
+export const RETRY_BUDGET = 10
+
+/** Wait before the first repetition, in ms. */
+export const RETRY_DELAY_MS = 50

@@ -3,6 +3,7 @@ import {
   encodeBatch,
   encodeStatement,
   type InStatement,
+  isReadOnly,
   refuseControl,
   transactionControl,
 } from './statement.ts'
@@ -68,6 +69,25 @@ test.each<[string, ReturnType<typeof transactionControl>]>([
   ["select '/* ' begin", null],
 ])('tells what %o does to a transaction', (sql, control) => {
   expect(transactionControl(sql)).toBe(control)
+})
+
+test.each<[string, boolean]>([
+  ['select 1', true],
+  [' (SELECT 1)', true],
+  ['values (1)', true],
+  ['explain insert into t values (1)', true],
+  ['with x as (select 1) select * from x', true],
+  ['with x as (select 1) insert into t select * from x', false],
+  ["with x as (select 'delete') select * from x", false],
+  ['WITH x AS (SELECT 1) UPDATE t SET a = 1', false],
+  ['pragma table_info(t)', false],
+  ['attach x as y', false],
+  ['insert into t values (1)', false],
+  ['-- select\ninsert into t values (1)', false],
+  ['selection', false],
+  ['', false],
+])('%s is read only: %s', (sql, expected) => {
+  expect(isReadOnly(sql)).toBe(expected)
 })
 
 test('reading a text of many comments takes no time', () => {

@@ -55,6 +55,14 @@ export function transactionControl(sql: string): 'begin' | 'commit' | 'rollback'
   return /^end/i.test(word) ? 'commit' : (word.toLowerCase() as 'begin')
 }
 
+/**
+ * Whether a statement certainly changes nothing, so that it may run twice. Rather no than yes: a word such as DELETE, even
+ * in quotes, makes a WITH a write.
+ */
+export function isReadOnly(sql: string): boolean {
+  return /^[\s(]*(select|values|explain|with(?![^]*\b(insert|update|delete|replace)\b))\b/i.test(sql)
+}
+
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   return statements.map((statement) => {

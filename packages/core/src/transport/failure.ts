@@ -12,7 +12,7 @@ export function networkError(cause: unknown, origin: string, sent: boolean): Tra
 }
 
 /** fetch hides the reason one or two levels down. */
-export function rootCause(error: unknown): unknown {
+function rootCause(error: unknown): unknown {
   const inner = (error as { cause?: unknown }).cause ?? (error as { errors?: unknown[] }).errors?.[0]
   return inner instanceof Error ? rootCause(inner) : error
 }

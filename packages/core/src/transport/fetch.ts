@@ -31,7 +31,8 @@ export class FetchTransport implements Transport {
         signal: controller.signal,
         redirect: 'manual', // the token goes to the configured host and nowhere else
       })
-      return { status: response.status, text: await response.text() }
+      const retryAfter = response.headers?.get('retry-after')
+      return { status: response.status, text: await response.text(), retryAfter }
     } catch (error) {
       // whatever the implementation makes of an abort, the reason is ours
       throw controller.signal.aborted ? controller.signal.reason : networkError(error, origin, true)

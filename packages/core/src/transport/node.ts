@@ -61,6 +61,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout | undefined
   #controller: Dispatcher.DispatchController | undefined
   #status = 0
+  #retryAfter: string | undefined
   #chunks: Buffer[] = []
   #failure: unknown
 
@@ -90,8 +91,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#failure !== undefined) controller.abort(this.#failure as Error)
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
     this.#status = status
+    this.#retryAfter = headers['retry-after'] as string | undefined
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -102,7 +108,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#settle()
     const chunks = this.#chunks
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-    this.#resolve({ status: this.#status, text: body.toString() })
+    this.#resolve({ status: this.#status, text: body.toString(), retryAfter: this.#retryAfter })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {

@@ -8,7 +8,11 @@ export type Fetch = (
     signal: AbortSignal
     redirect: 'manual'
   },
-) => Promise<{ readonly status: number; text(): Promise<string> }>
+) => Promise<{
+  readonly status: number
+  readonly headers?: { get(name: string): string | null }
+  text(): Promise<string>
+}>
 
 export interface TransportRequest {
   readonly method: 'GET' | 'POST'
@@ -24,6 +28,8 @@ export interface TransportRequest {
 export interface TransportResponse {
   readonly status: number
   readonly text: string
+  /** Header `retry-after`. */
+  readonly retryAfter: string | null | undefined
 }
 
 /** Sends one HTTP request at a time, many at once. The only part of core that touches the network. */
