@@ -1,6 +1,6 @@
 import type { EngineColumn, NativeValue } from './engine.ts'
 import { decodeText, encodeValue } from './result-encoder.ts'
-import { identifier, type Token } from './sql-scanner.ts'
+import { identifier, type Token, upper } from './sql-scanner.ts'
 import type { Statement } from './statement.ts'
 
 /*
@@ -10,6 +10,15 @@ import type { Statement } from './statement.ts'
  */
 const exchange = (name: string): string =>
   `CASE typeof(${name}) WHEN 'text' THEN CAST(${name} AS BLOB) WHEN 'blob' THEN hex(${name}) ELSE ${name} END`
+
+/** Functions that may give something else each time. */
+const VOLATILE_FUNCTIONS: ReadonlySet<string> = new Set([
+  'RANDOM',
+  'RANDOMBLOB',
+  'LAST_INSERT_ROWID',
+  'CHANGES',
+  'TOTAL_CHANGES',
+])
 
 /**
  * A query around a query that hands its rows over in exchanged form. The `LIMIT` inside together with the `WHERE`
@@ -32,7 +41,7 @@ export function exchangedReturning(change: Statement, columns: readonly EngineCo
   const table = freshName(sql)
   const items = expandStars(sql, splitList(sql, tokens.slice(returningAt + 1)), columns)
   const list = items.map((item) =>
-    item.isCorrelated
+    item.isExchangeable
       ? `(WITH ${table}(x) AS (SELECT ${item.sql}\n) SELECT ${exchange('x')} FROM (SELECT x FROM ${table} LIMIT -1) WHERE 1)`
       : item.sql,
   )
@@ -42,10 +51,10 @@ export function exchangedReturning(change: Statement, columns: readonly EngineCo
 interface ReturningItem {
   readonly sql: string
   /**
-   * Whether it is computed anew for each row. An item without any column, such as `random()`, would be computed once
-   * in a subquery, so it is left as it is.
+   * Whether it may stand in a subquery. One without any column is computed once there and not for each row, which
+   * would change what `random()` and its like give; those are left as they are.
    */
-  readonly isCorrelated: boolean
+  readonly isExchangeable: boolean
 }
 
 function splitList(sql: string, tokens: readonly Token[]): (ReturningItem | '*')[] {
@@ -55,11 +64,7 @@ function splitList(sql: string, tokens: readonly Token[]): (ReturningItem | '*')
   const finish = (end: number): void => {
     const own = tokens.slice(first, end)
     const text = sql.slice(own[0]?.start ?? 0, own.at(-1)?.end ?? 0)
-    items.push(
-      text === '*'
-        ? '*'
-        : { sql: text, isCorrelated: own.some((token, at) => isColumn(sql, token, own[at + 1])) },
-    )
+    items.push(text === '*' ? '*' : { sql: text, isExchangeable: isExchangeable(sql, own) })
     first = end + 1
   }
   for (const [index, token] of tokens.entries()) {
@@ -70,6 +75,11 @@ function splitList(sql: string, tokens: readonly Token[]): (ReturningItem | '*')
   }
   finish(tokens.length)
   return items
+}
+
+function isExchangeable(sql: string, tokens: readonly Token[]): boolean {
+  const isVolatile = tokens.some((token) => VOLATILE_FUNCTIONS.has(upper(sql, token)))
+  return !isVolatile || tokens.some((token, at) => isColumn(sql, token, tokens[at + 1]))
 }
 
 function isColumn(sql: string, token: Token, next: Token | undefined): boolean {
@@ -90,7 +100,7 @@ function expandStars(
     if (item !== '*') expanded.push(item)
     else {
       for (const column of columns.slice(expanded.length, expanded.length + width)) {
-        expanded.push({ sql: `"${column.name.replaceAll('"', '""')}"`, isCorrelated: true })
+        expanded.push({ sql: `"${column.name.replaceAll('"', '""')}"`, isExchangeable: true })
       }
     }
   }

@@ -1,0 +1,194 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+/** Ends the engine's process: its binding cannot read text that is not UTF-8 in a place we cannot shield. */
+const DEADLY = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
+const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
+
+describe('one database cannot hurt another', () => {
+  test('SQL that ends the engine: 500, streams gone, committed data kept, the others go on', async () => {
+    await using server = await startLocalServer()
+    const a = await server.createDatabase('a')
+    const b = await server.createDatabase('b')
+    await query(a.url, 'CREATE TABLE t(a)')
+    await query(a.url, "INSERT INTO t VALUES ('kept')")
+    const open = await pipeline(a.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('lost')")])
+    const other = await pipeline(b.url, [execute('BEGIN'), execute('CREATE TABLE t(a)')])
+
+    const [deadly] = await Promise.all([
+      pipeline(a.url, [execute('ROLLBACK'), execute(DEADLY)], { baton: open.baton }),
+      sleep(1),
+    ])
+    expect([deadly.status, deadly.text]).toEqual([
+      500,
+      expect.stringContaining('the engine of this database failed'),
+    ])
+    expect((await pipeline(b.url, [execute('COMMIT'), close], { baton: other.baton })).status).toBe(200)
+    expect(await query(a.url, 'SELECT a FROM t')).toEqual([['kept']])
+  })
+
+  test('text that is not UTF-8 only fails its own pipeline', async () => {
+    await using server = await startLocalServer()
+    const open = await pipeline(server.url, [execute('CREATE TABLE t(a)')])
+    const bad = await pipeline(server.url, [execute("SELECT 'fine', CAST(x'4142ff' AS TEXT)"), close])
+    expect([bad.status, bad.text]).toEqual([
+      500,
+      '{"error":"invalid utf-8 sequence of 1 bytes from index 2"}',
+    ])
+    expect(
+      codes(await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: open.baton })),
+    ).toEqual(['ok', 'ok'])
+  })
+
+  test('an endless statement: others answer meanwhile, and it ends soon after its client has left', async () => {
+    await using server = await startLocalServer()
+    const a = await server.createDatabase('a')
+    const b = await server.createDatabase('b')
+    await query(a.url, 'CREATE TABLE t(a)')
+    const leaving = new AbortController()
+    const endless = pipeline(a.url, [execute(ENDLESS), close], { signal: leaving.signal })
+    endless.catch(() => {})
+    await sleep(300)
+    const started = performance.now()
+    expect(await query(b.url, 'SELECT 1')).toEqual([['1']])
+    expect(performance.now() - started).toBeLessThan(1_000)
+    leaving.abort()
+    await expect(endless).rejects.toThrow()
+    // whoever asked while the engine was busy may share its end
+    for (let attempt = 0; ; attempt += 1) {
+      const answer = await pipeline(a.url, [execute('SELECT count(*) FROM t'), close])
+      if (answer.status === 200) break
+      expect(attempt).toBeLessThan(3)
+    }
+    expect(performance.now() - started).toBeLessThan(5_000)
+  })
+})
+
+interface DevServer {
+  readonly child: ChildProcess
+  readonly url: string
+}
+
+async function startDev(dataDirectory: string, backend: string): Promise<DevServer> {
+  const args = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', CLI]
+  args.push('dev', '--data', dataDirectory, '--port', '0', '--backend', backend)
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    const url = /^database: (\S+)$/m.exec(output)?.[1]
+    if (url !== undefined) return { child, url }
+  }
+  throw new Error(`the server did not start: ${output}`)
+}
+
+async function kill({ child }: DevServer): Promise<void> {
+  const gone = once(child, 'exit')
+  child.kill('SIGKILL')
+  await gone
+}
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}
+
+describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
+  'SIGKILL of a server with back end %s',
+  (backend) => {
+    test('in the middle of 1,000 writes: no acknowledged one is lost', { timeout: 60_000 }, async () => {
+      const directory = await temporaryDirectory()
+      const first = await startDev(directory, backend)
+      await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
+      let acknowledged = 0
+      const dying = sleep(400).then(() => kill(first))
+      try {
+        for (; acknowledged < 1_000; acknowledged += 1)
+          await query(first.url, `INSERT INTO t VALUES (${acknowledged})`)
+      } catch {
+        // the connection broke: this one may or may not be there
+      }
+      await dying
+      const second = await startDev(directory, backend)
+      onTestFinished(() => kill(second))
+      const [[count] = []] = await query(second.url, 'SELECT count(*) FROM t')
+      expect(acknowledged).toBeGreaterThan(10)
+      expect([acknowledged, acknowledged + 1]).toContain(Number(count))
+      expect(await query(second.url, 'SELECT * FROM pragma_integrity_check')).toEqual([['ok']])
+    })
+
+    test.skipIf(process.platform !== 'linux')(
+      'none of its processes stays, not even a busy one',
+      { timeout: 30_000 },
+      async () => {
+        const server = await startDev(await temporaryDirectory(), backend)
+        const endless = pipeline(server.url, [execute(ENDLESS), close])
+        endless.catch(() => {})
+        await sleep(200)
+        const children = childrenOf(server.child.pid as number)
+        expect(children.length).toBeGreaterThan(0)
+        await kill(server)
+        const deadline = Date.now() + 5_000
+        while (children.some(isRunning) && Date.now() < deadline) await sleep(50)
+        expect(children.filter(isRunning)).toEqual([])
+      },
+    )
+  },
+)
+
+function childrenOf(pid: number): number[] {
+  const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
+  return list === '' ? [] : list.split(' ').map(Number)
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+test('a restart keeps databases, names, settings and the key of the tokens', async () => {
+  const dataDirectory = await temporaryDirectory()
+  const first = await startLocalServer({ dataDirectory, auth: true })
+  const { authToken } = await first.createDatabase('app', {
+    blockWrites: true,
+    blockReason: 'closed for today',
+  })
+  await first.updateDatabase('app', { blockWrites: false })
+  await query(`${first.url}/app`, 'CREATE TABLE t(a)', { token: authToken as string })
+  await first.updateDatabase('app', { blockWrites: true })
+  const open = await pipeline(`${first.url}/app`, [], { token: authToken as string })
+  await first.close()
+
+  await using second = await startLocalServer({ dataDirectory, auth: true })
+  const token = authToken as string
+  expect(await query(`${second.url}/app`, 'SELECT count(*) FROM t', { token })).toEqual([['0']])
+  const write = await pipeline(`${second.url}/app`, [execute('INSERT INTO t VALUES (1)'), close], { token })
+  expect(write.results[0]?.error).toEqual({
+    code: 'BLOCKED',
+    message: 'Operation was blocked: closed for today',
+  })
+  const stale = await pipeline(`${second.url}/app`, [], { baton: open.baton, token })
+  expect([stale.status, stale.text]).toEqual([400, 'Received an invalid baton'])
+  await expect(startLocalServer({ dataDirectory })).rejects.toThrow('in use by process')
+})

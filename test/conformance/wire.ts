@@ -1,0 +1,85 @@
+/** A request of a pipeline, as it is written on the wire. */
+export type WireRequest = Readonly<Record<string, unknown>>
+
+export interface WireAnswer {
+  readonly status: number
+  readonly text: string
+  readonly baton: string | null
+  readonly results: readonly WireResult[]
+}
+
+export interface WireResult {
+  readonly type: 'ok' | 'error'
+  readonly error?: { readonly code: string; readonly message: string }
+  readonly response?: {
+    readonly is_autocommit?: boolean
+    readonly result?: { readonly rows: readonly (readonly WireValue[])[]; readonly cols: readonly unknown[] }
+  }
+}
+
+export interface WireValue {
+  readonly type: string
+  readonly value?: string | number | null
+  readonly base64?: string
+}
+
+export interface WireOptions {
+  readonly baton?: string | null
+  readonly token?: string
+  readonly signal?: AbortSignal
+  readonly fetch?: typeof fetch
+}
+
+export const close: WireRequest = { type: 'close' }
+export const autocommit: WireRequest = { type: 'get_autocommit' }
+
+/** An `execute` request; bigints, numbers, strings, bytes and null become values of the wire. */
+export function execute(sql: string, ...args: readonly unknown[]): WireRequest {
+  return { type: 'execute', stmt: { sql, args: args.map(toWire) } }
+}
+
+function toWire(value: unknown): WireValue {
+  if (value === null) return { type: 'null' }
+  if (typeof value === 'bigint') return { type: 'integer', value: String(value) }
+  if (typeof value === 'number') return { type: 'float', value }
+  if (value instanceof Uint8Array) return { type: 'blob', base64: Buffer.from(value).toString('base64') }
+  if (typeof value === 'string') return { type: 'text', value }
+  throw new TypeError(`no value of the wire: ${typeof value}`)
+}
+
+/** Sends a pipeline without any client of ours in between. */
+export async function pipeline(
+  url: string,
+  requests: readonly WireRequest[],
+  options: WireOptions = {},
+): Promise<WireAnswer> {
+  const { baton = null, token, signal } = options
+  const response = await (options.fetch ?? fetch)(`${url.replace(/\/$/, '')}/v3/pipeline`, {
+    method: 'POST',
+    body: JSON.stringify({ baton, requests }),
+    ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+    ...(signal !== undefined && { signal }),
+  })
+  const text = await response.text()
+  const isAnswer = response.status === 200
+  const body = (isAnswer ? JSON.parse(text) : { baton: null, results: [] }) as Pick<
+    WireAnswer,
+    'baton' | 'results'
+  >
+  return { status: response.status, text, baton: body.baton, results: body.results }
+}
+
+/** Runs one statement and returns its rows as plain values; throws when it fails. */
+export async function query(url: string, sql: string, options: WireOptions = {}): Promise<unknown[][]> {
+  const answer = await pipeline(url, [execute(sql), close], options)
+  const [result] = answer.results
+  if (result?.type !== 'ok') throw new Error(`${sql}: ${answer.status} ${answer.text}`)
+  return (result.response?.result?.rows ?? []).map((row) =>
+    row.map((cell) => cell.value ?? cell.base64 ?? null),
+  )
+}
+
+/** Codes of a pipeline's results, `ok` for those without an error. */
+export function codes(answer: WireAnswer): string[] {
+  return answer.results.map((result) => result.error?.code ?? 'ok')
+}
