@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { type Client, createClient } from './client.ts'
 import type { ClientConfig } from './config.ts'
-import { HttpError, TransportError } from './errors.ts'
+import { HttpError } from './errors.ts'
 import type { Fetch } from './transport/transport.ts'
 
 // What a client makes of servers that misbehave. Each test scripts its own.
@@ -143,11 +143,22 @@ test.each([
   ['a WITH that writes', (db: Client) => db.execute('with x as (select 1) insert into t select * from x')],
   ['a pragma', (db: Client) => db.execute('pragma user_version = 5')],
   ['a batch with a write', (db: Client) => db.batch(['select 1', 'delete from t'])],
-  ['a statement of a transaction', (db: Client) => db.transaction((tx) => tx.execute('select 1'))],
   ['a read that says that it is none', (db: Client) => db.execute('select f()', [], { readOnly: false })],
 ])('%s is not sent again when nobody knows whether it ran', async (_, call) => {
   const { db, received } = await scripted((__, response) => response.destroy())
   await expect(call(db)).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  expect(received).toHaveLength(1)
+})
+
+test('a statement of a transaction is not sent again; without a commit nothing was kept', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
+    code: 'TRANSACTION_LOST',
+    outcome: 'not_applied',
+    lastSql: 'select 1',
+    elapsedMs: expect.any(Number),
+    cause: { code: 'NETWORK' },
+  })
   expect(received).toHaveLength(1)
 })
 
@@ -494,7 +505,7 @@ test('a transaction whose answer is lost sends nothing more, and rolling back is
   const { db, received } = await scripted((_, response) => response.destroy())
   const mine = new Error('mine')
   const given = db.transaction(async (tx) => {
-    await expect(tx.execute('select 1')).rejects.toBeInstanceOf(TransportError)
+    await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     await expect(tx.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     throw mine
   })
@@ -509,6 +520,98 @@ test('a stream without baton in the middle of a transaction is lost', async () =
     await tx.execute('select 2')
   })
   await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test('an idle transaction is closed when its time is over; what comes after rejects, the commit too', async () => {
+  const { db, received } = await scripted(streams(), { transactionTimeoutMs: 40 })
+  const swallowed: unknown[] = []
+  const given = db.transaction(async (tx) => {
+    expect([tx.expiresAt, tx.remainingMs]).toEqual([null, Infinity])
+    await tx.execute('select 1')
+    expect(tx.remainingMs).toBeGreaterThan(4_000)
+    expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
+    await new Promise((resolve) => setTimeout(resolve, 80))
+    await tx.execute('select 2').catch((error: unknown) => swallowed.push(error))
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  expect(swallowed).toMatchObject([{ code: 'TRANSACTION_EXPIRED' }])
+  // the statement, and the end of the stream, which frees the write slot
+  expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
+})
+
+test('a transaction is not closed while a request is under way, nor when the next follows at once', async () => {
+  const { db, received } = await scripted(
+    (request, response, count) => void setTimeout(() => streams()(request, response, count), 30),
+    { transactionTimeoutMs: 20 },
+  )
+  await db.transaction(async (tx) => {
+    for (let i = 0; i < 3; i++) await tx.execute('insert into t values (1)')
+  })
+  expect(received).toHaveLength(4)
+})
+
+test.each([
+  ['deferred', 'select 1', null],
+  ['deferred', 'insert into t values (1)', expect.any(Number)],
+  ['readonly', 'select 1', null],
+  ['immediate', 'select 1', expect.any(Number)],
+] as const)('the clock of a %s transaction after %s', async (mode, sql, expected) => {
+  const { db } = await scripted(streams())
+  await db.transaction(
+    async (tx) => {
+      await tx.execute(sql)
+      expect(tx.expiresAt).toEqual(expected)
+    },
+    { mode },
+  )
+})
+
+test('transactionTimeoutMs: Infinity leaves it to the server', async () => {
+  const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
+  await db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
+  })
+})
+
+test('retry runs the callback again after a loss, and gives up in the end', async () => {
+  const { db } = await scripted((request, response, count) => {
+    if (count % 2 === 1) streams()(request, response, count)
+    else status(400, 'Received an invalid baton')(request, response, count)
+  })
+  let runs = 0
+  const given = db.transaction(
+    async (tx) => {
+      runs += 1
+      await tx.execute('select 1')
+      await tx.execute('select 2')
+    },
+    { retry: 2 },
+  )
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(runs).toBe(3)
+})
+
+test("retry leaves the callback's own errors and lost commits alone", async () => {
+  const { db } = await scripted((request, response, count) => {
+    if (request.body.includes('COMMIT')) response.destroy()
+    else streams()(request, response, count)
+  })
+  let runs = 0
+  const count = (): number => (runs += 1)
+  await expect(db.transaction((tx) => (count(), tx.execute('select 1')), { retry: 5 })).rejects.toMatchObject(
+    { code: 'NETWORK', outcome: 'unknown' },
+  )
+  expect(runs).toBe(1)
+  const mine = db.transaction(
+    () => {
+      count()
+      throw new Error('mine')
+    },
+    { retry: 5 },
+  )
+  await expect(mine).rejects.toThrow('mine')
+  expect(runs).toBe(2)
 })
 
 test('a fetch of your own sends everything', async () => {

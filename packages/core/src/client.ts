@@ -6,6 +6,7 @@ import { type CallOptions, Http } from './http.ts'
 import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
 import { type Entry, type Results, SqlRequest } from './request.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
+import { backoffMs, isPassing, sleep } from './retry.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -22,6 +23,12 @@ import { Transaction } from './transaction.ts'
 export interface TransactionOptions {
   /** @default 'immediate' */
   readonly mode?: TransactionMode | undefined
+  /**
+   * How often the callback is run again when the transaction came to nothing for a reason that may not last: SQLITE_BUSY,
+   * a transaction that was lost or expired, HTTP 429. Never after a commit that may have happened.
+   * @default 0
+   */
+  readonly retry?: number | undefined
 }
 
 /** Settings of a batch that is a transaction of its own. */
@@ -101,9 +108,16 @@ export class Client implements Executor, AsyncDisposable {
     callback: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
-    const stream = this.openStream()
-    stream.begin(options.mode)
-    return await Transaction.run(stream, callback)
+    for (let attempt = 0; ; attempt++) {
+      const stream = this.openStream()
+      stream.begin(options.mode)
+      try {
+        return await Transaction.run(stream, callback)
+      } catch (error) {
+        if (attempt >= (options.retry ?? 0) || !isPassing(error)) throw error
+        await sleep(backoffMs(attempt))
+      }
+    }
   }
 
   /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */

@@ -1,4 +1,4 @@
-import { CONNECTIONS, MAX_RETRIES, REQUEST_TIMEOUT_MS } from './limits.ts'
+import { CONNECTIONS, MAX_RETRIES, REQUEST_TIMEOUT_MS, TRANSACTION_WINDOW_MS } from './limits.ts'
 import type { Fetch } from './transport/transport.ts'
 import { encodeBase64, type IntMode } from './value.ts'
 
@@ -24,6 +24,12 @@ export interface ClientConfig {
    */
   readonly allowedHosts?: readonly string[] | undefined
   /**
+   * How long a transaction may hold the write slot, in ms. When it is idle then, the client closes it, so that others can
+   * write; what comes after rejects. Infinity = until the server ends it.
+   * @default 5000
+   */
+  readonly transactionTimeoutMs?: number | undefined
+  /**
    * How often a call is sent again when that can do no harm: reads after a failure on the way, writes that provably never
    * ran. 0 = never.
    * @default 2
@@ -47,6 +53,7 @@ export interface ResolvedConfig {
   readonly fetch: Fetch | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly allowedHosts: readonly string[]
+  readonly transactionTimeoutMs: number
   readonly maxRetries: number
   readonly connections: number
 }
@@ -61,6 +68,7 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   headers: 'object',
   namespace: 'string',
   allowedHosts: 'object',
+  transactionTimeoutMs: 'number',
   maxRetries: 'number',
   connections: 'number',
 }
@@ -75,8 +83,9 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
       throw new TypeError(`${name} must be ${takes}`)
   }
   const { intMode = 'auto', requestTimeoutMs = REQUEST_TIMEOUT_MS, connections = CONNECTIONS } = config
-  const { namespace, maxRetries = MAX_RETRIES } = config
+  const { namespace, maxRetries = MAX_RETRIES, transactionTimeoutMs = TRANSACTION_WINDOW_MS } = config
   checkTimeout('requestTimeoutMs', requestTimeoutMs)
+  checkTimeout('transactionTimeoutMs', transactionTimeoutMs)
   if (!(connections >= 1) || connections % 1) throw new TypeError('connections must be an integer from 1 up')
   const { address, token } = parseUrl(String(config.url))
   const headers: Record<string, string> = {}
@@ -91,6 +100,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     fetch: config.fetch,
     headers,
     allowedHosts: config.allowedHosts?.slice() ?? [],
+    transactionTimeoutMs,
     maxRetries,
     connections,
   }

@@ -75,15 +75,31 @@ function readConstraint(message: string): ConstraintViolation {
   }
 }
 
-/** A stream, or the transaction on it, is gone. Nothing more can be done on it; begin a new one. */
+/** A stream, or the transaction on it, is gone, and nothing of the transaction was kept. Begin a new one. */
 export class StreamError extends DatabaseError {
   override readonly name = 'StreamError'
   readonly outcome = 'not_applied'
   readonly code: 'STREAM_EXPIRED' | 'STREAM_CLOSED' | 'TRANSACTION_EXPIRED' | 'TRANSACTION_LOST'
+  /** Time from the transaction's beginning to its loss, in ms; null without a transaction. */
+  readonly elapsedMs: number | null
+  readonly #lastSql: string | null
 
-  constructor(code: StreamError['code'], message: string, cause?: unknown) {
-    super(message, { cause })
+  constructor(
+    code: StreamError['code'],
+    message: string,
+    cause?: unknown,
+    elapsedMs?: number,
+    lastSql?: string,
+  ) {
+    super(elapsedMs === undefined ? message : `${message} (${elapsedMs} ms after it began)`, { cause })
     this.code = code
+    this.elapsedMs = elapsedMs ?? null
+    this.#lastSql = lastSql ?? null
+  }
+
+  /** The statement sent last, where there was one. */
+  get lastSql(): string | null {
+    return this.#lastSql
   }
 
   /** Kysely skips its own rollback for an error that carries this mark. */

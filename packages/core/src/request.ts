@@ -1,10 +1,10 @@
 import { BatchSteps, ifNot, ifOk, TransactionGuard } from './batch.ts'
-import { ProtocolError, SqlError, StreamError } from './errors.ts'
+import { ProtocolError, SqlError, type StreamError } from './errors.ts'
 import type { StatementOptions } from './executor.ts'
 import type { CallOptions } from './http.ts'
 import { TRANSACTION_WINDOW_MS } from './limits.ts'
 import { type ArrayRow, decodeResult, type ObjectRow, type ResultSet } from './result.ts'
-import { type EncodedStatement, encodeSql, transactionControl } from './statement.ts'
+import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from './statement.ts'
 import type { IntMode } from './value.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from './wire.ts'
 
@@ -27,13 +27,14 @@ export interface Entry {
 
 /** What the answer means for the stream. */
 export interface Settled {
-  /** Set when the transaction is gone. */
-  readonly lost?: StreamError | undefined
   /** Nothing ran: these have to be sent once more. */
   readonly again?: readonly Entry[]
   /** Control statements that have not taken place and still have to. */
   readonly lead?: readonly string[]
 }
+
+/** Declares a transaction gone. @returns its error, the first one if there was one before */
+export type Lose = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
 
 const COMMIT = encodeSql('COMMIT')
 
@@ -75,8 +76,8 @@ export class SqlRequest {
     return steps.toRequest()
   }
 
-  /** Hands the results out to the entries. */
-  settle(answer: WireStreamResult | undefined, intMode: IntMode): Settled {
+  /** Hands the results out to the entries. @param lose makes the one error of a transaction that turns out to be gone */
+  settle(answer: WireStreamResult | undefined, intMode: IntMode, lose?: Lose): Settled {
     const [entry] = this.entries as [Entry]
     if (answer?.type === 'error') return this.#refused(answer.error)
     if (entry.place === 'alone') {
@@ -85,16 +86,14 @@ export class SqlRequest {
     }
     const batch = answer?.response.result as WireBatchResult | undefined
     if (!Array.isArray(batch?.step_results)) throw new ProtocolError('a batch without step results')
-    let lost: StreamError | undefined
     for (const [at, own] of this.#steps.entries()) {
       const each = this.entries[at] as Entry
-      const before = lost
-      if (each.place === 'inside') lost ??= findLoss(own, each, batch)
-      // the statement that the loss came with hears the server's words, if there are any
-      if (lost) each.reject(before ? lost : (lost.code === 'TRANSACTION_LOST' && lost.cause) || lost)
-      else settle(each, () => readChain(own, each, batch, intMode))
+      settle(each, () => {
+        if (lose) checkTransaction(own, each, batch, lose)
+        return readChain(own, each, batch, intMode)
+      })
     }
-    return { lost }
+    return {}
   }
 
   /** Refused as a whole, so nothing ran. One of several spoils it for all: each has to go by itself. */
@@ -106,6 +105,18 @@ export class SqlRequest {
     }
     entry.reject(new SqlError(error, entry.statements.length === 1 ? entry.statements[0]?.sql : null))
     return entry.place === 'inside' ? { lead: entry.lead } : {}
+  }
+
+  /** Whether it takes the write slot, as far as the texts tell. */
+  get writes(): boolean {
+    return this.entries.some(
+      ({ lead, statements }) =>
+        /immediate|exclusive/i.test(lead[0] ?? '') || statements.some(({ sql }) => !isReadOnly(sql)),
+    )
+  }
+
+  get lastSql(): string | undefined {
+    return this.entries.at(-1)?.statements.at(-1)?.sql
   }
 
   /** Deadline and abort signals of the calls that share the request. */
@@ -149,21 +160,25 @@ function readChain(own: readonly number[], entry: Entry, batch: WireBatchResult,
   return results
 }
 
-function findLoss(own: readonly number[], { lead }: Entry, batch: WireBatchResult): StreamError | undefined {
+/** @throws the error of the transaction when it is gone; SqlError when it did not come about */
+function checkTransaction(own: readonly number[], { lead }: Entry, batch: WireBatchResult, lose: Lose): void {
   for (const [at, step] of own.slice(0, lead.length + 1).entries()) {
     const error = batch.step_errors[step]
     if (error?.code === 'TRANSACTION_TIMEOUT') {
-      return new StreamError(
+      const seconds = TRANSACTION_WINDOW_MS / 1000
+      throw lose(
         'TRANSACTION_EXPIRED',
-        `another writer took the write slot after ${TRANSACTION_WINDOW_MS / 1000} s`,
+        `another writer took the write slot after ${seconds} s`,
         new SqlError(error),
       )
     }
-    if (error && at < lead.length)
-      return new StreamError('TRANSACTION_LOST', `${lead[at]} failed`, new SqlError(error, lead[at]))
+    if (error && at < lead.length) {
+      const cause = new SqlError(error, lead[at])
+      lose('TRANSACTION_LOST', `${lead[at]} failed`, cause)
+      throw cause
+    }
     // neither done nor refused: the guard held it back
     if (!error && !batch.step_results[step])
-      return new StreamError('TRANSACTION_LOST', 'the server had ended the transaction')
+      throw lose('TRANSACTION_LOST', 'the server had ended the transaction')
   }
-  return undefined
 }

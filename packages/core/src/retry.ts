@@ -1,4 +1,4 @@
-import { HttpError, TransportError } from './errors.ts'
+import { HttpError, SqlError, StreamError, TransportError } from './errors.ts'
 import { RETRY_BUDGET, RETRY_DELAY_MS } from './limits.ts'
 
 /**
@@ -37,6 +37,13 @@ function isRetryable(error: unknown, isRepeatable: boolean): boolean {
     error instanceof HttpError &&
     (error.status === 429 || (isRepeatable && error.status >= 502 && error.status <= 504))
   )
+}
+
+/** Whether a transaction came to nothing for a reason that may be gone the next time. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof SqlError) return /^(SQLITE_BUSY|TRANSACTION_)/.test(error.code)
+  if (error instanceof HttpError) return error.status === 429
+  return error instanceof StreamError && error.code.startsWith('TRANSACTION_')
 }
 
 /** Doubles with each attempt, up to a second; a random half of it keeps clients from coming back all at once. */

@@ -1,11 +1,11 @@
 import { beginStatement, type TransactionMode } from './batch.ts'
 import { type Address, followBaseUrl, type ResolvedConfig } from './config.ts'
-import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError } from './errors.ts'
+import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError, TransportError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import type { CallOptions, Http } from './http.ts'
-import { STREAM_IDLE_MS } from './limits.ts'
+import { STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from './limits.ts'
 import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
-import { type Entry, type Results, SqlRequest } from './request.ts'
+import { type Entry, type Lose, type Results, SqlRequest } from './request.ts'
 import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
 import {
   type EncodedStatement,
@@ -42,6 +42,11 @@ export class Stream implements Executor, AsyncDisposable {
   #isV3 = true
   #address: Address
   #inTransaction = false
+  #begunAt: number | null = null
+  /** When the answer came to the request that got the write slot, in ms since the epoch. */
+  #slotSince: number | null = null
+  #window: ReturnType<typeof setTimeout> | undefined
+  #lastSql: string | undefined
   #lost: StreamError | null = null
   #closing = false
   #pumping: Promise<void> | null = null
@@ -61,6 +66,11 @@ export class Stream implements Executor, AsyncDisposable {
   /** Whether statements can still be run: neither closed nor lost. */
   get isOpen(): boolean {
     return !this.#closing && this.#lost === null
+  }
+
+  /** When others that wait to write may take over, in ms since the epoch; null as long as the transaction holds nothing up. */
+  get expiresAt(): number | null {
+    return this.#slotSince === null ? null : this.#slotSince + TRANSACTION_WINDOW_MS
   }
 
   execute(
@@ -105,6 +115,8 @@ export class Stream implements Executor, AsyncDisposable {
     if (this.#inTransaction)
       throw new TypeError('a transaction is open on this stream already; use a savepoint')
     this.#inTransaction = true
+    this.#begunAt = Date.now()
+    this.#slotSince = null
     this.#lead = [
       mode && transactionControl(mode) ? mode : beginStatement(mode as TransactionMode | undefined),
     ]
@@ -113,7 +125,7 @@ export class Stream implements Executor, AsyncDisposable {
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
   async commit(options: CallOptions = {}): Promise<void> {
     if (!this.#inTransaction && this.isOpen) throw new TypeError('no transaction is open on this stream')
-    await this.#endTransaction('COMMIT', options)
+    await this.#endTransaction(COMMIT, options)
   }
 
   /** Rolls back. Never rejects because the transaction is gone already. */
@@ -124,7 +136,7 @@ export class Stream implements Executor, AsyncDisposable {
     } catch (error) {
       // lost, refused or cut off: in each case the server rolls back, at the latest when it drops the stream
       if (!(error instanceof DatabaseError)) throw error
-      this.#end(new StreamError('TRANSACTION_LOST', 'the rollback failed; the stream was given up', error))
+      this.#lose('TRANSACTION_LOST', 'the rollback failed and the stream was given up', error)
     }
   }
 
@@ -240,6 +252,7 @@ export class Stream implements Executor, AsyncDisposable {
   async #exchange(entries: readonly Entry[], close: boolean): Promise<void> {
     // to close is to roll back
     const isRollback = close && entries[0]?.statements[0]?.sql === ROLLBACK
+    clearTimeout(this.#window)
     const request = isRollback || entries.length === 0 ? null : new SqlRequest(entries)
     try {
       const [answer] = await this.#send(request, close)
@@ -253,16 +266,38 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   #settle(request: SqlRequest, answer: WireStreamResult | undefined): void {
-    const { lost, again, lead } = request.settle(answer, this.#config.intMode)
+    const { again, lead } = request.settle(answer, this.#config.intMode, this.#lose)
     if (again) this.#queue.unshift(...again)
     if (lead) this.#restoreLead(lead)
-    if (lost) this.#end(lost)
+    if (this.#inTransaction && !again && !lead && request.writes) this.#slotSince ??= Date.now()
+    this.#watchWindow()
+  }
+
+  /**
+   * Closes a transaction that is idle when its time is over, so that others can write. One that has a request under way is
+   * left alone, and so is one whose next statement follows at once.
+   */
+  #watchWindow(): void {
+    const { transactionTimeoutMs } = this.#config
+    if (this.#slotSince === null || transactionTimeoutMs === Infinity) return
+    this.#window = setTimeout(
+      () => {
+        if (this.#pumping || !this.#inTransaction) return
+        this.#lose(
+          'TRANSACTION_EXPIRED',
+          `idle when its ${transactionTimeoutMs} ms were over, the transaction was closed`,
+        )
+        void this.close()
+      },
+      Math.max(0, this.#slotSince + transactionTimeoutMs - Date.now()),
+    )
   }
 
   /** Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`. */
   async #send(request: SqlRequest | null, close: boolean): Promise<readonly WireStreamResult[]> {
     const post = (): Promise<string> => {
       const requests = request ? [request.encode(this.#isV3)] : []
+      this.#lastSql = request?.lastSql ?? this.#lastSql
       if (close) requests.push(CLOSE)
       const body = pipelineBody(requests, this.#baton)
       return this.#http.post(`/v${this.#isV3 ? 3 : 2}/pipeline`, body, request?.callOptions(), this.#address)
@@ -293,29 +328,34 @@ export class Stream implements Executor, AsyncDisposable {
   /** The request got no usable answer: the stream is gone, and the transaction with it. */
   #fail(entries: readonly Entry[], error: unknown): void {
     const isHttp = error instanceof HttpError
-    const isRefused = isHttp && this.#baton && (error.status === 400 || error.status === 404)
     const isExpired = isHttp && error.serverCode === 'STREAM_EXPIRED'
-    const message = isExpired
-      ? `the server closed the stream after ${STREAM_IDLE_MS / 1000} s without a request`
-      : 'the stream broke off'
-    const inTransaction = this.#inTransaction || entries.some((entry) => entry.place === 'inside')
+    const isRefused = isHttp && this.#baton && (error.status === 400 || error.status === 404)
+    const inTransaction = entries.some((entry) => entry.place === 'inside') || this.#inTransaction
     this.#baton = null
-    this.#end(
-      new StreamError(
-        inTransaction ? (isExpired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST') : 'STREAM_EXPIRED',
-        message,
-        error,
-      ),
+    this.#lose(
+      inTransaction ? (isExpired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST') : 'STREAM_EXPIRED',
+      isExpired
+        ? `the server closed the stream after ${STREAM_IDLE_MS / 1000} s without a request`
+        : `the stream broke off: ${String(error)}`,
+      error,
     )
-    for (const entry of entries) entry.reject(isRefused ? this.#lost : error)
+    for (const entry of entries) {
+      // without a COMMIT nothing was kept, whatever the request did; a lost COMMIT is for the caller to look after
+      const isCommit = entry.statements[0]?.sql === COMMIT
+      const isLoss = isRefused || (error instanceof TransportError && entry.place === 'inside' && !isCommit)
+      entry.reject(isLoss ? this.#lost : error)
+    }
   }
 
-  #end(error: StreamError): void {
-    this.#lost ??= error
+  readonly #lose: Lose = (code, message, cause) => {
+    const elapsedMs = this.#begunAt === null ? undefined : Date.now() - this.#begunAt
+    this.#lost ??= new StreamError(code, message, cause, elapsedMs, this.#lastSql)
     this.#inTransaction = false
     this.#lead = []
+    return this.#lost
   }
 }
 
+const COMMIT = 'COMMIT'
 const ROLLBACK = 'ROLLBACK'
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

@@ -20,6 +20,16 @@ export class Transaction implements Executor {
     this.#depth = depth
   }
 
+  /** When others that wait to write may take over, in ms since the epoch; null as long as it has not got the write slot. */
+  get expiresAt(): number | null {
+    return this.#stream.expiresAt
+  }
+
+  /** Time until then in ms; Infinity as long as it has not got the write slot. */
+  get remainingMs(): number {
+    return this.expiresAt === null ? Infinity : Math.max(0, this.expiresAt - Date.now())
+  }
+
   execute(
     statement: InStatement,
     args: InArgs | undefined,
