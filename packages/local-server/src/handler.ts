@@ -37,9 +37,10 @@ export class LocalHandler implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Answers a request as the server would; can be passed on without its object. */
-  readonly fetch = async (request: Request): Promise<Response> => {
+  /** Answers a request as the server would. Has the form of the global `fetch` and can be passed on by itself. */
+  readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const service = await this.#start()
+    const request = input instanceof Request && init === undefined ? input : new Request(input, init)
     const url = new URL(request.url)
     const headers = Object.fromEntries(request.headers)
     const body = request.body === null ? Readable.from([]) : Readable.fromWeb(request.body)

@@ -1,0 +1,195 @@
+import { createPrivateKey, sign } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
+
+const unauthorized = (text: string): string => JSON.stringify({ error: `Unauthorized: \`${text}\`` })
+
+describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
+  'tokens, back end %s',
+  (backend) => {
+    let directory: string
+    let server: LocalServer
+    let url: string
+    let token: string
+
+    beforeAll(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+      server = await startLocalServer({ backend, auth: true, dataDirectory: directory })
+      const created = await server.createDatabase('app')
+      url = created.url
+      token = created.authToken as string
+      await server.createDatabase('other')
+      await query(url, 'CREATE TABLE t(a)', { token })
+    })
+    afterAll(async () => {
+      await server.close()
+      await rm(directory, { recursive: true, force: true })
+    })
+
+    async function refusal(authorization: string | null, target = url): Promise<[number, string]> {
+      const response = await fetch(`${target}/v2/pipeline`.replace('//v2', '/v2'), {
+        method: 'POST',
+        body: JSON.stringify({ requests: [execute('SELECT 1'), close] }),
+        headers: authorization === null ? {} : { authorization },
+      })
+      return [response.status, await response.text()]
+    }
+
+    async function custom(claims: object): Promise<string> {
+      const key = createPrivateKey(await readFile(join(directory, 'signing-key.pem'), 'utf8'))
+      const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+      const text = `${part({ alg: 'EdDSA', typ: 'JWT' })}.${part(claims)}`
+      return `Bearer ${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
+    }
+
+    test('missing, malformed, of another scheme, forged', async () => {
+      expect(await refusal(null)).toEqual([401, unauthorized('Expected authorization header but none given')])
+      expect(await refusal('nonsense')).toEqual([
+        401,
+        unauthorized("Auth string does not conform to '<scheme> <token>' form"),
+      ])
+      expect((await refusal('Basic abc'))[0]).toBe(401)
+      expect(await refusal('Bearer abc')).toEqual([401, unauthorized('The JWT is invalid')])
+      const forged = `${token.slice(0, -8)}AAAAAAAA`
+      expect(await refusal(`Bearer ${forged}`)).toEqual([401, unauthorized('The JWT is invalid')])
+    })
+
+    test('expired (with a minute of grace), with an audience', async () => {
+      const now = Math.floor(Date.now() / 1_000)
+      expect(await refusal(await custom({ exp: now - 120 }))).toEqual([
+        401,
+        unauthorized('The JWT has expired'),
+      ])
+      expect((await refusal(await custom({ exp: now - 30 })))[0]).toBe(200)
+      expect(await refusal(await custom({ aud: 'x' }))).toEqual([401, unauthorized('Authentication failed')])
+      expect((await refusal(`Bearer ${await server.createToken('app', { expiresInSeconds: 60 })}`))[0]).toBe(
+        200,
+      )
+    })
+
+    test('of another database: as if the database did not exist', async () => {
+      const foreign = await server.createToken('other')
+      expect(await refusal(`Bearer ${foreign}`)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
+      expect(await refusal(null, `${server.url}/nobody/`)).toEqual([
+        404,
+        `{"error":"Namespace \`nobody\` doesn't exist"}`,
+      ])
+    })
+
+    test('read-only: reads, describes and introspects; a write fails the whole pipeline', async () => {
+      const readOnly = await server.createToken('app', { access: 'read-only' })
+      const reads = await pipeline(
+        url,
+        [execute('SELECT * FROM t'), execute('PRAGMA table_info(t)'), close],
+        { token: readOnly },
+      )
+      expect(codes(reads)).toEqual(['ok', 'ok', 'ok'])
+      const write = await pipeline(url, [execute('SELECT 1'), execute('INSERT INTO t VALUES (1)'), close], {
+        token: readOnly,
+      })
+      const text =
+        "Authorization forbidden: Current session doesn't not have Write permission to namespace app"
+      expect([write.status, write.text]).toEqual([403, JSON.stringify({ error: text })])
+      expect(await query(url, 'SELECT count(*) FROM t', { token })).toEqual([['0']])
+    })
+
+    test('a baton needs a token of its database, too', async () => {
+      const open = await pipeline(url, [execute('BEGIN')], { token })
+      const without = await pipeline(url, [execute('SELECT 1')], { baton: open.baton })
+      expect(without.status).toBe(401)
+      const foreign = await server.createToken('other')
+      const stolen = await pipeline(`${server.url}/other`, [execute('SELECT 1')], {
+        baton: open.baton,
+        token: foreign,
+      })
+      expect([stolen.status, stolen.text]).toEqual([400, 'Received an invalid baton'])
+      const own = await pipeline(url, [execute('ROLLBACK'), close], { baton: open.baton, token })
+      expect(codes(own)).toEqual(['ok', 'ok'])
+    })
+  },
+)
+
+describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
+  'settings and addresses, back end %s',
+  (backend) => {
+    test('a size limit, blocks, and taking them away', async () => {
+      await using server = await startLocalServer({ backend })
+      const { url } = await server.createDatabase('small', { sizeLimitBytes: 100_000 })
+      await query(url, 'CREATE TABLE t(a)')
+      const full = await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(200000))'), close])
+      expect(full.results[0]?.error).toEqual({
+        code: 'SQLITE_FULL',
+        message: 'SQLite error: database or disk is full',
+      })
+      await server.updateDatabase('small', { sizeLimitBytes: null, blockWrites: true, blockReason: 'moving' })
+      const blocked = await pipeline(url, [execute('INSERT INTO t VALUES (1)'), execute('SELECT 1'), close])
+      expect(blocked.results[0]?.error).toEqual({ code: 'BLOCKED', message: 'Operation was blocked: moving' })
+      expect(codes(blocked)).toEqual(['BLOCKED', 'ok', 'ok'])
+      await server.updateDatabase('small', { blockWrites: false })
+      expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(200000))'), close]))).toEqual(
+        ['ok', 'ok'],
+      )
+    })
+
+    test('by path, by host name, by header; counted by database', async () => {
+      await using server = await startLocalServer({ backend, domains: { 'app.example.test': 'app' } })
+      const { url } = await server.createDatabase('app')
+      expect(url).toBe(`${server.url}/app/`)
+      await query(url, 'CREATE TABLE here(a)')
+      const ask = async (headers: Record<string, string>): Promise<string> => {
+        const { request } = await import('node:http')
+        const body = JSON.stringify({ requests: [execute('SELECT name FROM sqlite_schema'), close] })
+        return await new Promise((resolve, reject) => {
+          const call = request(`${server.url}/v2/pipeline`, { method: 'POST', headers }, (response) => {
+            let text = ''
+            response.on('data', (chunk: Buffer) => {
+              text += chunk.toString()
+            })
+            response.on('end', () => resolve(text))
+          })
+          call.on('error', reject)
+          call.end(body)
+        })
+      }
+      expect(await ask({ host: 'app.example.test' })).toContain('"here"')
+      expect(await ask({ host: 'app.localhost:1234' })).toContain('"here"')
+      expect(
+        await ask({ 'x-namespace-bin': Buffer.from('app').toString('base64').replace(/=+$/, '') }),
+      ).toContain('"here"')
+      expect(await ask({ 'x-namespace': 'app' })).toContain('"here"')
+      expect(await ask({})).not.toContain('"here"')
+      expect(await ask({ host: 'nobody.localhost' })).toContain("Namespace `nobody` doesn't exist")
+      expect([server.requestCount('app'), server.requestCount('default'), server.requestCount()]).toEqual([
+        5, 1, 7,
+      ])
+    })
+
+    test('names that cannot be, names that are taken, names that are not there', async () => {
+      await using server = await startLocalServer({ backend })
+      for (const name of ['', 'v2', 'A', 'a/b', '..', 'a.b', 'x'.repeat(65)]) {
+        await expect(server.createDatabase(name)).rejects.toThrow(TypeError)
+      }
+      await server.createDatabase('a')
+      await expect(server.createDatabase('a')).rejects.toThrow('exists already')
+      await expect(server.removeDatabase('b')).rejects.toThrow('no database "b"')
+      await expect(server.createToken('a')).rejects.toThrow('auth: true')
+      await expect(server.createDatabase('c', { sizeLimit: 5 } as object)).rejects.toThrow(
+        'unknown option "sizeLimit"',
+      )
+      await expect(server.createDatabase('c', { sizeLimitBytes: -1 })).rejects.toThrow(RangeError)
+      await expect(startLocalServer({ dataDir: '/tmp' } as object)).rejects.toThrow(
+        'unknown option "dataDir"',
+      )
+    })
+  },
+)

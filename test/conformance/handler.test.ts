@@ -1,0 +1,41 @@
+import { createHandler } from '@batonsql/local-server'
+import { expect, test } from 'vitest'
+import { close, execute, pipeline, query } from './wire.ts'
+
+test('answers without a socket', async () => {
+  await using handler = createHandler()
+  const { fetch } = handler
+  const url = 'http://localhost'
+  await query(url, 'CREATE TABLE t(a)', { fetch })
+  const open = await pipeline(url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')], { fetch })
+  expect((await pipeline(url, [execute('COMMIT'), close], { fetch, baton: open.baton })).status).toBe(200)
+  expect(await query(url, 'SELECT a FROM t', { fetch })).toEqual([['1']])
+
+  const { url: app } = await handler.createDatabase('app')
+  expect(await query(app, 'SELECT count(*) FROM sqlite_schema', { fetch })).toEqual([['0']])
+  expect((await pipeline('http://nobody.localhost', [close], { fetch })).status).toBe(404)
+  const version = await handler.fetch(new Request('http://localhost/version'))
+  expect(await version.text()).toMatch(/^baton-local \S+ \(libsql \S+, SQLite 3\.\S+\)$/)
+})
+
+test('streams a cursor', async () => {
+  await using handler = createHandler()
+  const sql = 'SELECT value, hex(zeroblob(500)) FROM generate_series(1, 5000)'
+  const response = await handler.fetch(
+    new Request('http://localhost/v3/cursor', {
+      method: 'POST',
+      body: JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } }),
+    }),
+  )
+  const lines = (await response.text()).trimEnd().split('\n')
+  expect(JSON.parse(lines[0] as string)).toMatchObject({
+    baton: expect.stringMatching(/^.{64}$/) as unknown,
+    base_url: null,
+  })
+  expect(lines).toHaveLength(1 + 1 + 5_000 + 1 + 1)
+  expect(JSON.parse(lines.at(-1) as string)).toHaveProperty('type', 'replication_index')
+})
+
+test('refuses options it does not know', () => {
+  expect(() => createHandler({ port: 1 } as object)).toThrow('unknown option "port"')
+})
