@@ -8,7 +8,7 @@ export interface WireAnswer {
   readonly results: readonly WireResult[]
 }
 
-export interface WireResult {
+interface WireResult {
   readonly type: 'ok' | 'error'
   readonly error?: { readonly code: string; readonly message: string }
   readonly response?: {
@@ -17,7 +17,7 @@ export interface WireResult {
   }
 }
 
-export interface WireValue {
+interface WireValue {
   readonly type: string
   readonly value?: string | number | null
   readonly base64?: string

@@ -74,12 +74,13 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
-    if (request.path.startsWith('/v1/jobs')) return errorResponse(400, 'Invalid namespace') // no schema databases here
-    if (request.path === '/dump' || request.path === '/beta/listen') {
-      return errorResponse(501, `${request.path} is not there in the embedded back end`)
-    }
     try {
       const rights = this.#tokens.rightsOf(request, id)
+      // there are no schema databases here
+      if (request.path.startsWith('/v1/jobs')) return errorResponse(400, 'Invalid namespace')
+      if (request.path === '/dump' || request.path === '/beta/listen') {
+        return errorResponse(501, `${request.path} is not there in the embedded back end`)
+      }
       const text = await readBody(request)
       const call = { id, rights, signal: request.signal }
       if (request.path === '/v3/cursor') return await this.#cursor(call, decodeCursorBody(text))

@@ -1,5 +1,5 @@
 /** What a piece of SQL text is, as far as splitting, classifying and rewriting statements needs to know. */
-export type TokenKind = 'word' | 'quoted' | 'string' | 'number' | 'parameter' | 'symbol' | 'unterminated'
+type TokenKind = 'word' | 'quoted' | 'string' | 'number' | 'parameter' | 'symbol' | 'unterminated'
 
 export interface Token {
   readonly kind: TokenKind

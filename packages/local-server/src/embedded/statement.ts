@@ -11,7 +11,7 @@ import {
 } from './sql-scanner.ts'
 
 /** What a statement does, as far as rights, blocks, the write queue and the shape of its result are concerned. */
-export type StatementKind =
+type StatementKind =
   | 'query'
   | 'insert'
   | 'change'

@@ -14,7 +14,7 @@ export interface Writer {
 }
 
 /** How long a writer may hold the slot while another one waits. */
-export const TRANSACTION_WINDOW_MS = 5_000
+const TRANSACTION_WINDOW_MS = 5_000
 
 /**
  * The one write slot of a database. Writers wait in the order of their arrival. A holder keeps the slot as long as

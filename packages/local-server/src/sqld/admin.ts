@@ -1,7 +1,7 @@
 import http from 'node:http'
 
 /** An answer of the admin API that is not a success. */
-export class SqldAdminError extends Error {
+class SqldAdminError extends Error {
   override readonly name = 'SqldAdminError'
   readonly status: number
 

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { decodePipelineBody } from './request-decoder.ts'
+
+const PREFIX = 'Cannot deserialize client message from JSON: '
+
+function withValue(value: unknown) {
+  return decodePipelineBody(
+    JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'SELECT ?', args: [value] } }] }),
+  )
+}
+
+function valueOf(value: unknown): unknown {
+  const [request] = withValue(value).requests
+  return request?.type === 'execute' ? request.statement.args[0] : undefined
+}
+
+describe('values', () => {
+  test.each([
+    [{ type: 'null' }, null],
+    [{ type: 'integer', value: '-9223372036854775808' }, -9223372036854775808n],
+    [{ type: 'integer', value: '+007' }, 7n],
+    [{ type: 'integer', value: '-0' }, 0n],
+    [{ type: 'float', value: 1 }, 1],
+    [{ type: 'text', value: 'a\0🙂' }, 'a\0🙂'],
+    [{ type: 'blob', base64: 'AQ=====' }, Buffer.from([1])],
+    [{ type: 'blob', base64: '' }, Buffer.alloc(0)],
+  ])('%j', (value, expected) => expect(valueOf(value)).toEqual(expected))
+
+  test.each([
+    [{ type: 'integer', value: 5 }, 'invalid type: integer `5`, expected a borrowed string'],
+    [{ type: 'integer', value: '' }, 'invalid value: string "", expected decimal integer as a string'],
+    [{ type: 'integer', value: '1.0' }, 'invalid value: string "1.0", expected decimal integer as a string'],
+    [{ type: 'integer', value: '9223372036854775808' }, 'expected decimal integer as a string'],
+    [{ type: 'float', value: '1.5' }, 'invalid type: string "1.5", expected f64'],
+    [{ type: 'float', value: null }, 'invalid type: null, expected f64'],
+    [{ type: 'text', value: 5 }, 'invalid type: integer `5`, expected a string'],
+    [{ type: 'text', value: 'a\ud800' }, 'unexpected end of hex escape'],
+    [{ type: 'blob', base64: 'AQJ' }, 'expected binary data encoded as base64'],
+    [{ type: 'blob', base64: 'AQ-_' }, 'expected binary data encoded as base64'],
+    [{ type: 'blob', base64: 'A Q' }, 'expected binary data encoded as base64'],
+    [{ type: 'blob', value: 'AQ' }, 'missing field `base64`'],
+    [
+      { type: 'bool', value: 1 },
+      'unknown variant `bool`, expected one of `null`, `integer`, `float`, `text`, `blob`',
+    ],
+    [{}, 'missing field `type`'],
+    [null, 'invalid type: null'],
+  ])('%j is refused', (value, message) => {
+    expect(() => withValue(value)).toThrow(PREFIX)
+    expect(() => withValue(value)).toThrow(message)
+  })
+
+  test('a number that no double holds', () => {
+    const body =
+      '{"requests":[{"type":"execute","stmt":{"sql":"SELECT ?","args":[{"type":"float","value":1e400}]}}]}'
+    expect(() => decodePipelineBody(body)).toThrow('number out of range')
+  })
+})
+
+describe('bodies', () => {
+  test('unknown fields are ignored, fields that may be null are', () => {
+    const stmt = { sql: 'SELECT 1', sql_id: null, want_rows: null, replication_index: null, x: [] }
+    const body = { y: 1, baton: null, requests: [{ z: 2, stmt, type: 'execute' }] }
+    expect(decodePipelineBody(JSON.stringify(body)).requests).toHaveLength(1)
+  })
+
+  test.each([
+    ['', 'EOF while parsing'],
+    ['{}', 'missing field `requests`'],
+    ['{"requests":{}}', 'invalid type: map, expected a sequence'],
+    ['{"baton":5,"requests":[]}', 'invalid type: integer `5`, expected a string'],
+    ['{"requests":[{"type":"execute"}]}', 'missing field `stmt`'],
+    [
+      '{"requests":[{"type":"execute","stmt":{"sql":"x","args":null}}]}',
+      'invalid type: null, expected a sequence',
+    ],
+    ['{"requests":[{"type":"store_sql","sql_id":2147483648,"sql":""}]}', 'expected i32'],
+    ['{"requests":[{"type":"execute","stmt":{"sql":"a\u0001"}}]}', 'control character'],
+  ])('%s', (body, message) => expect(() => decodePipelineBody(body)).toThrow(message))
+
+  test('conditions nest 120 deep and not deeper', () => {
+    const nested = (depth: number) => {
+      let condition: object = { type: 'is_autocommit' }
+      for (let level = 0; level < depth; level += 1) condition = { type: 'not', cond: condition }
+      const steps = [{ stmt: { sql: 'SELECT 1' }, condition }]
+      return JSON.stringify({ requests: [{ type: 'batch', batch: { steps } }] })
+    }
+    expect(decodePipelineBody(nested(120)).requests).toHaveLength(1)
+    expect(() => decodePipelineBody(nested(121))).toThrow('recursion limit exceeded')
+  })
+})

@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { parseStatements } from './statement.ts'
+
+describe('classes', () => {
+  test.each([
+    ['select 1', 'query', 'read', false],
+    ['VALUES (1)', 'query', 'read', false],
+    ['WITH a AS (SELECT 1) SELECT * FROM a', 'query', 'read', false],
+    ['WITH a AS (SELECT 1), b(x) AS (DELETE) INSERT INTO t SELECT * FROM a', 'insert', 'write', true],
+    ['with recursive a as (select 1) update t set a = 1', 'change', 'write', true],
+    ['REPLACE INTO t VALUES (1)', 'insert', 'write', true],
+    ['DELETE FROM t', 'change', 'write', true],
+    ['CREATE TABLE t(a)', 'schema', 'write', true],
+    ['REINDEX', 'schema', 'write', true],
+    ['BEGIN', 'begin', 'read', false],
+    ['BEGIN DEFERRED TRANSACTION', 'begin', 'read', false],
+    ['BEGIN IMMEDIATE', 'begin', 'read', true],
+    ['begin exclusive', 'begin', 'read', true],
+    ['COMMIT', 'end', 'read', false],
+    ['ROLLBACK TO a', 'end', 'read', false],
+    ['SAVEPOINT a', 'end', 'read', false],
+    ['EXPLAIN INSERT INTO t VALUES (1)', 'explain', 'read', false],
+    ['PRAGMA table_info(t)', 'pragma', 'read', false],
+    ['PRAGMA main.foreign_keys', 'pragma', 'write', false],
+    ['PRAGMA user_version = 5', 'pragma', 'write', true],
+    ['DETACH a', 'detach', 'none', false],
+    ['COMIT', 'unknown', 'read', false],
+  ])('%s', (sql, kind, access, needsWriteSlot) => {
+    expect(parseStatements(sql)[0]).toMatchObject({ kind, access, needsWriteSlot })
+  })
+})
+
+describe('refused, with the whole text in the message', () => {
+  test.each([
+    'VACUUM',
+    'SELECT 1; ANALYZE t',
+    'CREATE TEMP TABLE t(a)',
+    'create temporary view v as select 1',
+    'CREATE TABLE IF NOT EXISTS temp.t(a)',
+    "ATTACH 'x' AS y",
+    'PRAGMA journal_mode = DELETE',
+    'PRAGMA wal_checkpoint',
+    'PRAGMA no_such_thing',
+    'INSERT INTO libsql_wasm_func_table VALUES (1)',
+  ])('%s', (sql) => {
+    expect(() => parseStatements(sql)).toThrow(
+      `SQL string could not be parsed: unsupported statement: ${sql}`,
+    )
+  })
+
+  test('a literal that does not end', () => {
+    expect(() => parseStatements("SELECT 1,\n 'abc")).toThrow('non-terminated literal at (2, 2)')
+  })
+})
+
+test('parameters are numbered as SQLite does', () => {
+  const [statement] = parseStatements('SELECT ?, :a, ?5, :a, $b, ?, \'?\', "?", @c -- ?')
+  expect(statement?.parameters).toEqual([null, ':a', null, null, '?5', '$b', null, '@c'])
+})

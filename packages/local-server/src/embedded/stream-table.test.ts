@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest'
+import type { DatabaseId } from '../backend.ts'
+import { PipelineFailure } from './pipeline-failure.ts'
+import { StreamTable } from './stream-table.ts'
+import { TestClock } from './test-clock.ts'
+
+const A = 'a' as DatabaseId
+const B = 'b' as DatabaseId
+
+function setUp() {
+  const clock = new TestClock()
+  const expired: number[] = []
+  return { clock, expired, table: new StreamTable(clock, (_, stream) => expired.push(stream)) }
+}
+
+function failure(run: () => unknown): string {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof PipelineFailure) return `${error.status} ${error.body}`
+    throw error
+  }
+  return 'none'
+}
+
+test('a baton has 64 characters, changes each time and is good once', async () => {
+  const { table } = setUp()
+  const first = table.release(await table.open(A)) as string
+  expect(first).toMatch(/^[A-Za-z0-9+/]{64}$/)
+  const second = table.release(table.resume(first, A)) as string
+  expect(second).not.toBe(first)
+  expect(failure(() => table.resume(first, A))).toBe('400 Received a baton that has already been used')
+  expect(table.release(table.resume(second, A))).not.toBeNull()
+})
+
+test('while a request works on the stream its baton is used up', async () => {
+  const { table } = setUp()
+  const baton = table.release(await table.open(A)) as string
+  table.resume(baton, A)
+  expect(failure(() => table.resume(baton, A))).toBe('400 Received a baton that has already been used')
+})
+
+test('garbage, batons of another server or database, and of closed streams are invalid', async () => {
+  const { table } = setUp()
+  const foreign = setUp().table
+  const lease = await table.open(A)
+  const baton = table.release(lease) as string
+  const others = [
+    '',
+    'x',
+    baton.slice(1),
+    `${baton.slice(0, 63)}!`,
+    foreign.release(await foreign.open(A)) as string,
+  ]
+  for (const other of others)
+    expect(failure(() => table.resume(other, A))).toBe('400 Received an invalid baton')
+  expect(failure(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
+  table.close(lease)
+  expect(failure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
+})
+
+test('an idle stream expires after 10 s, is remembered for 300 s, then unknown', async () => {
+  const { clock, table, expired } = setUp()
+  clock.advance(250)
+  const baton = table.release(await table.open(A)) as string
+  clock.advance(10_000)
+  expect(expired).toEqual([])
+  clock.advance(750) // the next whole second
+  expect(expired).toEqual([1])
+  const body = '{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}'
+  expect(failure(() => table.resume(baton, A))).toBe(`400 ${body}`)
+  clock.advance(300_000)
+  expect(failure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
+})
+
+test('the clock does not run while a request is in flight', async () => {
+  const { clock, table, expired } = setUp()
+  const lease = await table.open(A)
+  clock.advance(60_000)
+  const baton = table.release(lease) as string
+  clock.advance(9_000)
+  table.resume(baton, A)
+  clock.advance(60_000)
+  expect(expired).toEqual([])
+})
+
+test('128 streams; a freed place goes to the one that has waited longest, else 429 after a second', async () => {
+  const { clock, table } = setUp()
+  const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
+  const order: string[] = []
+  const first = table.open(A).then(() => order.push('first'))
+  const second = table.open(B).then(
+    () => order.push('second'),
+    (error: PipelineFailure) => order.push(`${error.status} ${error.body}`),
+  )
+  table.close(leases[0] as { stream: number })
+  await first
+  clock.advance(1_000)
+  await second
+  expect(order).toEqual(['first', '429 {"error":"Timed out while opening database connection"}'])
+  expect([table.countOf(A), table.countOf(B)]).toEqual([128, 0])
+})

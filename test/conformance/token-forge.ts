@@ -1,0 +1,45 @@
+import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+type Claims = Readonly<Record<string, unknown>>
+
+/** Makes the tokens of the recordings, good and bad ones, for a server whose data directory is at hand. */
+export class TokenForge {
+  readonly #key: KeyObject
+  readonly #otherKey: KeyObject = generateKeyPairSync('ed25519').privateKey
+  /** The recordings name databases, the server's tokens their ids. */
+  readonly #ids: ReadonlyMap<string, string>
+
+  private constructor(key: KeyObject, ids: ReadonlyMap<string, string>) {
+    this.#key = key
+    this.#ids = ids
+  }
+
+  static async open(dataDirectory: string): Promise<TokenForge> {
+    const key = createPrivateKey(await readFile(join(dataDirectory, 'signing-key.pem'), 'utf8'))
+    const registry = await readFile(join(dataDirectory, 'registry.json'), 'utf8')
+    const { databases } = JSON.parse(registry) as { databases: { name: string; id: string }[] }
+    return new TokenForge(key, new Map(databases.map(({ name, id }) => [name, id])))
+  }
+
+  /** `_key` and `_alg` say how it is signed; `{ now: n }` is n seconds from now. */
+  forge({ _key: key, _alg: algorithm = 'EdDSA', ...claims }: Claims): string {
+    const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const text = `${part({ alg: algorithm, typ: 'JWT' })}.${part(this.#resolve(claims))}`
+    const bytes = Buffer.from(text)
+    const signature =
+      algorithm === 'HS256'
+        ? createHmac('sha256', 'x').update(bytes).digest()
+        : sign(null, bytes, key === 'other' ? this.#otherKey : this.#key)
+    return `${text}.${signature.toString('base64url')}`
+  }
+
+  #resolve(value: unknown): unknown {
+    if (typeof value === 'string') return this.#ids.get(value) ?? value
+    if (Array.isArray(value)) return value.map((item) => this.#resolve(item))
+    if (typeof value !== 'object' || value === null) return value
+    if ('now' in value) return Math.floor(Date.now() / 1_000) + Number(value.now)
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, this.#resolve(item)]))
+  }
+}
