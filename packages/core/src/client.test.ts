@@ -539,6 +539,18 @@ test('an idle transaction is closed when its time is over; what comes after reje
   expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
 })
 
+test('a transaction that is over keeps no timer, which would hold up the end of the program', async () => {
+  const { db } = await scripted(streams(), { requestTimeoutMs: Infinity })
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  await db.execute('select 1')
+  const before = timers()
+  await db.transaction(async (tx) => {
+    await tx.execute('insert into a values (1)')
+    await tx.execute('insert into a values (2)')
+  })
+  expect(timers()).toBe(before)
+})
+
 test('a transaction is not closed while a request is under way, nor when the next follows at once', async () => {
   const { db, received } = await scripted(
     (request, response, count) => void setTimeout(() => streams()(request, response, count), 30),

@@ -279,7 +279,7 @@ export class Stream implements Executor, AsyncDisposable {
    */
   #watchWindow(): void {
     const { transactionTimeoutMs } = this.#config
-    if (this.#slotSince === null || transactionTimeoutMs === Infinity) return
+    if (!this.#inTransaction || this.#slotSince === null || transactionTimeoutMs === Infinity) return
     this.#window = setTimeout(
       () => {
         if (this.#pumping || !this.#inTransaction) return
