@@ -52,7 +52,9 @@ test('a statement that was lost ends the transaction; what comes after is refuse
   fates = ['passes', 'loses its answer']
   const attempt = db.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
-    await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({ cause: { code: 'NETWORK' } })
+    await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
+      cause: { code: 'TRANSACTION_LOST' },
+    })
     await expect(tx.transaction((inner) => inner.insert(items).values({ name: 'c' }))).rejects.toMatchObject({
       cause: { code: 'TRANSACTION_LOST' },
     })

@@ -451,9 +451,14 @@ describe('drizzle()', () => {
     await using client = createClient({ url: database.url, authToken: database.authToken, intMode: 'bigint' })
     const other = drizzle({ client, schema, casing: 'snake_case' })
     await other.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
-    expect(await other.select({ id: users.id, isAdmin: users.isAdmin }).from(users)).toEqual([
-      { id: 1, isAdmin: false },
+    expect(await other.select().from(users)).toEqual([
+      { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) },
     ])
+    expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([
+      { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5), posts: [] },
+    ])
+    expect(await other.$count(users)).toBe(1)
+    expect(await other.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
   })
 
   test('mock builds queries and runs none', async () => {

@@ -58,7 +58,7 @@ test('a statement that was lost ends the transaction; what comes after is refuse
   fates = ['passes', 'loses its answer']
   const attempt = db.transaction().execute(async (trx) => {
     await insert(trx, 'a')
-    await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'NETWORK' })
+    await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     await expect(insert(trx, 'c')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
     throw mine
   })

@@ -1,7 +1,7 @@
 import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
 
 let server: TestServer
@@ -14,9 +14,10 @@ beforeEach(async () => {
 })
 afterAll(() => Promise.all(opened.map((db) => db.destroy())))
 
-const open = (options: DialectOptions = {}): Kysely<unknown> => {
+const open = (options: DialectOptions = {}, log?: (text: string) => void): Kysely<unknown> => {
   const db = new Kysely<unknown>({
     dialect: new BatonDialect({ url: database.url, authToken: database.authToken, ...options }),
+    log: (event) => log?.(event.query.sql),
   })
   opened.push(db)
   return db
@@ -86,6 +87,30 @@ test('the lock is given back by its owner only', async () => {
   expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
     { is_locked: 9999999999 },
   ])
+})
+
+test('the lease is renewed while migrations run', async () => {
+  const updates: string[] = []
+  const db = open({}, (text) => {
+    if (/^update .*unixepoch/.test(text)) updates.push(text)
+  })
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const slow: Migration = {
+      async up(each) {
+        updates.length = 0
+        vi.advanceTimersByTime(25_000)
+        await each.schema.createTable('a').addColumn('id', 'integer').execute()
+      },
+    }
+    expect(await migratorOf(db, { '1': slow }).migrateToLatest()).not.toHaveProperty('error')
+    expect(updates).toHaveLength(2)
+    vi.advanceTimersByTime(60_000)
+    await sql`select 1`.execute(db)
+    expect(updates).toHaveLength(2)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('the error of a failing migration comes through, and the lock is free again', async () => {

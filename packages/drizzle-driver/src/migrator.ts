@@ -69,8 +69,9 @@ const RETRY_MS = 250
 
 /**
  * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
- * it costs one request that only reads. Foreign keys are off meanwhile, and a migration that leaves rows breaking one is
- * refused. Several deployers may run it at once.
+ * it costs one request that only reads. Foreign keys are off meanwhile, and migrations that leave more rows breaking one than
+ * before are refused (unless the database cannot tell, because an old foreign key refers to a column that is not unique).
+ * Several deployers may run it at once.
  *
  * The whole must not take over 5 s while others want to write: the server takes the write slot away then.
  * @returns the tags of the migrations that were applied

@@ -9,7 +9,7 @@ import {
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
 import { joinsNotNullableMap, queryWithCache } from './internals.ts'
-import { mapRow, objectRows, runResult } from './values.ts'
+import { mapRow, narrowRelated, objectRows, runResult } from './values.ts'
 
 type ArrayResult = ResultSet<ArrayRow>
 
@@ -96,7 +96,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
 
   #mapAll(rows: ArrayRow[]): unknown {
     const { fields, relationMapper } = this.#plan
-    if (relationMapper) return relationMapper(rows)
+    if (relationMapper) return relationMapper(rows, narrowRelated)
     const joins = joinsNotNullableMap(this)
     return rows.map((row) => mapRow(fields as SelectedFieldsOrdered, row, joins))
   }
@@ -105,7 +105,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
     const { fields, relationMapper } = this.#plan
     const [row] = rows
     if (!row) return undefined
-    if (relationMapper) return relationMapper(rows)
+    if (relationMapper) return relationMapper(rows, narrowRelated)
     return mapRow(fields as SelectedFieldsOrdered, row, joinsNotNullableMap(this))
   }
 }

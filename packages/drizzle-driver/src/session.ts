@@ -1,5 +1,5 @@
 import type { ArrayRow, Client, ResultSet, Transaction } from '@batonsql/core'
-import { DrizzleQueryError, entityKind, type Query, type TablesRelationalConfig } from 'drizzle-orm'
+import { DrizzleQueryError, entityKind, type Query, type SQL, type TablesRelationalConfig } from 'drizzle-orm'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
 import {
   type SQLiteExecuteMethod,
@@ -111,6 +111,12 @@ export class BatonSession<
 
   async #forget(tables: string[]): Promise<void> {
     if (tables.length > 0) await this.#context.cache?.onMutate({ tables })
+  }
+
+  /** Runs `select count(*)`. */
+  override async count(query: SQL): Promise<number> {
+    const [[count]] = (await this.values(query)) as [[number | bigint]]
+    return Number(count)
   }
 
   // Drizzle reads the results of raw queries in a batch through these.

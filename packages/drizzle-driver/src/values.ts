@@ -55,13 +55,23 @@ export function mapRow(
   return mapResultRow(fields, row, joins)
 }
 
-/** Drizzle's number columns take what comes; a bigint would reach the user under the type number. */
+/**
+ * Columns of numbers, booleans and dates take what comes; a bigint would reach the user under the type number. An `int64()`
+ * column makes a bigint of either.
+ */
 function narrow(value: bigint, field: unknown): bigint | number {
-  if (!is(field, Column) || field.dataType !== 'number') return value
-  const number = Number(value)
-  if (!Number.isSafeInteger(number))
+  if (!is(field, Column)) return value
+  const narrowed = narrowIfExact(value)
+  if (typeof narrowed === 'bigint' && field.dataType === 'number')
     throw new RangeError(
       `${getTableName(field.table)}.${field.name}: ${value} is not exact as a number; declare the column with int64()`,
     )
-  return number
+  return narrowed
 }
+
+const narrowIfExact = (value: bigint): bigint | number =>
+  Number.isSafeInteger(Number(value)) ? Number(value) : value
+
+/** Prepares a value for a column of a relational query, of which only Drizzle knows the type. */
+export const narrowRelated = (value: unknown): unknown =>
+  typeof value === 'bigint' ? narrowIfExact(value) : value

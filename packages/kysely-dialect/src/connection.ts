@@ -179,15 +179,14 @@ function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unkno
   }
 }
 
+const traced = new WeakSet<Error>()
+
 /** An error that comes out of a queue does not know who put the query in; here the caller can still be seen. */
 function addCaller(error: unknown): unknown {
-  const frames = new Error('').stack?.split('\n').slice(2) ?? []
-  if (
-    error instanceof Error &&
-    error.stack &&
-    frames.length > 0 &&
-    !error.stack.endsWith(frames.at(-1) as string)
-  )
-    error.stack += `\n${frames.join('\n')}`
+  // the error of a lost transaction comes back for every query after it
+  if (error instanceof Error && error.stack && !traced.has(error)) {
+    traced.add(error)
+    error.stack += `\n${new Error('').stack?.split('\n').slice(2).join('\n')}`
+  }
   return error
 }

@@ -1,7 +1,8 @@
 /** What a statement means for the connection that runs it: it needs a stream, or ends the transaction on it. */
 export type SessionEffect = 'begins' | 'ends' | 'session'
 
-const SPACE = String.raw`(?:[\s;]|--[^\n]*(?:\n|$)|/\*[^]*?(?:\*/|$))`
+// Each alternative begins and ends in one way only, so that nothing is tried twice.
+const SPACE = String.raw`(?:[\s;]|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)`
 const STATEMENT = new RegExp(
   `^${SPACE}*(?:` +
     `(?<begins>begin\\b)|` +
