@@ -49,6 +49,8 @@ export class Stream implements Executor, AsyncDisposable {
   #lastSql: string | undefined
   #lost: StreamError | null = null
   #closing = false
+  /** The way to the server failed, so that its end is only tried. */
+  #isBroken = false
   #pumping: Promise<void> | null = null
 
   constructor(http: Http, config: ResolvedConfig, server: ServerProtocol) {
@@ -165,7 +167,9 @@ export class Stream implements Executor, AsyncDisposable {
   /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
   async close(): Promise<void> {
     this.#closing = true
-    await this.#pump()
+    const closed = this.#pump()
+    // nobody should wait for a server that did not answer before
+    if (!this.#isBroken) await closed
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -223,8 +227,10 @@ export class Stream implements Executor, AsyncDisposable {
       const entries = this.#take()
       const close = this.#closing && this.#queue.length === 0
       if (this.#lost) for (const entry of entries.splice(0)) entry.reject(this.#lost)
+      const isBareClose = close && entries.length === 0
       if (entries.length > 0 || (close && this.#baton)) await this.#exchange(entries, close)
-      done = this.#queue.length === 0 && (!this.#closing || close)
+      // where closing went wrong together with something else, it is tried once more by itself
+      done = this.#queue.length === 0 && (!this.#closing || isBareClose || (close && !this.#baton))
     }
     this.#pumping = null
   }
@@ -331,7 +337,9 @@ export class Stream implements Executor, AsyncDisposable {
     const isExpired = isHttp && error.serverCode === 'STREAM_EXPIRED'
     const isRefused = isHttp && this.#baton && (error.status === 400 || error.status === 404)
     const inTransaction = entries.some((entry) => entry.place === 'inside') || this.#inTransaction
-    this.#baton = null
+    // a baton that the server has not refused may still close the stream, and free the write slot
+    if (isRefused) this.#baton = null
+    this.#isBroken = !isRefused
     this.#lose(
       inTransaction ? (isExpired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST') : 'STREAM_EXPIRED',
       isExpired

@@ -1,0 +1,132 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What happens to one request on its way. */
+export type Fault =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'delay'; readonly ms: number }
+  /** The connection breaks before the server has seen the request. */
+  | { readonly kind: 'drop-before' }
+  /** The server executes the request, and its answer is lost. */
+  | { readonly kind: 'drop-after' }
+  /** The server executes the request, and its answer breaks off in the middle. */
+  | { readonly kind: 'truncate' }
+  /** A proxy answers in place of the server, which does not see the request. */
+  | { readonly kind: 'status'; readonly status: 429 | 502 | 503 | 504; readonly html: boolean }
+  /** The server executes the request, and a proxy that lost patience answers 504. */
+  | { readonly kind: 'status-after'; readonly status: 502 | 504 }
+
+export const NO_FAULT: Fault = { kind: 'none' }
+
+interface Upstream {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** Stands between a client and a server on this machine and breaks what `next` says. */
+export class FaultProxy {
+  readonly #server: http.Server
+  readonly #agent = new http.Agent({ keepAlive: true })
+  /** Chooses the fault of each request to a pipeline. */
+  next: (body: string) => Fault = () => NO_FAULT
+  /** Answers as a server that knows `/v2` only. */
+  hidesV3 = false
+
+  private constructor(upstream: URL) {
+    this.#server = http.createServer((from, to) => {
+      const chunks: Buffer[] = []
+      from.on('data', (chunk: Buffer) => chunks.push(chunk))
+      from.on('end', () => {
+        void this.#handle(upstream, from, Buffer.concat(chunks), to)
+      })
+    })
+  }
+
+  static async start(url: string): Promise<FaultProxy> {
+    const proxy = new FaultProxy(new URL(url))
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
+    return proxy
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#agent.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  async #handle(
+    upstream: URL,
+    from: http.IncomingMessage,
+    body: Buffer,
+    to: http.ServerResponse,
+  ): Promise<void> {
+    if (this.hidesV3 && from.url?.includes('/v3/')) {
+      to.writeHead(404).end()
+      return
+    }
+    const fault = from.url?.includes('/pipeline') ? this.next(body.toString()) : NO_FAULT
+    if (fault.kind === 'drop-before') {
+      to.destroy()
+      return
+    }
+    if (fault.kind === 'status') {
+      to.writeHead(fault.status, { 'content-type': fault.html ? 'text/html' : 'application/json' })
+      to.end(fault.html ? '<html><h1>Something is wrong</h1></html>' : '')
+      return
+    }
+    if (fault.kind === 'delay') await new Promise((resolve) => setTimeout(resolve, fault.ms))
+    const answer = await this.#forward(upstream, from, body).catch(() => null)
+    if (answer === null || fault.kind === 'drop-after') {
+      to.destroy()
+      return
+    }
+    if (fault.kind === 'status-after') {
+      to.writeHead(fault.status).end()
+      return
+    }
+    to.writeHead(answer.status, {
+      'content-type': answer.headers['content-type'] ?? 'text/plain',
+      'content-length': answer.body.length,
+    })
+    if (fault.kind === 'truncate') {
+      to.write(answer.body.subarray(0, answer.body.length >> 1))
+      setImmediate(() => to.destroy())
+      return
+    }
+    to.end(answer.body)
+  }
+
+  #forward(upstream: URL, from: http.IncomingMessage, body: Buffer): Promise<Upstream> {
+    return new Promise((resolve, reject) => {
+      // the answer is passed on by parts of it, so it must not be compressed
+      const { 'transfer-encoding': _, 'accept-encoding': __, ...headers } = from.headers
+      const request = http.request(
+        new URL(upstream.pathname.replace(/\/$/, '') + from.url, upstream),
+        {
+          method: from.method,
+          headers: { ...headers, host: upstream.host, 'content-length': body.length },
+          agent: this.#agent,
+        },
+        (answer) => {
+          const chunks: Buffer[] = []
+          answer.on('data', (chunk: Buffer) => chunks.push(chunk))
+          answer.on('end', () =>
+            resolve({
+              status: answer.statusCode ?? 502,
+              headers: answer.headers,
+              body: Buffer.concat(chunks),
+            }),
+          )
+          answer.on('error', reject)
+        },
+      )
+      request.on('error', reject)
+      request.end(body)
+    })
+  }
+}
