@@ -262,6 +262,7 @@ export class Stream implements Executor, AsyncDisposable {
     const request = isRollback || entries.length === 0 ? null : new SqlRequest(entries)
     try {
       const [answer] = await this.#send(request, close)
+      if (close) this.#baton = null
       if (request === null) for (const entry of entries) entry.resolve([])
       else this.#settle(request, answer)
       if (!this.#baton && !close && this.#inTransaction)
