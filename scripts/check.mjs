@@ -17,7 +17,9 @@ for (const [name, command, args] of STEPS) {
   if (only.length > 0 && !only.includes(name)) continue
   const started = performance.now()
   const { status } = spawnSync(command, args, { stdio: 'inherit' })
-  console.log(`${status === 0 ? 'ok    ' : 'FAILED'} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`)
+  console.log(
+    `${status === 0 ? 'ok    ' : 'FAILED'} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`,
+  )
   if (status !== 0) failed.push(name)
 }
 if (failed.length > 0) {

@@ -47,7 +47,8 @@ if (nodeIsNew && underPnpm && process.env.npm_execpath) {
   command = process.platform === 'win32' ? 'npx.cmd' : 'npx'
   args = ['--yes', '--prefer-offline', '--loglevel', 'error', ...packages, '--', 'pnpm', ...pnpmArgs]
   // what the calling npm put into the environment must not steer the one that is called
-  for (const name of Object.keys(env)) if (/^npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)/i.test(name)) delete env[name]
+  for (const name of Object.keys(env))
+    if (/^npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)/i.test(name)) delete env[name]
 }
 
 const child = spawn(command, args, { cwd: root, env, stdio: 'inherit', shell: process.platform === 'win32' })
