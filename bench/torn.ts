@@ -1,0 +1,79 @@
+// Do transactions tear? The same random transactions, in which the server rolls back by itself, through each client, one
+// statement after the other and together, errors swallowed and thrown: npm run bench:torn [-- --count N] [-- --seed N]
+import { parseArgs } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { startSqld } from '@batonsql/local-server/sqld'
+import { createClient as createLibsqlClient } from '@libsql/client/http'
+import { connect } from '@tursodatabase/serverless'
+import { seeded } from '../test/faults/random.ts'
+import { type Tearable, tearTransactions } from '../test/faults/torn-transactions.ts'
+
+const { values } = parseArgs({
+  options: { count: { type: 'string', default: '300' }, seed: { type: 'string', default: '1' } },
+})
+
+function ofLibsqlClient(url: string): Tearable {
+  const db = createLibsqlClient({ url })
+  return {
+    async transaction(callback) {
+      const tx = await db.transaction('write')
+      try {
+        await callback({ execute: (sql, args) => tx.execute({ sql, args }) })
+        await tx.commit()
+      } catch (error) {
+        await tx.rollback().catch(() => {})
+        throw error
+      } finally {
+        tx.close()
+      }
+    },
+  }
+}
+
+function ofServerless(url: string): Tearable {
+  return {
+    async transaction(callback) {
+      const db = connect({ url })
+      const run = db.transactionAsync(
+        async (tx: { run(sql: string, ...args: number[]): Promise<unknown> }) => {
+          // statements of one transaction given at once race for its baton: one at a time
+          let tail: Promise<unknown> = Promise.resolve()
+          await callback({
+            execute: (sql, args) => {
+              const done = tail.then(() => tx.run(sql, ...args))
+              tail = done.catch(() => {})
+              return done
+            },
+          })
+        },
+      )
+      await run.immediate()
+    },
+  }
+}
+
+const CLIENTS: Record<string, (url: string) => Tearable> = {
+  '@batonsql/core': (url) => createClient({ url }),
+  '@libsql/client': ofLibsqlClient,
+  '@tursodatabase/serverless': ofServerless,
+}
+
+for (const [name, open] of Object.entries(CLIENTS)) {
+  const sqld = await startSqld({ namespaces: false })
+  await using direct = createClient({ url: sqld.url })
+  const limit = new Promise<null>((resolve) => setTimeout(resolve, 120_000, null).unref())
+  const account = await Promise.race([
+    tearTransactions(open(sqld.url), direct, Number(values.count), seeded(Number(values.seed))),
+    limit,
+  ])
+  if (account === null) console.log(`${name}: did not finish ${values.count} transactions within 120 s`)
+  else {
+    const { transactions, endedByServer, leaks } = account
+    console.log(
+      `${name}: ${leaks.length} of ${transactions} transactions torn (the server ended ${endedByServer} by itself)`,
+    )
+    for (const leak of leaks.slice(0, 2)) console.log(`  ${leak}`)
+  }
+  await sqld.close()
+}
+process.exit()
