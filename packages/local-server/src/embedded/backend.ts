@@ -11,6 +11,7 @@ import {
 } from '../exchange.ts'
 import { libsqlVersion, PACKAGE_VERSION } from '../versions.ts'
 import { CursorBodyStream } from './cursor-body.ts'
+import { NotBegunError } from './engine-host.ts'
 import type { CallOutcome } from './host-messages.ts'
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
@@ -25,6 +26,8 @@ import {
 import { type StreamLease, StreamTable } from './stream-table.ts'
 import { SYSTEM_CLOCK } from './system-clock.ts'
 import { TokenCheck } from './token-check.ts'
+
+const MAX_ATTEMPTS = 5
 
 /** How the embedded back end is made. */
 export interface EmbeddedOptions {
@@ -83,8 +86,13 @@ export class EmbeddedBackend implements DatabaseBackend {
       }
       const text = await readBody(request)
       const call = { id, rights, signal: request.signal }
-      if (request.path === '/v3/cursor') return await this.#cursor(call, decodeCursorBody(text))
-      return await this.#pipeline(call, decodePipelineBody(text), request.path.startsWith('/v2') ? 2 : 3)
+      if (request.path === '/v3/cursor') {
+        const body = decodeCursorBody(text)
+        return await untilBegun(body.baton, () => this.#cursor(call, body))
+      }
+      const body = decodePipelineBody(text)
+      const version = request.path.startsWith('/v2') ? 2 : 3
+      return await untilBegun(body.baton, () => this.#pipeline(call, body, version))
     } catch (error) {
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
@@ -164,4 +172,20 @@ async function readBody(request: ServiceRequest): Promise<string> {
   const bytes = await readBytes(request.body)
   if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
   return bytes.toString('utf8')
+}
+
+/**
+ * Makes a call again when the engine has ended, through somebody else's fault, before it began. A stream the baton
+ * stands for has ended with it.
+ */
+async function untilBegun<T>(baton: string | null, call: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!(error instanceof NotBegunError)) throw error
+      if (baton !== null) throw PipelineFailure.protocol('Received an invalid baton')
+      if (attempt === MAX_ATTEMPTS) throw PipelineFailure.service(500, `Internal Error: \`${error.message}\``)
+    }
+  }
 }

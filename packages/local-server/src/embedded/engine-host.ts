@@ -14,8 +14,14 @@ interface PendingCall {
   resolve(outcome: CallOutcome): void
   reject(error: Error): void
   readonly onCursor: CursorListener | null
+  /** Whether the host says when it begins; it does so only where a call may have to wait. */
+  readonly isAnnounced: boolean
+  hasBegun: boolean
   isAbandoned: boolean
 }
+
+/** The host has ended before it began with a call: nothing has happened, the call can be made again. */
+export class NotBegunError extends Error {}
 
 /** Told of a cursor while it runs. */
 export interface CursorListener {
@@ -40,7 +46,9 @@ export class EngineHost {
   #lastCall = 0
   #stuck: { call: number; since: number } | null = null
   #log = ''
+  #report = ''
   #isDead = false
+  #isEnding = false
 
   /** `onExit` is called once when the process is gone, for whatever reason. */
   constructor(onExit: () => void) {
@@ -55,7 +63,8 @@ export class EngineHost {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc', 'pipe'],
     })
     this.#child.on('message', (message) => this.#receive(message as FromHost))
-    this.#child.once('exit', (code, signal) => this.#exited(signal ?? `code ${code}`))
+    // not `exit`: the reports it left in the pipe are read first
+    this.#child.once('close', (code, signal) => this.#exited(signal ?? `code ${code}`))
     this.#child.once('error', (error) => this.#exited(error.message))
     this.#child.stderr?.on('data', (chunk: Buffer) => {
       this.#log = (this.#log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
@@ -91,24 +100,19 @@ export class EngineHost {
 
   /** Runs a pipeline. Rejects with a `PipelineFailure` when the process dies meanwhile. */
   pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): Promise<CallOutcome> {
-    return this.#call(call, null, (number) => {
-      this.#send({
-        type: 'pipeline',
-        call: number,
-        stream: call.stream,
-        rights: call.rights,
-        requests,
-        version,
-      })
+    const { stream, rights } = call
+    return this.#call(call, null, (number, announce) => {
+      this.#send({ type: 'pipeline', call: number, stream, rights, announce, requests, version })
     })
   }
 
   /** Runs a cursor; `onCursor` gets its text, a piece for each `readOn`. */
   cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
+    const { stream, rights } = call
     let number = 0
-    const outcome = this.#call(call, onCursor, (given) => {
+    const outcome = this.#call(call, onCursor, (given, announce) => {
       number = given
-      this.#send({ type: 'cursor', call: number, stream: call.stream, rights: call.rights, steps })
+      this.#send({ type: 'cursor', call: number, stream, rights, announce, steps })
     })
     return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
   }
@@ -121,9 +125,14 @@ export class EngineHost {
   async kill(): Promise<void> {
     if (this.#isDead) return
     this.#child.ref()
-    const gone = once(this.#child, 'exit')
-    this.#child.kill('SIGKILL')
+    const gone = once(this.#child, 'close')
+    this.#end()
     await gone
+  }
+
+  #end(): void {
+    this.#isEnding = true
+    this.#child.kill('SIGKILL')
   }
 
   async #awaitReady(): Promise<string> {
@@ -139,12 +148,20 @@ export class EngineHost {
   #call(
     call: HostCall,
     onCursor: CursorListener | null,
-    begin: (call: number) => void,
+    begin: (call: number, announce: boolean) => void,
   ): Promise<CallOutcome> {
     this.#lastCall = (this.#lastCall % 0x7fffffff) + 1
     const number = this.#lastCall
     return new Promise((resolve, reject) => {
-      const pending: PendingCall = { resolve, reject, onCursor, isAbandoned: false }
+      const isAnnounced = this.#calls.size > 0 || this.#isEnding || !this.#child.connected
+      const pending: PendingCall = {
+        resolve,
+        reject,
+        onCursor,
+        isAnnounced,
+        hasBegun: false,
+        isAbandoned: false,
+      }
       const abandon = (): void => this.#abandon(number, pending)
       const settled = (): void => call.signal.removeEventListener('abort', abandon)
       pending.resolve = (outcome) => {
@@ -157,7 +174,7 @@ export class EngineHost {
       }
       this.#calls.set(number, pending)
       if (this.#isDead) return this.#fail(number, 'it has ended')
-      begin(number)
+      begin(number, isAnnounced)
       if (call.signal.aborted) abandon()
       else call.signal.addEventListener('abort', abandon)
     })
@@ -166,7 +183,7 @@ export class EngineHost {
   #abandon(number: number, pending: PendingCall): void {
     pending.isAbandoned = true
     // a statement cannot be interrupted, only its process ended
-    if (this.#stuck?.call === number) this.#child.kill('SIGKILL')
+    if (this.#stuck?.call === number) this.#end()
     else this.#send({ type: 'abandon', call: number })
   }
 
@@ -184,12 +201,23 @@ export class EngineHost {
     }
   }
 
+  #reported(text: string): void {
+    this.#report += text
+    const lines = this.#report.split('\n')
+    this.#report = lines.pop() ?? ''
+    for (const line of lines) {
+      const [word, number] = line.split(' ')
+      const pending = this.#calls.get(Number(number))
+      if (word === 'busy') this.#busyFor(Number(number))
+      else if (pending !== undefined) pending.hasBegun = true
+    }
+  }
+
   /** The watchdog in the process says which call its engine has been working on for a while. */
-  #reported(lines: string): void {
-    const call = Number(lines.trim().split('\n').at(-1))
+  #busyFor(call: number): void {
     if (this.#stuck?.call !== call) this.#stuck = { call, since: Date.now() }
     const blocksOthers = this.#calls.size > 1 && Date.now() - this.#stuck.since > MAX_BLOCKING_MS
-    if (this.#calls.get(call)?.isAbandoned === true || blocksOthers) this.#child.kill('SIGKILL')
+    if (this.#calls.get(call)?.isAbandoned === true || blocksOthers) this.#end()
   }
 
   #exited(reason: string): void {
@@ -202,7 +230,9 @@ export class EngineHost {
   #fail(number: number, reason: string): void {
     const pending = this.#calls.get(number)
     this.#calls.delete(number)
-    pending?.reject(
+    if (pending === undefined) return
+    if (pending.isAnnounced && !pending.hasBegun) return pending.reject(new NotBegunError(reason))
+    pending.reject(
       PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``),
     )
   }

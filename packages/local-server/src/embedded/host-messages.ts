@@ -20,7 +20,12 @@ interface Call {
   readonly call: number
   readonly stream: number
   readonly rights: Rights
+  /** Whether the host shall say that it has begun, because the call may have to wait behind another one. */
+  readonly announce: boolean
 }
+
+/** The pipe beside the messages, on which a host reports even when its end is near. */
+export const REPORT_FD = 4
 
 /** The end of a call: text for the client, or why there is none. */
 export type CallOutcome =

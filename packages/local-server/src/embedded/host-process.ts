@@ -2,11 +2,12 @@
  * Main program of an engine host: a process that holds the connections of one database. It may be ended at any
  * moment, by the server or by the engine itself, which aborts on some SQL.
  */
+import { writeSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { runCursor } from './cursor.ts'
 import { Database } from './database.ts'
 import { openEngine } from './engine.ts'
-import type { CallOutcome, FromHost, ToHost } from './host-messages.ts'
+import { type CallOutcome, type FromHost, REPORT_FD, type ToHost } from './host-messages.ts'
 import { runPipeline } from './pipeline.ts'
 import { PipelineFailure } from './pipeline-failure.ts'
 import { ResultError } from './result-error.ts'
@@ -106,6 +107,8 @@ function receive(message: ToHost): void {
       return
     case 'pipeline':
     case 'cursor':
+      // written before anything runs: what has not been announced has not happened
+      if (message.announce) writeSync(REPORT_FD, `begun ${message.call}\n`)
       void answer(message)
       return
     case 'cursor-read':

@@ -4,10 +4,9 @@
  */
 import { writeSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
+import { REPORT_FD } from './host-messages.ts'
 
 const INTERVAL_MS = 200
-/** The pipe the server reads reports from. */
-const REPORT_FD = 4
 
 const { busyWith } = workerData as { busyWith: Int32Array }
 const never = new Int32Array(new SharedArrayBuffer(4))
@@ -23,7 +22,7 @@ for (;;) {
 
 function report(call: number): void {
   try {
-    writeSync(REPORT_FD, `${call}\n`)
+    writeSync(REPORT_FD, `busy ${call}\n`)
   } catch {
     // nobody listens any more, or the pipe is full of older reports
   }
