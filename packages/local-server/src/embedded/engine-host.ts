@@ -7,10 +7,14 @@ import type { BatchStep, PipelineRequest, Rights } from './pipeline-types.ts'
 
 /** How long a statement may keep others of its database waiting before its host is ended. */
 const MAX_BLOCKING_MS = 60_000
+/** How long the statement of a client that has left may go on for the sake of others with an open stream. */
+const PATIENCE_MS = 5_000
 const LOG_TAIL_CHARACTERS = 2_000
 
 /** A call on its way through a host. */
 interface PendingCall {
+  readonly stream: number
+  readonly isNewStream: boolean
   resolve(outcome: CallOutcome): void
   reject(error: Error): void
   readonly onCursor: CursorListener | null
@@ -42,6 +46,7 @@ export class EngineHost {
   readonly #child: ChildProcess
   readonly #ready: Promise<string>
   readonly #calls = new Map<number, PendingCall>()
+  readonly #streams = new Set<number>()
   readonly #onExit: () => void
   #lastCall = 0
   #stuck: { call: number; since: number } | null = null
@@ -118,6 +123,7 @@ export class EngineHost {
   }
 
   closeStream(stream: number): void {
+    this.#streams.delete(stream)
     this.#send({ type: 'close-stream', stream })
   }
 
@@ -155,6 +161,8 @@ export class EngineHost {
     return new Promise((resolve, reject) => {
       const isAnnounced = this.#calls.size > 0 || this.#isEnding || !this.#child.connected
       const pending: PendingCall = {
+        stream: call.stream,
+        isNewStream: !this.#streams.has(call.stream),
         resolve,
         reject,
         onCursor,
@@ -166,6 +174,7 @@ export class EngineHost {
       const settled = (): void => call.signal.removeEventListener('abort', abandon)
       pending.resolve = (outcome) => {
         settled()
+        if (outcome.type === 'failure' || outcome.isClosed) this.#streams.delete(call.stream)
         resolve(outcome)
       }
       pending.reject = (error) => {
@@ -173,6 +182,7 @@ export class EngineHost {
         reject(error)
       }
       this.#calls.set(number, pending)
+      this.#streams.add(call.stream)
       if (this.#isDead) return this.#fail(number, 'it has ended')
       begin(number, isAnnounced)
       if (call.signal.aborted) abandon()
@@ -182,9 +192,8 @@ export class EngineHost {
 
   #abandon(number: number, pending: PendingCall): void {
     pending.isAbandoned = true
-    // a statement cannot be interrupted, only its process ended
-    if (this.#stuck?.call === number) this.#end()
-    else this.#send({ type: 'abandon', call: number })
+    this.#send({ type: 'abandon', call: number })
+    if (this.#stuck?.call === number) this.#busyFor(number)
   }
 
   #receive(message: FromHost): void {
@@ -216,15 +225,33 @@ export class EngineHost {
   /** The watchdog in the process says which call its engine has been working on for a while. */
   #busyFor(call: number): void {
     if (this.#stuck?.call !== call) this.#stuck = { call, since: Date.now() }
-    const blocksOthers = this.#calls.size > 1 && Date.now() - this.#stuck.since > MAX_BLOCKING_MS
-    if (this.#calls.get(call)?.isAbandoned === true || blocksOthers) this.#end()
+    const busyMs = Date.now() - this.#stuck.since
+    const blocksOthers = this.#calls.size > 1 && busyMs > MAX_BLOCKING_MS
+    const isUnwanted = this.#calls.get(call)?.isAbandoned === true
+    // a statement cannot be interrupted, only its process ended, and everybody's transaction with it
+    if (blocksOthers || (isUnwanted && (!this.#hurtsOthers(call) || busyMs > PATIENCE_MS))) this.#end()
+  }
+
+  /** Whether the end of the process would take a stream with it that is not this call's own. */
+  #hurtsOthers(call: number): boolean {
+    const spared = new Set<number>()
+    for (const [number, { stream, isNewStream, isAnnounced, hasBegun }] of this.#calls) {
+      if (number === call || (isNewStream && isAnnounced && !hasBegun)) spared.add(stream)
+    }
+    return [...this.#streams].some((stream) => !spared.has(stream))
   }
 
   #exited(reason: string): void {
     if (this.#isDead) return
     this.#isDead = true
-    for (const number of this.#calls.keys()) this.#fail(number, `it ended with ${reason}`)
+    for (const number of this.#calls.keys()) this.#fail(number, `it ended with ${reason}${this.#lastWords()}`)
     this.#onExit()
+  }
+
+  /** The error the process has printed, if any. */
+  #lastWords(): string {
+    const error = /^(?:\w*Error: .*|called `Result::unwrap.*)$/m.exec(this.#log)?.[0]
+    return error === undefined ? '' : ` (${error})`
   }
 
   #fail(number: number, reason: string): void {

@@ -44,6 +44,8 @@ export class SqldBackend implements DatabaseBackend {
   readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()
   #process: SqldProcess | null = null
+  #reviving: Promise<unknown> | null = null
+  #isClosed = false
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
@@ -74,6 +76,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    await this.#revive()
     const body = await readBytes(request.body)
     if (!this.#batons.allows(id, body)) return textResponse(400, 'text/plain', 'Received an invalid baton')
     const response = await this.#forward(id, request, body)
@@ -87,8 +90,22 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
     this.#agent.destroy()
     await this.#process?.close()
+  }
+
+  /** Starts the server again when it has gone away by itself. */
+  async #revive(): Promise<void> {
+    const dead = this.#process
+    if (dead === null || dead.isRunning || this.#isClosed) return
+    this.#reviving ??= dead
+      .close()
+      .then(() => this.start())
+      .finally(() => {
+        this.#reviving = null
+      })
+    await this.#reviving
   }
 
   get #running(): SqldProcess {
