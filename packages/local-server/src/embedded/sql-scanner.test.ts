@@ -15,15 +15,18 @@ describe('tokens', () => {
     ['1 1.5 .5 1e10 1.e-3 0x1F', ['1', '1.5', '.5', '1e10', '1.e-3', '0x1F']],
     ['? ?12 :a @b $c $d::e(f)', ['?', '?12', ':a', '@b', '$c', '$d::e(f)']],
     ['a -- ; not here\n b /* ; nor\n here */ c', ['a', 'b', 'c']],
-    ['a /* never closed', ['a']],
+    ['a /**/ b /*/ c */ d', ['a', 'b', 'd']],
     ['a--', ['a']],
     ['sélect_1$ 🙂', ['sélect_1$', '🙂']],
     ['a->>b||c', ['a', '-', '>', '>', 'b', '|', '|', 'c']],
   ])('%j', (sql, expected) => expect(pieces(sql)).toEqual(expected))
 
-  test.each(["'abc", '"abc', '`abc', '[abc', "'it''s"])('%j does not end', (sql) => {
-    expect(scanSql(sql).at(-1)?.kind).toBe('unterminated')
-  })
+  test.each(['SELECT 1 /* abc', '/*/', "'abc", '"abc', '`abc', '[abc', "'it''s"])(
+    '%j does not end',
+    (sql) => {
+      expect(scanSql(sql).at(-1)?.kind).toBe('unterminated')
+    },
+  )
 
   test('identifiers lose their quotes', () => {
     const sql = 'plain "a""b" [c d] `e``f` \'text\''

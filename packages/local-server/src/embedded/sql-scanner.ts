@@ -12,7 +12,7 @@ const WORD = /[A-Za-z0-9_$\u0080-\uffff]*/y
 const NUMBER = /(?:0[xX][0-9a-fA-F]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[A-Za-z0-9_$]*/y
 const PARAMETER =
   /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+(?:::[A-Za-z0-9_$\u0080-\uffff]*)*(?:\([^\s)]*\))?/y
-const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*(?!\*\/)[\s\S]*?(?:\*\/|$)|\/\*\*\/)+/y
+const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
 
 /** Cuts SQL text into tokens the way SQLite does; blanks and comments are left out. */
 export function scanSql(sql: string): Token[] {
@@ -33,6 +33,7 @@ export function scanSql(sql: string): Token[] {
 
 function scanToken(sql: string, start: number): Token {
   const first = sql.charAt(start)
+  if (sql.startsWith('/*', start)) return { kind: 'unterminated', start, end: sql.length }
   if (first === "'") return quoted(sql, start, "'", 'string')
   if (first === '"' || first === '`') return quoted(sql, start, first, 'quoted')
   if (first === '[') {

@@ -48,7 +48,14 @@ describe('refused, with the whole text in the message', () => {
     )
   })
 
-  test('a literal that does not end', () => {
+  test('a U+0000, where the engine would stop to read', () => {
+    expect(() => parseStatements('DELETE FROM t\0 WHERE a = 1')).toThrow('unrecognized token at (1, 14)')
+  })
+
+  test('a comment or literal that does not end', () => {
+    expect(() => parseStatements('DELETE FROM t /* WHERE a = 1')).toThrow(
+      'non-terminated block comment at (1, 15)',
+    )
     expect(() => parseStatements("SELECT 1,\n 'abc")).toThrow('non-terminated literal at (2, 2)')
   })
 })

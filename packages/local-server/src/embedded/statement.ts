@@ -50,15 +50,19 @@ const PROTECTED_TABLES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Takes SQL text apart. Throws {@link ResultError} for unterminated literals and for statements the service
+ * Takes SQL text apart. Throws {@link ResultError} for what never ends, for U+0000, and for statements the service
  * never runs; syntax is left to the engine.
  */
 export function parseStatements(text: string): Statement[] {
   const tokens = scanSql(text)
   const broken = tokens.at(-1)
   if (broken?.kind === 'unterminated') {
-    throw parseError(`non-terminated literal at ${position(text, broken.start, 1)}`)
+    const what = text.startsWith('/*', broken.start) ? 'block comment' : 'literal'
+    throw parseError(`non-terminated ${what} at ${position(text, broken.start, 1)}`)
   }
+  // the engine would take this for the end of the text
+  const nul = text.indexOf('\0')
+  if (nul >= 0) throw parseError(`unrecognized token at ${position(text, nul, 1)}`)
   return splitStatements(text, tokens).map((range) => {
     const statement = toStatement(text, range)
     if (!isSupported(statement.sql, statement.tokens)) throw parseError(`unsupported statement: ${text}`)
