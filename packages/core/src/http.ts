@@ -3,7 +3,7 @@ import { type Address, checkTimeout, type ResolvedConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import { RetryPolicy, sleep } from './retry.ts'
 import { FetchTransport } from './transport/fetch.ts'
-import type { Transport } from './transport/transport.ts'
+import type { Transport, TransportRequest } from './transport/transport.ts'
 
 /** Settings of one call. */
 export interface CallOptions {
@@ -23,7 +23,7 @@ export interface RequestOptions extends CallOptions {
 export class Http {
   readonly address: Address
   readonly #config: ResolvedConfig
-  readonly #transport: Transport
+  readonly transport: Transport
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
 
@@ -31,7 +31,7 @@ export class Http {
     this.address = config.address
     this.#config = config
     this.#retries = new RetryPolicy(config.maxRetries)
-    this.#transport = config.fetch
+    this.transport = config.fetch
       ? new FetchTransport(config.fetch)
       : createTransport({ connections: config.connections })
     this.#headers = { 'content-type': 'application/json', ...config.headers }
@@ -68,11 +68,9 @@ export class Http {
     for (let attempt = 0; ; attempt++) {
       const leftMs = timeoutMs - (attempt && Date.now() - started)
       try {
-        const { origin, basePath } = address
-        const headers = await this.#currentHeaders()
-        const request = { method, origin, path: basePath + path, headers, body, timeoutMs: leftMs, signal }
-        const { status, text, retryAfter } = await this.#transport.request(request)
-        if (status < 200 || status > 299) throw new HttpError(status, origin, text, retryAfter)
+        const request = await this.prepare(method, path, body, { signal, timeoutMs: leftMs }, address)
+        const { status, text, retryAfter } = await this.transport.request(request)
+        if (status < 200 || status > 299) throw new HttpError(status, address.origin, text, retryAfter)
         this.#retries.succeeded()
         return text
       } catch (error) {
@@ -84,14 +82,23 @@ export class Http {
   }
 
   close(): Promise<void> {
-    return this.#transport.close()
+    return this.transport.close()
   }
 
-  async #currentHeaders(): Promise<Record<string, string>> {
+  /** Puts address, token, headers and deadline on a request. */
+  async prepare(
+    method: 'GET' | 'POST',
+    path: string,
+    body: string | null,
+    { signal, timeoutMs = this.#config.requestTimeoutMs }: CallOptions,
+    { origin, basePath }: Address = this.address,
+  ): Promise<TransportRequest> {
     const { authToken } = this.#config
-    return typeof authToken === 'function'
-      ? { ...this.#headers, ...authorization(await authToken()) }
-      : this.#headers
+    const headers =
+      typeof authToken === 'function'
+        ? { ...this.#headers, ...authorization(await authToken()) }
+        : this.#headers
+    return { method, origin, path: basePath + path, headers, body, timeoutMs, signal }
   }
 }
 

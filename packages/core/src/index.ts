@@ -1,6 +1,7 @@
 export type { TransactionMode } from './batch.ts'
 export { type AtomicBatchOptions, Client, createClient, type TransactionOptions } from './client.ts'
 export type { ClientConfig } from './config.ts'
+export { readRows } from './cursor.ts'
 export {
   type ConstraintViolation,
   DatabaseError,

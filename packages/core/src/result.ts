@@ -1,6 +1,6 @@
 import { ProtocolError } from './errors.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
-import type { WireResult, WireValue } from './wire.ts'
+import type { WireColumn, WireResult, WireValue } from './wire.ts'
 
 /** A row as a plain object, by column name. Of columns with the same name the last one stays. */
 export type ObjectRow = Record<string, Value>
@@ -52,18 +52,18 @@ export class ResultSet<Row = ObjectRow> {
   }
 }
 
-/** Reads the result of one statement. */
-export function decodeResult(
-  result: WireResult,
+/** Makes the function that reads the rows of one result. */
+export function rowDecoder(
+  cols: readonly WireColumn[],
   intMode: IntMode,
   rowMode?: RowMode,
-): ResultSet<ObjectRow | ArrayRow> {
-  if (!result?.cols || !result.rows) throw new ProtocolError('a result without rows')
-  const names = result.cols.map((column) => column.name ?? '')
+): (cells: readonly WireValue[]) => ObjectRow | ArrayRow {
+  const names = cols.map((column) => column.name ?? '')
+  if (rowMode === 'array')
+    return (cells) => cells.map((cell, at) => decodeValue(cell, intMode, names[at] as string))
   // a plain assignment would set the prototype
   const isSafe = !names.includes('__proto__')
-  const rows = result.rows.map((cells) => {
-    if (rowMode === 'array') return cells.map((cell, at) => decodeValue(cell, intMode, names[at] as string))
+  return (cells) => {
     const row: ObjectRow = {}
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string
@@ -72,6 +72,15 @@ export function decodeResult(
       else Object.defineProperty(row, name, { value, writable: true, enumerable: true, configurable: true })
     }
     return row
-  })
-  return new ResultSet(result, rows)
+  }
+}
+
+/** Reads the result of one statement. */
+export function decodeResult(
+  result: WireResult,
+  intMode: IntMode,
+  rowMode?: RowMode,
+): ResultSet<ObjectRow | ArrayRow> {
+  if (!result?.cols || !result.rows) throw new ProtocolError('a result without rows')
+  return new ResultSet(result, result.rows.map(rowDecoder(result.cols, intMode, rowMode)))
 }

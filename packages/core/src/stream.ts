@@ -24,6 +24,22 @@ export interface ServerProtocol {
   hasV3: boolean | undefined
 }
 
+/** A stream in the hands of a cursor. */
+export interface Borrowed {
+  readonly http: Http
+  readonly config: ResolvedConfig
+  readonly baton: string | null
+  readonly address: Address
+  readonly inTransaction: boolean
+  setBaton(baton: string | null): void
+  readonly lose: Lose
+  fail(error: unknown): void
+  giveBack(): void
+}
+
+/** For cursors: takes a stream for itself until it is given back. */
+export let borrowStream: (stream: Stream) => Promise<Borrowed>
+
 /**
  * A connection held by the server from request to request. Statements given while a request is under way leave together
  * with the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the
@@ -213,6 +229,45 @@ export class Stream implements Executor, AsyncDisposable {
       })
       void this.#pump()
     })
+  }
+
+  static {
+    borrowStream = (stream) => stream.#borrow()
+  }
+
+  /** Gives the stream to a cursor; what is queued meanwhile waits. */
+  async #borrow(): Promise<Borrowed> {
+    // BEGIN and savepoints that still wait for a statement
+    if (this.#lead.length > 0) await this.batch(['select 1'])
+    while (this.#pumping) await this.#pumping
+    if (this.#lost) throw this.#lost
+    if (this.#closing) throw new StreamError('STREAM_CLOSED', 'the stream is closed')
+    clearTimeout(this.#window)
+    let giveBack = (): void => {}
+    this.#pumping = new Promise((resolve) => {
+      giveBack = resolve
+    })
+    return {
+      http: this.#http,
+      config: this.#config,
+      baton: this.#baton,
+      address: this.#address,
+      inTransaction: this.#inTransaction,
+      setBaton: (baton) => {
+        this.#baton = baton
+      },
+      lose: this.#lose,
+      fail: (error) => {
+        // an error of the statement itself leaves the stream as it was
+        if (!(error instanceof SqlError) && !this.#lost) this.#fail([], error)
+      },
+      giveBack: () => {
+        this.#pumping = null
+        giveBack()
+        this.#watchWindow()
+        if (this.#queue.length > 0 || this.#closing) void this.#pump()
+      },
+    }
   }
 
   #pump(): Promise<void> {

@@ -4,6 +4,9 @@ import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
 import { type InArgs, type InStatement, refuseControl } from './statement.ts'
 import type { Stream } from './stream.ts'
 
+/** For cursors: the stream that a transaction runs on. */
+export let streamOf: (tx: Transaction) => Stream
+
 /**
  * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
  * those issued together travel together. The server lets it hold the write slot for 5 s when others wait.
@@ -110,6 +113,13 @@ export class Transaction implements Executor {
     this.#checkOpen()
     this.#finished = 'rolled back'
     if (this.#depth === 0) await Promise.all([this.#stream.rollback(), this.#stream.close()])
+  }
+
+  static {
+    streamOf = (tx) => {
+      tx.#checkOpen()
+      return tx.#stream
+    }
   }
 
   #checkOpen(): void {

@@ -8,7 +8,7 @@ export type WireValue =
   | { readonly type: 'text'; readonly value: string }
   | { readonly type: 'blob'; readonly base64: string }
 
-interface WireColumn {
+export interface WireColumn {
   readonly name: string | null
   readonly decltype?: string | null
 }

@@ -1,7 +1,14 @@
 import type * as Undici from 'undici'
 import type { Dispatcher, Pool } from 'undici'
 import { closedError, networkError, timeoutError } from './failure.ts'
-import type { Transport, TransportOptions, TransportRequest, TransportResponse } from './transport.ts'
+import { openBody as openFetchBody } from './fetch.ts'
+import type {
+  Transport,
+  TransportBody,
+  TransportOptions,
+  TransportRequest,
+  TransportResponse,
+} from './transport.ts'
 
 // Loaded with the first request: importing it costs more than all of core.
 let undici: Promise<typeof Undici> | undefined
@@ -28,6 +35,12 @@ class NodeTransport implements Transport {
     })
   }
 
+  /** Connections to a server, made when they are first needed. */
+  async poolOf(origin: string): Promise<Pool> {
+    if (this.#closed) throw closedError()
+    return this.#pools.get(origin) ?? (await this.#openPool(origin))
+  }
+
   async #openPool(origin: string): Promise<Pool> {
     undici ??= import('undici')
     const { Pool } = await undici
@@ -50,6 +63,43 @@ class NodeTransport implements Transport {
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy(closedError())))
+  }
+}
+
+/**
+ * Sends a request and gives its answer as it comes; `timeoutMs` is the longest silence. Not a method, so that programs
+ * without cursors do not carry it.
+ */
+export async function openBody(transport: Transport, request: TransportRequest): Promise<TransportBody> {
+  // a fetch of the user's own
+  if (!(transport instanceof NodeTransport)) return openFetchBody(transport, request)
+  const { method, origin, path, headers, body, timeoutMs, signal } = request
+  signal?.throwIfAborted()
+  const pool = await transport.poolOf(origin)
+  const silence = timeoutMs === Infinity ? 0 : timeoutMs
+  const reasonFor = (error: unknown): unknown => {
+    if (signal?.aborted) return signal.reason
+    const isTimeout = /^UND_ERR_(HEADERS|BODY)_TIMEOUT$/.test((error as { code?: string }).code ?? '')
+    return isTimeout ? timeoutError(timeoutMs, origin, true) : networkError(error, origin, true)
+  }
+  try {
+    const options = { method, path, headers, body, headersTimeout: silence, bodyTimeout: silence }
+    const response = await pool.request(signal ? { ...options, signal } : options)
+    const retryAfter = response.headers['retry-after'] as string | undefined
+    return { status: response.statusCode, retryAfter, parts: readParts(response.body, reasonFor) }
+  } catch (error) {
+    throw reasonFor(error)
+  }
+}
+
+async function* readParts(
+  body: AsyncIterable<Uint8Array>,
+  reasonFor: (error: unknown) => unknown,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* body
+  } catch (error) {
+    throw reasonFor(error)
   }
 }
 

@@ -12,6 +12,8 @@ export type Fetch = (
   readonly status: number
   readonly headers?: { get(name: string): string | null }
   text(): Promise<string>
+  /** Needed by cursors only. */
+  readonly body?: ReadableStream<Uint8Array> | null
 }>
 
 export interface TransportRequest {
@@ -30,6 +32,14 @@ export interface TransportResponse {
   readonly text: string
   /** Header `retry-after`. */
   readonly retryAfter: string | null | undefined
+}
+
+/** An answer that is read while it comes. */
+export interface TransportBody {
+  readonly status: number
+  readonly retryAfter: string | null | undefined
+  /** The body in parts, as fast as they are taken. Leaving the loop ends the request. */
+  readonly parts: AsyncIterable<Uint8Array>
 }
 
 /** Sends one HTTP request at a time, many at once. The only part of core that touches the network. */

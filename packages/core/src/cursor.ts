@@ -1,0 +1,130 @@
+import { openBody } from '#transport'
+import type { Client } from './client.ts'
+import { HttpError, ProtocolError, SqlError } from './errors.ts'
+import type { StatementOptions } from './executor.ts'
+import { ERROR_TEXT_LENGTH } from './limits.ts'
+import { type ArrayRow, type ObjectRow, rowDecoder } from './result.ts'
+import { encodeStatement, type InArgs, type InStatement, refuseControl } from './statement.ts'
+import { type Borrowed, borrowStream, Stream } from './stream.ts'
+import { streamOf, Transaction } from './transaction.ts'
+import type { WireColumn, WireError, WireValue } from './wire.ts'
+
+type CursorEntry =
+  | { readonly baton: string | null }
+  | { readonly type: 'step_begin'; readonly step: number; readonly cols: readonly WireColumn[] }
+  | { readonly type: 'row'; readonly row: readonly WireValue[] }
+  | { readonly type: 'step_end' }
+  | { readonly type: 'step_error'; readonly step: number; readonly error: WireError }
+  | { readonly type: 'error'; readonly error: WireError }
+  | { readonly type: 'replication_index' }
+
+/**
+ * Reads the rows of one statement as they come, for results that are too large to hold: no more is fetched than the loop
+ * takes, and leaving it early ends the statement. Costs two requests, the rows and the end of the stream; inside a
+ * transaction one. `timeoutMs` is the longest silence.
+ *
+ * ```ts
+ * for await (const row of readRows(db, 'select * from measurement')) …
+ * ```
+ * @throws SqlError when the database refuses the statement; HttpError 404 from a server without `/v3/cursor`
+ */
+export function readRows(
+  db: Client | Transaction | Stream,
+  statement: InStatement,
+  args: InArgs | undefined,
+  options: StatementOptions & { readonly rowMode: 'array' },
+): AsyncGenerator<ArrayRow, void, undefined>
+export function readRows<Row = ObjectRow>(
+  db: Client | Transaction | Stream,
+  statement: InStatement,
+  args?: InArgs,
+  options?: StatementOptions,
+): AsyncGenerator<Row, void, undefined>
+export async function* readRows(
+  db: Client | Transaction | Stream,
+  statement: InStatement,
+  args?: InArgs,
+  options: StatementOptions = {},
+): AsyncGenerator<unknown, void, undefined> {
+  const { sql, json } = encodeStatement(statement, args)
+  refuseControl(sql)
+  const isOwn = !(db instanceof Stream || db instanceof Transaction)
+  const stream = isOwn ? db.openStream() : db instanceof Transaction ? streamOf(db) : db
+  const borrowed = await borrowStream(stream)
+  try {
+    yield* rowsOf(borrowed, sql, json, options)
+  } catch (error) {
+    borrowed.fail(error)
+    throw error
+  } finally {
+    borrowed.giveBack()
+    if (isOwn) await stream.close()
+  }
+}
+
+async function* rowsOf(
+  borrowed: Borrowed,
+  sql: string,
+  json: string,
+  options: StatementOptions,
+): AsyncGenerator<unknown, void, undefined> {
+  const { http, config, baton, address, inTransaction } = borrowed
+  const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
+  const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":{"steps":[{"stmt":${json}${condition}}]}}`
+  const { status, retryAfter, parts } = await openBody(
+    http.transport,
+    await http.prepare('POST', '/v3/cursor', body, options, address),
+  )
+  if (status < 200 || status > 299)
+    throw refusal(status, address.origin, await textOf(parts), retryAfter, sql)
+  let decode: ReturnType<typeof rowDecoder> | null = null
+  let isDone = false
+  for await (const line of linesOf(parts)) {
+    const entry = JSON.parse(line) as CursorEntry
+    if (!('type' in entry)) borrowed.setBaton(entry.baton)
+    else if (entry.type === 'step_begin') decode = rowDecoder(entry.cols, config.intMode, options.rowMode)
+    else if (entry.type === 'row') yield decode?.(entry.row)
+    else if (entry.type === 'step_end') isDone = true
+    else if (entry.type === 'step_error' || entry.type === 'error') {
+      const error = new SqlError(entry.error, sql)
+      throw error.code === 'TRANSACTION_TIMEOUT'
+        ? borrowed.lose('TRANSACTION_EXPIRED', error.message, error)
+        : error
+    }
+  }
+  if (inTransaction && decode === null)
+    throw borrowed.lose('TRANSACTION_LOST', 'the server had ended the transaction')
+  if (!isDone) throw new ProtocolError('the rows broke off before their end')
+}
+
+function refusal(
+  status: number,
+  origin: string,
+  text: string,
+  retryAfter: string | null | undefined,
+  sql: string,
+): Error {
+  // a statement that does not parse is not an entry but a failure of the whole
+  const message = /(SQL string [^"]*[^"`])/.exec(text)?.[1]
+  if (status === 500 && message) return new SqlError({ message, code: 'SQL_PARSE_ERROR' }, sql)
+  return new HttpError(status, origin, text, retryAfter)
+}
+
+async function textOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const part of parts)
+    if (text.length < ERROR_TEXT_LENGTH) text += decoder.decode(part, { stream: true })
+  return text
+}
+
+async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const part of parts) {
+    const lines = (rest + decoder.decode(part, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}
