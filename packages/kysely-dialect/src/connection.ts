@@ -1,4 +1,11 @@
-import type { Client, Executor, InValue, ResultSet, Stream } from '@batonsql/core'
+import {
+  type Client,
+  type Executor,
+  type InValue,
+  type ResultSet,
+  readRows,
+  type Stream,
+} from '@batonsql/core'
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -58,7 +65,10 @@ export class BatonConnection implements DatabaseConnection {
     }
   }
 
-  /** Reads everything at once and hands it out in pieces of `chunkSize` rows. */
+  /**
+   * Reads rows as they come, no faster than they are taken, in pieces of `chunkSize`; leaving early ends the query. An
+   * abort ends it quietly: Kysely itself throws then.
+   */
   async *streamQuery<R>(
     query: CompiledQuery,
     chunkSize: number,
@@ -66,9 +76,22 @@ export class BatonConnection implements DatabaseConnection {
   ): AsyncIterableIterator<QueryResult<R>> {
     if (!Number.isInteger(chunkSize) || chunkSize < 1)
       throw new RangeError('`chunkSize` must be a positive integer')
-    const { rows } = await this.executeQuery<R>(query, options)
-    for (let at = 0; at < rows.length && !options?.signal?.aborted; at += chunkSize)
-      yield { rows: rows.slice(at, at + chunkSize) }
+    this.#checkAccess(query)
+    const statement = { sql: query.sql, args: query.parameters as readonly InValue[] }
+    let rows: R[] = []
+    try {
+      for await (const row of readRows<R>(this.#stream ?? this.#client, statement, undefined, {
+        signal: options?.signal,
+      })) {
+        if (rows.push(row) < chunkSize) continue
+        yield { rows }
+        rows = []
+      }
+    } catch (error) {
+      if (options?.signal?.aborted) return
+      throw addCaller(error)
+    }
+    if (rows.length > 0) yield { rows }
   }
 
   /** Gives up the request that is under way; a transaction ends with it. */
