@@ -12,6 +12,7 @@ import { runPipeline } from './pipeline.ts'
 import { PipelineFailure } from './pipeline-failure.ts'
 import { ResultError } from './result-error.ts'
 import { Session } from './session.ts'
+import { StoredTexts } from './stored-texts.ts'
 import { SYSTEM_CLOCK } from './system-clock.ts'
 
 const sessions = new Map<number, Session>()
@@ -31,7 +32,7 @@ function openDatabase(): Database {
 function sessionFor(stream: number): Session {
   let session = sessions.get(stream)
   if (session === undefined) {
-    session = new Session(openDatabase(), busyWith)
+    session = new Session(openDatabase(), new StoredTexts(), busyWith)
     sessions.set(stream, session)
   }
   return session

@@ -2,7 +2,7 @@ import type { DatabaseId, DatabaseSettings } from '../backend.ts'
 import { EngineHost } from './engine-host.ts'
 
 /** A host nobody has needed for so long is ended; the next request starts another one. */
-const IDLE_MS = 30_000
+const IDLE_MS = 5_000
 
 /** What the table has to know about databases. */
 export interface HostTableOptions {

@@ -64,15 +64,15 @@ async function respond(
       return `{"type":"batch","result":${encodeBatch(outcome, database.replicationIndex)}}`
     }
     case 'sequence':
-      await session.sequence(session.textOf(request), call.rights)
+      await session.sequence(session.texts.textOf(request), call.rights)
       return '{"type":"sequence"}'
     case 'describe':
-      return `{"type":"describe","result":${session.describe(session.textOf(request), call.rights)}}`
+      return `{"type":"describe","result":${session.describe(session.texts.textOf(request), call.rights)}}`
     case 'store_sql':
-      session.storeText(request.sqlId, request.sql)
+      session.texts.store(request.sqlId, request.sql)
       return '{"type":"store_sql"}'
     case 'close_sql':
-      session.forgetText(request.sqlId)
+      session.texts.forget(request.sqlId)
       return '{"type":"close_sql"}'
     case 'get_autocommit':
       if (call.version < 3) {

@@ -4,15 +4,14 @@ import { type Connection, type RunningStatement, ValueTooBigError } from './conn
 import type { Database } from './database.ts'
 import { asEngineError, resultErrorOf } from './engine-error.ts'
 import { PipelineFailure } from './pipeline-failure.ts'
-import type { BatchStep, Rights, SqlReference, StatementRequest } from './pipeline-types.ts'
+import type { BatchStep, Rights, StatementRequest } from './pipeline-types.ts'
 import { encodeResult, type ResultColumn, type StatementResult, TextEncodingError } from './result-encoder.ts'
 import { ResultError } from './result-error.ts'
 import { identifier, upper } from './sql-scanner.ts'
 import { firstStatement, type Statement } from './statement.ts'
+import type { StoredTexts } from './stored-texts.ts'
 
 const MAX_RESPONSE_CHARACTERS = 10_000_000
-const MAX_STORED_TEXTS = 50
-const MAX_STORED_BYTES = 5_000
 const PAUSE_AFTER_MS = 20
 
 /** A statement of a program with what it is to be run with. */
@@ -35,19 +34,20 @@ export interface CursorSink {
   stepError(step: number, error: ResultError): Promise<void>
 }
 
-/** One client's session: its connection, its stored texts, and the programs it runs. */
+/** One client's session: its connection and the programs it runs there. */
 export class Session {
   readonly #database: Database
   readonly #connection: Connection
-  readonly #storedTexts = new Map<number, string>()
+  readonly texts: StoredTexts
   readonly #busyWith: Int32Array
   #lastPause = 0
   #last: Promise<unknown> = Promise.resolve()
   /** Number of the call that is being answered. */
   call = 0
 
-  /** `busyWith` is shared with the watchdog: while the engine works, it holds the number of the call. */
-  constructor(database: Database, busyWith: Int32Array) {
+  /** `texts` are the client's stored texts; `busyWith` is shared with the watchdog: while the engine works, it holds the number of the call. */
+  constructor(database: Database, texts: StoredTexts, busyWith: Int32Array) {
+    this.texts = texts
     this.#database = database
     this.#connection = database.connect()
     this.#busyWith = busyWith
@@ -66,41 +66,6 @@ export class Session {
 
   close(): void {
     this.#connection.close()
-  }
-
-  storeText(id: number, sql: string): void {
-    if (this.#storedTexts.has(id)) throw PipelineFailure.protocol(`SQL text ${id} already exists`)
-    if (this.#storedTexts.size >= MAX_STORED_TEXTS) {
-      throw new ResultError(
-        'SQL_STORE_TOO_MANY',
-        `The server already stores ${MAX_STORED_TEXTS} SQL texts, it cannot store more`,
-      )
-    }
-    const bytes = Buffer.byteLength(sql)
-    if (bytes > MAX_STORED_BYTES) {
-      const kilobytes = (bytes / 1_000).toFixed(1)
-      throw new ResultError(
-        'SQL_STORE_TOO_LARGE',
-        `The statement is too large to be stored: ${kilobytes} KB/${(MAX_STORED_BYTES / 1_000).toFixed(1)} KB`,
-      )
-    }
-    this.#storedTexts.set(id, sql)
-  }
-
-  forgetText(id: number): void {
-    this.#storedTexts.delete(id)
-  }
-
-  /** The text a request means; it is named directly or by the number it was stored under. */
-  textOf({ sql, sqlId }: SqlReference): string {
-    if (sql !== null && sqlId !== null) {
-      throw PipelineFailure.protocol('Either `sql` or `sql_id` are required, but not both')
-    }
-    if (sql !== null) return sql
-    if (sqlId === null) throw PipelineFailure.protocol('Either `sql` or `sql_id` are required')
-    const stored = this.#storedTexts.get(sqlId)
-    if (stored === undefined) throw PipelineFailure.protocol(`SQL text ${sqlId} not found`)
-    return stored
   }
 
   /** Runs one statement and returns its result as JSON. */
@@ -200,14 +165,14 @@ export class Session {
     for (const [index, { condition }] of steps.entries()) {
       if (condition !== null) checkCondition(condition, index, version)
     }
-    const texts = steps.map(({ statement }) => this.textOf(statement))
+    const texts = steps.map(({ statement }) => this.texts.textOf(statement))
     const prepared = steps.map(({ statement }, index) => this.#toStep(texts[index] as string, statement))
     for (const { statement } of prepared) this.#checkRights(statement, rights)
     return prepared
   }
 
   #prepareStep(request: StatementRequest): Step {
-    return this.#toStep(this.textOf(request), request)
+    return this.#toStep(this.texts.textOf(request), request)
   }
 
   #toStep(text: string, request: StatementRequest): Step {

@@ -1,0 +1,45 @@
+import { PipelineFailure } from './pipeline-failure.ts'
+import type { SqlReference } from './pipeline-types.ts'
+import { ResultError } from './result-error.ts'
+
+const MAX_TEXTS = 50
+const MAX_TEXT_BYTES = 5_000
+
+/** The SQL texts a client has stored in its stream, to send a number in their place. */
+export class StoredTexts {
+  readonly #texts = new Map<number, string>()
+
+  store(id: number, sql: string): void {
+    if (this.#texts.has(id)) throw PipelineFailure.protocol(`SQL text ${id} already exists`)
+    if (this.#texts.size >= MAX_TEXTS) {
+      const message = `The server already stores ${MAX_TEXTS} SQL texts, it cannot store more`
+      throw new ResultError('SQL_STORE_TOO_MANY', message)
+    }
+    const bytes = Buffer.byteLength(sql)
+    if (bytes > MAX_TEXT_BYTES) {
+      const size = `${kilobytes(bytes)}/${kilobytes(MAX_TEXT_BYTES)}`
+      throw new ResultError('SQL_STORE_TOO_LARGE', `The statement is too large to be stored: ${size}`)
+    }
+    this.#texts.set(id, sql)
+  }
+
+  forget(id: number): void {
+    this.#texts.delete(id)
+  }
+
+  /** The text a request means; it is named directly or by the number it was stored under. */
+  textOf({ sql, sqlId }: SqlReference): string {
+    if (sql !== null && sqlId !== null) {
+      throw PipelineFailure.protocol('Either `sql` or `sql_id` are required, but not both')
+    }
+    if (sql !== null) return sql
+    if (sqlId === null) throw PipelineFailure.protocol('Either `sql` or `sql_id` are required')
+    const stored = this.#texts.get(sqlId)
+    if (stored === undefined) throw PipelineFailure.protocol(`SQL text ${sqlId} not found`)
+    return stored
+  }
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / 1_000).toFixed(1)} KB`
+}
