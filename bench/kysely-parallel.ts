@@ -1,0 +1,30 @@
+// Do parallel queries run in parallel? Ten selects at once through Kysely, with 50 ms added to every request:
+// npm run bench:kysely
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { startSqld } from '@batonsql/local-server/sqld'
+import { Kysely, sql } from 'kysely'
+import { FaultProxy } from '../test/faults/fault-proxy.ts'
+
+const LATENCY_MS = 50
+const QUERIES = 10
+
+const sqld = await startSqld({ namespaces: false })
+const proxy = await FaultProxy.start(sqld.url)
+proxy.next = () => ({ kind: 'delay', ms: LATENCY_MS })
+const db = new Kysely<object>({ dialect: new BatonDialect({ url: proxy.url }) })
+const all = (): Promise<unknown> =>
+  Promise.all(Array.from({ length: QUERIES }, (_, at) => sql`select ${at}`.execute(db)))
+await all()
+const times: number[] = []
+for (let round = 0; round < 9; round++) {
+  const started = performance.now()
+  await all()
+  times.push(performance.now() - started)
+}
+const median = times.toSorted((a, b) => a - b)[4] ?? 0
+console.log(
+  `${QUERIES} parallel selects at ${LATENCY_MS} ms: median ${median.toFixed(0)} ms (one after the other: at least ${QUERIES * LATENCY_MS} ms; target < 100 ms)`,
+)
+await db.destroy()
+await proxy.close()
+await sqld.close()
