@@ -16,7 +16,7 @@ const rounds = Number(values.rounds)
 if (!Number.isInteger(rounds) || rounds < 1) throw new RangeError('--rounds must be an integer from 1 up')
 
 const sqld = values.url === undefined ? await startSqld({ namespaces: false }) : null
-const url = values.url ?? (sqld?.url as string)
+const url = values.url ?? sqld?.url ?? ''
 await using db = createClient({ url })
 const server = await db.version()
 console.log(

@@ -11,7 +11,7 @@ describe.each([
   ['the platform', {}],
   ['a fetch', { fetch: (url: string, init: RequestInit) => fetch(url, init) }],
 ])('over %s', (_, config) => {
-  const db = createClient({ ...database.config, ...(config as object) })
+  const db = createClient({ ...database.config, ...config })
   afterAll(() => db.close())
   let before = 0
   const cost = (): number => database.requestCount() - before
@@ -43,7 +43,7 @@ describe.each([
     for await (const row of readRows(db, 'select ? as a, ?2 as a', [1, 2n ** 60n], { rowMode: 'array' }))
       rows.push(row)
     expect(rows).toEqual([[1, 2n ** 60n]])
-    for await (const row of readRows(db, 'select 1 where 0')) expect.unreachable(String(row))
+    for await (const row of readRows(db, 'select 1 where 0')) expect.unreachable(JSON.stringify(row))
   })
 
   test('leaving early ends the statement and the stream', async () => {
@@ -120,7 +120,7 @@ describe.each([
     const given = db.transaction(async (tx) => {
       await tx.execute('insert into c values (2)')
       await tx.execute('insert or rollback into c values (1)').catch(() => {})
-      for await (const row of readRows(tx, 'select a from c')) expect.unreachable(String(row))
+      for await (const row of readRows(tx, 'select a from c')) expect.unreachable(JSON.stringify(row))
     })
     await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   })

@@ -62,7 +62,7 @@ test('streams inside a transaction, which goes on', async () => {
 test('errors reject the loop', async () => {
   const broken = sql<{ a: number }>`select * from missing`.compile(db)
   const read = (async () => {
-    for await (const row of db.getExecutor().stream(broken, 1)) expect.unreachable(String(row))
+    for await (const row of db.getExecutor().stream(broken, 1)) expect.unreachable(JSON.stringify(row))
   })()
   await expect(read).rejects.toMatchObject({ name: 'SqlError', code: 'SQLITE_UNKNOWN' })
 })
@@ -71,7 +71,7 @@ test('an abort ends it', async () => {
   const controller = new AbortController()
   const seen: number[] = []
   const read = (async () => {
-    for await (const { id } of all.stream({ chunkSize: 10, signal: controller.signal } as never)) {
+    for await (const { id } of all.stream({ chunkSize: 10, signal: controller.signal })) {
       seen.push(id)
       if (id === 20) controller.abort()
     }

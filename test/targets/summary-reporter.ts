@@ -5,7 +5,7 @@ import { findTargets } from './targets.ts'
  * Says first which servers are tested against, and why not the others; last, how many tests passed on each, and the one
  * line that tools and people look for: `N passed, N failed`.
  */
-export class SummaryReporter implements Reporter {
+class SummaryReporter implements Reporter {
   onInit(): void {
     void findTargets().then((targets) => {
       for (const { name, unavailable } of targets) {
