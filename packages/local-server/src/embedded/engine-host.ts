@@ -1,5 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
 import type { CallOutcome, FromHost, ToHost } from './host-messages.ts'
 import { PipelineFailure } from './pipeline-failure.ts'
@@ -63,7 +65,8 @@ export class EngineHost {
     this.#child = fork(new URL(`./host-process.${extension}`, import.meta.url), {
       // flags of ours, such as an inspector's port or a test runner's loader, are not for it
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      env,
+      // from its TypeScript sources a host starts in a third of the time when Node remembers what it made of them
+      env: extension === 'ts' ? { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'), ...env } : env,
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'pipe', 'ipc', 'pipe'],
     })

@@ -3,6 +3,7 @@
  * moment, by the server or by the engine itself, which aborts on some SQL.
  */
 import { writeSync } from 'node:fs'
+import { flushCompileCache } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { runCursor } from './cursor.ts'
 import { Database } from './database.ts'
@@ -141,3 +142,5 @@ const engine = openEngine(':memory:')
 const version = engine.prepare('SELECT sqlite_version()').raw().iterate([]).next().value as readonly string[]
 engine.close()
 send({ type: 'ready', sqliteVersion: version[0] ?? '' })
+// a host is seldom given the time to do this at its end
+setImmediate(flushCompileCache)

@@ -79,7 +79,7 @@ export class HostTable {
     // a moment later, so that starting it does not compete with the request at hand
     setTimeout(() => {
       if (!this.#isClosed) this.#reserve ??= this.#start()
-    }, 50).unref()
+    }, 5).unref()
     return reserve !== null && !reserve.isDead ? reserve : this.#start()
   }
 
