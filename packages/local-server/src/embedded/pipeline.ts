@@ -29,6 +29,7 @@ export async function runPipeline(
   const results: string[] = []
   let isClosed = false
   for (const request of call.requests) {
+    await session.pause()
     if (call.isAbandoned()) throw PipelineFailure.service(499, 'The client has left')
     if (request.type === 'close') {
       isClosed = true

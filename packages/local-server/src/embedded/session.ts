@@ -55,9 +55,20 @@ export class Session {
 
   /** Runs one thing at a time: a cursor may still be running when the next request comes. */
   exclusive<T>(run: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(run)
+    const turn = this.#last.then(() => {
+      this.#lastPause = performance.now()
+      return run()
+    })
     this.#last = turn.catch(() => {})
     return turn
+  }
+
+  /** After a while of work, lets messages in: other sessions have their turn, and a client may have left. */
+  async pause(): Promise<void> {
+    if (performance.now() - this.#lastPause < PAUSE_AFTER_MS) return
+    // messages are read between two rounds of immediates, not before the first
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    this.#lastPause = performance.now()
   }
 
   get isAutocommit(): boolean {
@@ -100,7 +111,7 @@ export class Session {
           if (error.code === 'RESPONSE_TOO_LARGE') throw error
           errors[index] = error
         }
-        await this.#pause()
+        await this.pause()
       }
       return { results, errors }
     })
@@ -141,7 +152,7 @@ export class Session {
       if (this.#connection.takeTimeout()) throw transactionTimeout()
       for (const statement of statements) {
         await this.#runStep({ statement, request: NO_ARGUMENTS }, Number.POSITIVE_INFINITY)
-        await this.#pause()
+        await this.pause()
       }
     })
   }
@@ -275,13 +286,6 @@ export class Session {
     const isBlocked = statement.access === 'write' ? blockReads || blockWrites : blockReads
     if (!isBlocked) return
     throw new ResultError('BLOCKED', `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
-  }
-
-  /** Lets other sessions of the database have their turn now and then. */
-  async #pause(): Promise<void> {
-    if (performance.now() - this.#lastPause < PAUSE_AFTER_MS) return
-    await new Promise((resolve) => setImmediate(resolve))
-    this.#lastPause = performance.now()
   }
 }
 
