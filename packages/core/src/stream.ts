@@ -3,7 +3,7 @@ import { type Address, followBaseUrl, type ResolvedConfig } from './config.ts'
 import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError, TransportError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import type { CallOptions, Http } from './http.ts'
-import { STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from './limits.ts'
+import { STREAM_IDLE_MS } from './limits.ts'
 import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
 import { type Entry, type Lose, type Results, SqlRequest } from './request.ts'
 import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
@@ -16,6 +16,7 @@ import {
   type InStatement,
   transactionControl,
 } from './statement.ts'
+import { TransactionClock } from './transaction-clock.ts'
 import type { WireStreamResult } from './wire.ts'
 
 /** What is known about the server's protocol, shared by the streams of a client. */
@@ -58,10 +59,7 @@ export class Stream implements Executor, AsyncDisposable {
   #isV3 = true
   #address: Address
   #inTransaction = false
-  #begunAt: number | null = null
-  /** When the answer came to the request that got the write slot, in ms since the epoch. */
-  #slotSince: number | null = null
-  #window: ReturnType<typeof setTimeout> | undefined
+  #clock: TransactionClock | null = null
   #lastSql: string | undefined
   #lost: StreamError | null = null
   #closing = false
@@ -88,7 +86,7 @@ export class Stream implements Executor, AsyncDisposable {
 
   /** When others that wait to write may take over, in ms since the epoch; null as long as the transaction holds nothing up. */
   get expiresAt(): number | null {
-    return this.#slotSince === null ? null : this.#slotSince + TRANSACTION_WINDOW_MS
+    return this.#clock?.expiresAt ?? null
   }
 
   execute(
@@ -133,8 +131,7 @@ export class Stream implements Executor, AsyncDisposable {
     if (this.#inTransaction)
       throw new TypeError('a transaction is open on this stream already; use a savepoint')
     this.#inTransaction = true
-    this.#begunAt = Date.now()
-    this.#slotSince = null
+    this.#clock = new TransactionClock(this.#config.transactionTimeoutMs, () => this.#expire())
     this.#lead = [
       mode && transactionControl(mode) ? mode : beginStatement(mode as TransactionMode | undefined),
     ]
@@ -242,7 +239,7 @@ export class Stream implements Executor, AsyncDisposable {
     while (this.#pumping) await this.#pumping
     if (this.#lost) throw this.#lost
     if (this.#closing) throw new StreamError('STREAM_CLOSED', 'the stream is closed')
-    clearTimeout(this.#window)
+    this.#clock?.pause()
     let giveBack = (): void => {}
     this.#pumping = new Promise((resolve) => {
       giveBack = resolve
@@ -264,7 +261,7 @@ export class Stream implements Executor, AsyncDisposable {
       giveBack: () => {
         this.#pumping = null
         giveBack()
-        this.#watchWindow()
+        if (this.#inTransaction) this.#clock?.resume(false)
         if (this.#queue.length > 0 || this.#closing) void this.#pump()
       },
     }
@@ -313,7 +310,7 @@ export class Stream implements Executor, AsyncDisposable {
   async #exchange(entries: readonly Entry[], close: boolean): Promise<void> {
     // to close is to roll back
     const isRollback = close && entries[0]?.statements[0]?.sql === ROLLBACK
-    clearTimeout(this.#window)
+    this.#clock?.pause()
     const request = isRollback || entries.length === 0 ? null : new SqlRequest(entries)
     try {
       const [answer] = await this.#send(request, close)
@@ -331,28 +328,18 @@ export class Stream implements Executor, AsyncDisposable {
     const { again, lead } = request.settle(answer, this.#config.intMode, this.#lose)
     if (again) this.#queue.unshift(...again)
     if (lead) this.#restoreLead(lead)
-    if (this.#inTransaction && !again && !lead && request.writes) this.#slotSince ??= Date.now()
-    this.#watchWindow()
+    if (this.#inTransaction) this.#clock?.resume(!again && !lead && request.writes)
   }
 
-  /**
-   * Closes a transaction that is idle when its time is over, so that others can write. One that has a request under way is
-   * left alone, and so is one whose next statement follows at once.
-   */
-  #watchWindow(): void {
+  /** Closes a transaction that is idle when its time is over, so that others can write. */
+  #expire(): void {
+    if (this.#pumping) return
     const { transactionTimeoutMs } = this.#config
-    if (!this.#inTransaction || this.#slotSince === null || transactionTimeoutMs === Infinity) return
-    this.#window = setTimeout(
-      () => {
-        if (this.#pumping || !this.#inTransaction) return
-        this.#lose(
-          'TRANSACTION_EXPIRED',
-          `idle when its ${transactionTimeoutMs} ms were over, the transaction was closed`,
-        )
-        void this.close()
-      },
-      Math.max(0, this.#slotSince + transactionTimeoutMs - Date.now()),
+    this.#lose(
+      'TRANSACTION_EXPIRED',
+      `idle when its ${transactionTimeoutMs} ms were over, the transaction was closed`,
     )
+    void this.close()
   }
 
   /** Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`. */
@@ -412,8 +399,8 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   readonly #lose: Lose = (code, message, cause) => {
-    const elapsedMs = this.#begunAt === null ? undefined : Date.now() - this.#begunAt
-    this.#lost ??= new StreamError(code, message, cause, elapsedMs, this.#lastSql)
+    this.#lost ??= new StreamError(code, message, cause, this.#clock?.elapsedMs, this.#lastSql)
+    this.#clock?.pause()
     this.#inTransaction = false
     this.#lead = []
     return this.#lost
