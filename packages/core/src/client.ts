@@ -16,7 +16,8 @@ import {
   isReadOnly,
   refuseControl,
 } from './statement.ts'
-import { type ServerProtocol, Stream } from './stream.ts'
+import { Stream } from './stream.ts'
+import { type ServerProtocol, StreamConnection } from './stream-connection.ts'
 import { Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
@@ -122,7 +123,7 @@ export class Client implements Executor, AsyncDisposable {
 
   /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */
   openStream(): Stream {
-    return new Stream(this.#http, this.#config, this.#server)
+    return new Stream(new StreamConnection(this.#http, this.#config, this.#server))
   }
 
   /** Whether the server says it is well. @throws TransportError when there is no answer */

@@ -68,7 +68,8 @@ async function* rowsOf(
   json: string,
   options: StatementOptions,
 ): AsyncGenerator<unknown, void, undefined> {
-  const { http, config, baton, address, inTransaction } = borrowed
+  const { connection, inTransaction } = borrowed
+  const { http, config, baton, address } = connection
   const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
   const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":{"steps":[{"stmt":${json}${condition}}]}}`
   const { status, retryAfter, parts } = await openBody(
@@ -81,7 +82,7 @@ async function* rowsOf(
   let isDone = false
   for await (const line of linesOf(parts)) {
     const entry = JSON.parse(line) as CursorEntry
-    if (!('type' in entry)) borrowed.setBaton(entry.baton)
+    if (!('type' in entry)) connection.baton = entry.baton
     else if (entry.type === 'step_begin') decode = rowDecoder(entry.cols, config.intMode, options.rowMode)
     else if (entry.type === 'row') yield decode?.(entry.row)
     else if (entry.type === 'step_end') isDone = true

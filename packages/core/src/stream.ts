@@ -1,10 +1,8 @@
 import { beginStatement, type TransactionMode } from './batch.ts'
-import { type Address, followBaseUrl, type ResolvedConfig } from './config.ts'
 import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError, TransportError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
-import type { CallOptions, Http } from './http.ts'
+import type { CallOptions } from './http.ts'
 import { STREAM_IDLE_MS } from './limits.ts'
-import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
 import { type Entry, type Lose, type Results, SqlRequest } from './request.ts'
 import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
 import {
@@ -16,23 +14,14 @@ import {
   type InStatement,
   transactionControl,
 } from './statement.ts'
+import type { StreamConnection } from './stream-connection.ts'
 import { TransactionClock } from './transaction-clock.ts'
 import type { WireStreamResult } from './wire.ts'
 
-/** What is known about the server's protocol, shared by the streams of a client. */
-export interface ServerProtocol {
-  /** False once the server has shown that it has no `/v3/pipeline`. */
-  hasV3: boolean | undefined
-}
-
 /** A stream in the hands of a cursor. */
 export interface Borrowed {
-  readonly http: Http
-  readonly config: ResolvedConfig
-  readonly baton: string | null
-  readonly address: Address
+  readonly connection: StreamConnection
   readonly inTransaction: boolean
-  setBaton(baton: string | null): void
   readonly lose: Lose
   fail(error: unknown): void
   giveBack(): void
@@ -49,29 +38,20 @@ export let borrowStream: (stream: Stream) => Promise<Borrowed>
  * For adapters; applications want `client.transaction()`.
  */
 export class Stream implements Executor, AsyncDisposable {
-  readonly #http: Http
-  readonly #config: ResolvedConfig
-  readonly #server: ServerProtocol
+  readonly #connection: StreamConnection
   readonly #queue: Entry[] = []
   /** Control statements that wait for something to travel with. */
   #lead: readonly string[] = []
-  #baton: string | null = null
-  #isV3 = true
-  #address: Address
   #inTransaction = false
   #clock: TransactionClock | null = null
-  #lastSql: string | undefined
   #lost: StreamError | null = null
   #closing = false
   /** The way to the server failed, so that its end is only tried. */
   #isBroken = false
   #pumping: Promise<void> | null = null
 
-  constructor(http: Http, config: ResolvedConfig, server: ServerProtocol) {
-    this.#http = http
-    this.#config = config
-    this.#server = server
-    this.#address = http.address
+  constructor(connection: StreamConnection) {
+    this.#connection = connection
   }
 
   /** Whether a transaction was begun and not ended, as far as the client knows. */
@@ -131,7 +111,7 @@ export class Stream implements Executor, AsyncDisposable {
     if (this.#inTransaction)
       throw new TypeError('a transaction is open on this stream already; use a savepoint')
     this.#inTransaction = true
-    this.#clock = new TransactionClock(this.#config.transactionTimeoutMs, () => this.#expire())
+    this.#clock = new TransactionClock(this.#connection.config.transactionTimeoutMs, () => this.#expire())
     this.#lead = [
       mode && transactionControl(mode) ? mode : beginStatement(mode as TransactionMode | undefined),
     ]
@@ -245,14 +225,8 @@ export class Stream implements Executor, AsyncDisposable {
       giveBack = resolve
     })
     return {
-      http: this.#http,
-      config: this.#config,
-      baton: this.#baton,
-      address: this.#address,
+      connection: this.#connection,
       inTransaction: this.#inTransaction,
-      setBaton: (baton) => {
-        this.#baton = baton
-      },
       lose: this.#lose,
       fail: (error) => {
         // an error of the statement itself leaves the stream as it was
@@ -280,9 +254,9 @@ export class Stream implements Executor, AsyncDisposable {
       const close = this.#closing && this.#queue.length === 0
       if (this.#lost) for (const entry of entries.splice(0)) entry.reject(this.#lost)
       const isBareClose = close && entries.length === 0
-      if (entries.length > 0 || (close && this.#baton)) await this.#exchange(entries, close)
+      if (entries.length > 0 || (close && this.#connection.baton)) await this.#exchange(entries, close)
       // where closing went wrong together with something else, it is tried once more by itself
-      done = this.#queue.length === 0 && (!this.#closing || isBareClose || (close && !this.#baton))
+      done = this.#queue.length === 0 && (!this.#closing || isBareClose || (close && !this.#connection.baton))
     }
     this.#pumping = null
   }
@@ -313,11 +287,10 @@ export class Stream implements Executor, AsyncDisposable {
     this.#clock?.pause()
     const request = isRollback || entries.length === 0 ? null : new SqlRequest(entries)
     try {
-      const [answer] = await this.#send(request, close)
-      if (close) this.#baton = null
+      const answer = await this.#connection.send(request, close)
       if (request === null) for (const entry of entries) entry.resolve([])
       else this.#settle(request, answer)
-      if (!this.#baton && !close && this.#inTransaction)
+      if (!this.#connection.baton && !close && this.#inTransaction)
         throw new ProtocolError('no baton in the middle of a transaction')
     } catch (error) {
       this.#fail(entries, error)
@@ -325,7 +298,7 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   #settle(request: SqlRequest, answer: WireStreamResult | undefined): void {
-    const { again, lead } = request.settle(answer, this.#config.intMode, this.#lose)
+    const { again, lead } = request.settle(answer, this.#connection.config.intMode, this.#lose)
     if (again) this.#queue.unshift(...again)
     if (lead) this.#restoreLead(lead)
     if (this.#inTransaction) this.#clock?.resume(!again && !lead && request.writes)
@@ -334,7 +307,7 @@ export class Stream implements Executor, AsyncDisposable {
   /** Closes a transaction that is idle when its time is over, so that others can write. */
   #expire(): void {
     if (this.#pumping) return
-    const { transactionTimeoutMs } = this.#config
+    const { transactionTimeoutMs } = this.#connection.config
     this.#lose(
       'TRANSACTION_EXPIRED',
       `idle when its ${transactionTimeoutMs} ms were over, the transaction was closed`,
@@ -342,46 +315,14 @@ export class Stream implements Executor, AsyncDisposable {
     void this.close()
   }
 
-  /** Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`. */
-  async #send(request: SqlRequest | null, close: boolean): Promise<readonly WireStreamResult[]> {
-    const post = (): Promise<string> => {
-      const requests = request ? [request.encode(this.#isV3)] : []
-      this.#lastSql = request?.lastSql ?? this.#lastSql
-      if (close) requests.push(CLOSE)
-      const body = pipelineBody(requests, this.#baton)
-      return this.#http.post(`/v${this.#isV3 ? 3 : 2}/pipeline`, body, request?.callOptions(), this.#address)
-    }
-    const isNew = !this.#baton
-    if (isNew) this.#isV3 = this.#server.hasV3 ?? true
-    let text: string
-    try {
-      text = await post()
-    } catch (error) {
-      const lacksV3 =
-        isNew &&
-        this.#server.hasV3 === undefined &&
-        error instanceof HttpError &&
-        error.status === 404 &&
-        !error.body
-      if (!lacksV3) throw error
-      this.#isV3 = false
-      text = await post()
-    }
-    if (isNew) this.#server.hasV3 = this.#isV3
-    const { baton, base_url: baseUrl, results } = decodePipeline(text)
-    this.#baton = baton ?? null
-    this.#address = (baseUrl && followBaseUrl(baseUrl, this.#config)) || this.#address
-    return results
-  }
-
   /** The request got no usable answer: the stream is gone, and the transaction with it. */
   #fail(entries: readonly Entry[], error: unknown): void {
     const isHttp = error instanceof HttpError
     const isExpired = isHttp && error.serverCode === 'STREAM_EXPIRED'
-    const isRefused = isHttp && this.#baton && (error.status === 400 || error.status === 404)
+    const isRefused = isHttp && this.#connection.baton && (error.status === 400 || error.status === 404)
     const inTransaction = entries.some((entry) => entry.place === 'inside') || this.#inTransaction
     // a baton that the server has not refused may still close the stream, and free the write slot
-    if (isRefused) this.#baton = null
+    if (isRefused) this.#connection.baton = null
     this.#isBroken = !isRefused
     this.#lose(
       inTransaction ? (isExpired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST') : 'STREAM_EXPIRED',
@@ -399,7 +340,7 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   readonly #lose: Lose = (code, message, cause) => {
-    this.#lost ??= new StreamError(code, message, cause, this.#clock?.elapsedMs, this.#lastSql)
+    this.#lost ??= new StreamError(code, message, cause, this.#clock?.elapsedMs, this.#connection.lastSql)
     this.#clock?.pause()
     this.#inTransaction = false
     this.#lead = []
