@@ -74,14 +74,25 @@ export class Connection implements Writer {
     this.#rollback()
   }
 
-  /** Marks the beginning and the end of a program: in between the write slot cannot be taken away. */
-  async program<T>(run: () => Promise<T>): Promise<T> {
+  /** While it runs, the write slot cannot be taken away. */
+  async working<T>(run: () => Promise<T>): Promise<T> {
     this.isRunning = true
     try {
       return await run()
     } finally {
       this.isRunning = false
       this.#queue.programEnded(this)
+    }
+  }
+
+  /** Within `working`: waits for somebody outside, at the risk of losing the write slot. */
+  async waiting<T>(wait: () => Promise<T>): Promise<T> {
+    this.isRunning = false
+    this.#queue.programEnded(this)
+    try {
+      return await wait()
+    } finally {
+      this.isRunning = true
     }
   }
 

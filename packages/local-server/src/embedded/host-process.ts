@@ -85,7 +85,7 @@ async function cursor(message: Extract<ToHost, { type: 'cursor' }>): Promise<Cal
   const output = async (text: string): Promise<void> => {
     if (abandoned.has(call)) return
     send({ type: 'cursor-lines', call, text })
-    await new Promise<void>((resolve) => cursorReaders.set(call, resolve))
+    await session.waiting(() => new Promise<void>((resolve) => cursorReaders.set(call, resolve)))
   }
   await session.exclusive(() => {
     session.call = call

@@ -53,14 +53,22 @@ export class Session {
     this.#busyWith = busyWith
   }
 
-  /** Runs one thing at a time: a cursor may still be running when the next request comes. */
+  /**
+   * Runs one thing at a time: a cursor may still be running when the next request comes. Until it is done the write
+   * slot stays where it is.
+   */
   exclusive<T>(run: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(() => {
       this.#lastPause = performance.now()
-      return run()
+      return this.#connection.working(run)
     })
     this.#last = turn.catch(() => {})
     return turn
+  }
+
+  /** Waits for the client, who may take its time: the write slot does not wait with it. */
+  waiting<T>(wait: () => Promise<T>): Promise<T> {
+    return this.#connection.waiting(wait)
   }
 
   /** After a while of work, lets messages in: other sessions have their turn, and a client may have left. */
@@ -83,11 +91,9 @@ export class Session {
   async execute(request: StatementRequest, rights: Rights): Promise<string> {
     const step = this.#prepareStep(request)
     this.#checkRights(step.statement, rights)
-    return await this.#connection.program(async () => {
-      if (this.#connection.takeTimeout()) throw transactionTimeout()
-      const result = await this.#runStep(step, MAX_RESPONSE_CHARACTERS)
-      return encodeResult(result, this.#database.replicationIndex)
-    })
+    if (this.#connection.takeTimeout()) throw transactionTimeout()
+    const result = await this.#runStep(step, MAX_RESPONSE_CHARACTERS)
+    return encodeResult(result, this.#database.replicationIndex)
   }
 
   /** Runs a batch; errors of its statements are part of the outcome. */
@@ -95,26 +101,24 @@ export class Session {
     const prepared = this.#prepareBatch(steps, version, rights)
     const results: (string | null)[] = []
     const errors: (ResultError | null)[] = []
-    return await this.#connection.program(async () => {
-      const isTimedOut = this.#connection.takeTimeout()
-      let left = MAX_RESPONSE_CHARACTERS
-      for (const [index, { condition }] of steps.entries()) {
-        results.push(null)
-        errors.push(isTimedOut ? transactionTimeout() : null)
-        if (isTimedOut || !this.#isMet(condition, results)) continue
-        try {
-          const text = encodeResult(await this.#runStep(prepared[index] as Step, left), null)
-          results[index] = text
-          left -= text.length
-        } catch (error) {
-          if (!(error instanceof ResultError)) throw error
-          if (error.code === 'RESPONSE_TOO_LARGE') throw error
-          errors[index] = error
-        }
-        await this.pause()
+    const isTimedOut = this.#connection.takeTimeout()
+    let left = MAX_RESPONSE_CHARACTERS
+    for (const [index, { condition }] of steps.entries()) {
+      results.push(null)
+      errors.push(isTimedOut ? transactionTimeout() : null)
+      if (isTimedOut || !this.#isMet(condition, results)) continue
+      try {
+        const text = encodeResult(await this.#runStep(prepared[index] as Step, left), null)
+        results[index] = text
+        left -= text.length
+      } catch (error) {
+        if (!(error instanceof ResultError)) throw error
+        if (error.code === 'RESPONSE_TOO_LARGE') throw error
+        errors[index] = error
       }
-      return { results, errors }
-    })
+      await this.pause()
+    }
+    return { results, errors }
   }
 
   /** Runs a batch and hands the rows over as they come. */
@@ -126,35 +130,31 @@ export class Session {
   ): Promise<void> {
     const prepared = this.#prepareBatch(steps, 3, rights)
     onReady()
-    await this.#connection.program(async () => {
-      const isTimedOut = this.#connection.takeTimeout()
-      const results: (string | null)[] = []
-      for (const [index, { condition }] of steps.entries()) {
-        results.push(null)
-        if (isTimedOut) await sink.stepError(index, transactionTimeout())
-        if (isTimedOut || !this.#isMet(condition, results)) continue
-        try {
-          await this.#streamStep(prepared[index] as Step, index, sink)
-          results[index] = 'done'
-        } catch (error) {
-          if (!(error instanceof ResultError)) throw error
-          await sink.stepError(index, error)
-        }
+    const isTimedOut = this.#connection.takeTimeout()
+    const results: (string | null)[] = []
+    for (const [index, { condition }] of steps.entries()) {
+      results.push(null)
+      if (isTimedOut) await sink.stepError(index, transactionTimeout())
+      if (isTimedOut || !this.#isMet(condition, results)) continue
+      try {
+        await this.#streamStep(prepared[index] as Step, index, sink)
+        results[index] = 'done'
+      } catch (error) {
+        if (!(error instanceof ResultError)) throw error
+        await sink.stepError(index, error)
       }
-    })
+    }
   }
 
   /** Runs all statements of a text; the first failing one ends it. */
   async sequence(text: string, rights: Rights): Promise<void> {
     const statements = this.#parse(text)
     for (const statement of statements) this.#checkRights(statement, rights)
-    await this.#connection.program(async () => {
-      if (this.#connection.takeTimeout()) throw transactionTimeout()
-      for (const statement of statements) {
-        await this.#runStep({ statement, request: NO_ARGUMENTS }, Number.POSITIVE_INFINITY)
-        await this.pause()
-      }
-    })
+    if (this.#connection.takeTimeout()) throw transactionTimeout()
+    for (const statement of statements) {
+      await this.#runStep({ statement, request: NO_ARGUMENTS }, Number.POSITIVE_INFINITY)
+      await this.pause()
+    }
   }
 
   /** Describes the first statement of a text as JSON. */

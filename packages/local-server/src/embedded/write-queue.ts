@@ -7,7 +7,7 @@ export interface Clock {
 
 /** Whoever can hold the write slot. */
 export interface Writer {
-  /** Whether a program of the writer is running right now; a running program is never robbed. */
+  /** Whether a request of the writer is being worked on right now; then it is not robbed. */
   readonly isRunning: boolean
   /** Called when the slot was taken away: rolls the transaction back. */
   robbed(): void
