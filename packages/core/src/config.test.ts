@@ -73,6 +73,10 @@ test.each([
   expect(() => createClient({ url: 'http://h', ...options } as never)).toThrow(message)
 })
 
+test('refuses a bare URL, and says what to give', () => {
+  expect(() => createClient('http://h' as never)).toThrow('{ url')
+})
+
 test('a namespace travels in base64 without padding', () => {
   expect(resolveConfig({ url: 'http://h', namespace: 'foo-é' }).headers).toEqual({
     'x-namespace-bin': 'Zm9vLcOp',

@@ -75,6 +75,7 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
 
 /** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
 export function resolveConfig(config: ClientConfig): ResolvedConfig {
+  if (typeof config !== 'object') throw new TypeError('expected a configuration such as { url, authToken }')
   for (const [name, value] of Object.entries(config)) {
     if (!Object.hasOwn(OPTIONS, name)) throw new TypeError(unknownOption(name))
     const takes = OPTIONS[name as keyof ClientConfig]
