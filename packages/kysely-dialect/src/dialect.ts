@@ -1,4 +1,3 @@
-import type { Client, ClientConfig } from '@batonsql/core'
 import {
   type DatabaseIntrospector,
   type Dialect,
@@ -9,28 +8,9 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
+import type { BatonDialectConfig } from './dialect-config.ts'
 import { BatonDriver } from './driver.ts'
 import { BatonIntrospector } from './introspector.ts'
-
-/** Settings of the dialect besides the client's own. */
-export interface DialectOptions {
-  /**
-   * How transactions begin that do not say `setAccessMode()`. `deferred` ones fail with SQLITE_BUSY when they write
-   * after somebody else did.
-   * @default 'immediate'
-   */
-  readonly transactionMode?: 'immediate' | 'deferred' | undefined
-  /**
-   * Lets Kysely's Migrator run all pending migrations in one transaction. It loses its write slot after 5 s when others
-   * wait, and `PRAGMA foreign_keys` does nothing in it.
-   * @default false
-   */
-  readonly transactionalMigrations?: boolean | undefined
-}
-
-/** A client, which stays the caller's to close, or the configuration of one, which `Kysely.destroy()` closes. */
-export type BatonDialectConfig = DialectOptions &
-  ((ClientConfig & { readonly client?: undefined }) | { readonly client: Client; readonly url?: undefined })
 
 const OPTIONS = ['client', 'transactionMode', 'transactionalMigrations']
 

@@ -7,7 +7,7 @@ import {
   type TransactionSettings,
 } from 'kysely'
 import { BatonConnection } from './connection.ts'
-import type { BatonDialectConfig } from './dialect.ts'
+import type { BatonDialectConfig } from './dialect-config.ts'
 import { savepointQuery } from './savepoint.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
