@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 const STEPS = [
   ['format', 'biome', ['check', '.']],
   ['types', 'tsc', ['-p', 'tsconfig.json']],
+  ['types of drizzle 1', 'tsc', ['-p', 'test/drizzle-1/tsconfig.json']],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['unused', 'knip', []],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],

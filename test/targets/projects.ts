@@ -20,3 +20,13 @@ export async function endToEndProjects() {
       fileParallelism: name !== 'url' && name !== 'container',
     }))
 }
+
+/** The same for `@batonsql/drizzle-driver/v1`, with Drizzle 1.0 under the name of Drizzle. */
+export async function drizzle1Projects() {
+  const projects = await endToEndProjects()
+  return projects.map((project) => ({
+    ...project,
+    name: `${project.name}-drizzle-1`,
+    include: ['test/drizzle-1/**/*.test.ts'],
+  }))
+}

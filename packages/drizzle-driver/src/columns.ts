@@ -1,5 +1,4 @@
 import { decodeVector, encodeVector, type InVector } from '@batonsql/core'
-import { type Column, type SQL, sql } from 'drizzle-orm'
 import { customType } from 'drizzle-orm/sqlite-core'
 
 /**
@@ -22,11 +21,3 @@ export const vector = customType<{
   toDriver: encodeVector,
   fromDriver: decodeVector,
 })
-
-/** Cosine distance: 0 for the same direction, 1 for a right angle, 2 for the opposite one. */
-export const cosineDistance = (column: Column | SQL, to: InVector): SQL<number> =>
-  sql<number>`vector_distance_cos(${column}, ${encodeVector(to)})`
-
-/** Euclidean distance. */
-export const euclideanDistance = (column: Column | SQL, to: InVector): SQL<number> =>
-  sql<number>`vector_distance_l2(${column}, ${encodeVector(to)})`

@@ -1,4 +1,4 @@
-import { Client, type ClientConfig, createClient } from '@batonsql/core'
+import { Client } from '@batonsql/core'
 import {
   createTableRelationsHelpers,
   DefaultLogger,
@@ -16,6 +16,8 @@ import {
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from './batch.ts'
+import { type Connection, clientOf, connect, mockClient, NO_CLIENT } from './connection.ts'
+import { QueryRunner } from './query-runner.ts'
 import { BatonSession } from './session.ts'
 import type { SessionContext } from './session-context.ts'
 import type { BatonTransaction } from './transaction.ts'
@@ -41,11 +43,12 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
   readonly $client: Client
 
   constructor(client: Client, context: SessionContext<ExtractTablesWithRelations<TSchema>>) {
-    const session = new BatonSession<TSchema, ExtractTablesWithRelations<TSchema>>(client, context)
+    const { cache } = context
+    const runner = new QueryRunner(client, async (tables) => await cache?.onMutate({ tables }))
+    const session = new BatonSession<TSchema, ExtractTablesWithRelations<TSchema>>(runner, context)
     super('async', context.dialect, session, context.schema)
     this.batch = ((queries) => session.batch(queries)) as BatchMethod
     this.$client = client
-    const { cache } = context
     if (cache) this.$cache = { invalidate: (params) => cache.onMutate(params) }
   }
 
@@ -65,10 +68,7 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
 
 /** How to reach the database, and Drizzle's own settings. A given client stays the caller's to close. */
 export type BatonDrizzleConfig<TSchema extends Schema = Record<string, never>> = DrizzleConfig<TSchema> &
-  (
-    | { readonly connection: string | URL | ClientConfig; readonly client?: undefined }
-    | { readonly client: Client; readonly connection?: undefined }
-  )
+  Connection
 
 function construct<TSchema extends Schema>(
   client: Client,
@@ -90,9 +90,6 @@ function construct<TSchema extends Schema>(
   })
 }
 
-const connect = (connection: string | URL | ClientConfig): Client =>
-  createClient(typeof connection === 'string' || connection instanceof URL ? { url: connection } : connection)
-
 /**
  * Drizzle on a database over HTTP: `drizzle(url)`, `drizzle(client)`, either with Drizzle's configuration as second
  * argument, or `drizzle({ connection, …config })` and `drizzle({ client, …config })`. Sends nothing.
@@ -110,23 +107,14 @@ export function drizzle<TSchema extends Schema>(
 ): BatonDatabase<TSchema> {
   if (first instanceof Client) return construct(first, config)
   if (typeof first === 'string' || first instanceof URL) return construct(connect(first), config)
-  const { client, connection } = first
-  if ((client === undefined) === (connection === undefined))
-    throw new TypeError('expected a URL, a client, or a configuration with either `client` or `connection`')
-  return construct(client ?? connect(connection as ClientConfig), first)
+  return construct(clientOf(first), first)
 }
 
 /** A database that builds queries and runs none. */
 drizzle.mock = <TSchema extends Schema = Record<string, never>>(
   config?: DrizzleConfig<TSchema>,
 ): Omit<BatonDatabase<TSchema>, '$client'> & {
-  $client: '$client is not available on drizzle.mock()'
+  $client: typeof NO_CLIENT
 } => {
-  const refuse = async (): Promise<never> => {
-    throw new TypeError('a database made by drizzle.mock() runs no queries')
-  }
-  const client = { execute: refuse, batch: refuse, transaction: refuse } as unknown as Client
-  return Object.assign(construct(client, config), {
-    $client: '$client is not available on drizzle.mock()',
-  } as const)
+  return Object.assign(construct(mockClient(), config), { $client: NO_CLIENT } as const)
 }

@@ -1,5 +1,6 @@
 export { type BatchMethod, type BatchQuery, type BatchResults, bind } from './batch.ts'
-export { cosineDistance, euclideanDistance, int64, vector } from './columns.ts'
+export { int64, vector } from './columns.ts'
+export { cosineDistance, euclideanDistance } from './distance.ts'
 export { BatonDatabase, type BatonDrizzleConfig, drizzle } from './driver.ts'
 export { BatonPreparedQuery } from './prepared-query.ts'
 export { BatonSession } from './session.ts'

@@ -1,8 +1,10 @@
-import type { ArrayRow, Client, InStatement, ResultSet } from '@batonsql/core'
+import type { ArrayRow, Client, InStatement, InValue, ResultSet } from '@batonsql/core'
 import type { Migration } from './migration-source.ts'
 
 /** What the database knows of its migrations. */
 export interface JournalState {
+  /** Makes the table, or brings it to the layout of this version of Drizzle; changes nothing when it is there. */
+  readonly prepareTable: readonly InStatement[]
   /** Migrations that were not applied, in order. */
   readonly pending: readonly Migration[]
   readonly appliedCount: number
@@ -12,28 +14,51 @@ export interface JournalState {
   readonly violations: number | null
 }
 
+/** Rows of the table of applied migrations: hash, time, and the name, which Drizzle keeps since 1.0. */
+export interface JournalRows {
+  readonly rows: readonly ArrayRow[]
+  /** Whether there is a table with names, one without, or none. */
+  readonly layout: 'named' | 'unnamed' | 'none'
+}
+
+/** What one version of Drizzle does differently from another. */
+export interface JournalLayout {
+  readonly columns: string
+  record(migration: Migration): Readonly<Record<string, InValue>>
+  pending(migrations: readonly Migration[], journal: JournalRows): readonly Migration[]
+  /** Changes a table of another version into one of this. */
+  upgrade(table: string, migrations: readonly Migration[], journal: JournalRows): readonly InStatement[]
+}
+
 const COUNT_VIOLATIONS = '(select count(*) from pragma_foreign_key_check)'
 
 /** Drizzle's table of applied migrations, the same that drizzle-kit and Drizzle's own migrators write. */
 export class MigrationJournal {
   readonly #client: Client
+  readonly #layout: JournalLayout
   readonly #table: string
   readonly #name: string
   readonly #timeoutMs: number
 
-  constructor(client: Client, name: string, timeoutMs: number) {
+  constructor(
+    client: Client,
+    layout: JournalLayout,
+    { name, timeoutMs }: { readonly name: string; readonly timeoutMs: number },
+  ) {
     this.#client = client
+    this.#layout = layout
     this.#name = name
     this.#table = `"${name.replaceAll('"', '""')}"`
     this.#timeoutMs = timeoutMs
   }
 
-  get createTable(): string {
-    return `CREATE TABLE IF NOT EXISTS ${this.#table} (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`
-  }
-
-  record({ hash, when }: Migration): InStatement {
-    return { sql: `INSERT INTO ${this.#table} ("hash", "created_at") VALUES (?, ?)`, args: [hash, when] }
+  record(migration: Migration): InStatement {
+    const values = this.#layout.record(migration)
+    const columns = Object.keys(values).map((column) => `"${column}"`)
+    return {
+      sql: `INSERT INTO ${this.#table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+      args: Object.values(values),
+    }
   }
 
   // A batch goes on only when a step succeeds, so these fail when they must: json() refuses what is not JSON.
@@ -48,12 +73,14 @@ export class MigrationJournal {
 
   /** Reads what was applied, in one request that only reads; each of its parts may fail by itself. */
   async read(migrations: readonly Migration[]): Promise<JournalState> {
-    const [applied, ...violations] = await this.#readTogether([
+    const [named, unnamed, ...violations] = await this.#readTogether([
+      `select hash, created_at, name from ${this.#table}`,
       `select hash, created_at from ${this.#table}`,
       // foreign keys are checked only when there is something to do: it means reading all rows
       {
-        sql: `select case when exists (select 1 from json_each(?) where value not in
-          (select created_at from ${this.#table} where created_at is not null)) then ${COUNT_VIOLATIONS} end`,
+        sql: `select case when (select count(*) from ${this.#table}) < json_array_length(?1)
+          or exists (select 1 from json_each(?1) where value not in
+            (select created_at from ${this.#table} where created_at is not null)) then ${COUNT_VIOLATIONS} end`,
         args: [JSON.stringify(migrations.map(({ when }) => when))],
       },
       {
@@ -61,12 +88,19 @@ export class MigrationJournal {
         args: [this.#name],
       },
     ])
-    const rows = applied?.rows ?? []
+    const journal: JournalRows = {
+      rows: (named ?? unnamed)?.rows ?? [],
+      layout: named ? 'named' : unnamed ? 'unnamed' : 'none',
+    }
     const counted = violations.map((result) => result?.rows[0]?.[0]).find((count) => count != null)
     return {
-      pending: pendingOf(migrations, rows),
-      appliedCount: rows.length,
-      lastWhen: Math.max(...rows.map(([, when]) => Number(when))),
+      prepareTable: [
+        `CREATE TABLE IF NOT EXISTS ${this.#table} (${this.#layout.columns})`,
+        ...this.#layout.upgrade(this.#table, migrations, journal),
+      ],
+      pending: this.#layout.pending(migrations, journal),
+      appliedCount: journal.rows.length,
+      lastWhen: Math.max(...journal.rows.map(([, when]) => Number(when))),
       violations: counted === undefined ? null : Number(counted),
     }
   }
@@ -84,16 +118,4 @@ export class MigrationJournal {
       throw outcome.reason
     })
   }
-}
-
-/**
- * A migration is known by the time of its journal entry; one whose time was changed by hand, by its text. One whose text
- * was changed after it had been applied is not applied again.
- */
-function pendingOf(migrations: readonly Migration[], rows: readonly ArrayRow[]): Migration[] {
-  const byTime = new Set(rows.map(([, when]) => Number(when)))
-  const known = migrations.filter(({ when }) => byTime.has(when))
-  const knownTimes = new Set(known.map(({ when }) => when))
-  const hashes = new Set(rows.filter(([, when]) => !knownTimes.has(Number(when))).map(([hash]) => hash))
-  return migrations.filter(({ when, hash }) => !byTime.has(when) && !hashes.has(hash))
 }

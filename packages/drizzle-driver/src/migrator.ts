@@ -1,7 +1,9 @@
-import { type Client, type InStatement, SqlError } from '@batonsql/core'
-import { MigrationJournal } from './migration-journal.ts'
-import { type Migration, type MigrationSource, parseMigration, readMigrations } from './migration-source.ts'
+import type { Client } from '@batonsql/core'
+import { applyMigrations, type MigrateOptions } from './apply-migrations.ts'
+import { journalLayout } from './journal-layout.ts'
+import { type MigrationSource, readMigrations } from './migration-source.ts'
 
+export { type MigrateOptions, MigrationError } from './apply-migrations.ts'
 export type { MigrationSource }
 
 /** Where the migrations are, and how to apply them. */
@@ -19,54 +21,6 @@ export type MigrateConfig = MigrateOptions &
       }
   )
 
-export interface MigrateOptions {
-  /** @default '__drizzle_migrations' */
-  readonly migrationsTable?: string | undefined
-  /**
-   * What to do with a migration that is older than one that was applied, as after a merge of branches.
-   * @default 'apply'
-   */
-  readonly outOfOrder?: 'apply' | 'error' | undefined
-  /**
-   * `false` applies statement by statement, each in its own request, for databases that refuse transactions (schema
-   * databases). Foreign keys are not checked then, and two deployers must not run at once.
-   * @default true
-   */
-  readonly transaction?: boolean | undefined
-  /** Longest time for one request in ms. @default Infinity */
-  readonly timeoutMs?: number | undefined
-}
-
-/** A migration failed. In a transaction (the default) nothing of any pending migration was applied. */
-export class MigrationError extends Error {
-  override readonly name = 'MigrationError'
-  /** Tag of the migration; null when it is about all of them. */
-  readonly migration: string | null
-  /** Position of the statement in the migration, from 0. */
-  readonly statementIndex: number | null
-  readonly sql: string | null
-
-  constructor(
-    message: string,
-    { migration = null, statementIndex = null, sql = null, cause }: FailedStatement,
-  ) {
-    super(message, { cause })
-    this.migration = migration
-    this.statementIndex = statementIndex
-    this.sql = sql
-  }
-}
-
-interface FailedStatement {
-  readonly migration?: string | null
-  readonly statementIndex?: number | null
-  readonly sql?: string | null
-  readonly cause?: unknown
-}
-
-const ATTEMPTS = 20
-const RETRY_MS = 250
-
 /**
  * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
  * it costs one request that only reads. Foreign keys are off meanwhile, and migrations that leave more rows breaking one than
@@ -78,134 +32,9 @@ const RETRY_MS = 250
  * @throws MigrationError when one fails
  */
 export async function migrate(db: { readonly $client: Client }, config: MigrateConfig): Promise<string[]> {
-  const { migrations, migrationsFolder, timeoutMs = Infinity, transaction = true } = config
+  const { migrations, migrationsFolder, ...options } = config
   if ((migrations === undefined) === (migrationsFolder === undefined))
     throw new TypeError('expected either `migrationsFolder` or `migrations`')
   const sources = migrations ?? (await readMigrations(migrationsFolder))
-  const all = await Promise.all(sources.map(parseMigration))
-  if (all.length === 0) return []
-  const journal = new MigrationJournal(
-    db.$client,
-    config.migrationsTable ?? '__drizzle_migrations',
-    timeoutMs,
-  )
-  for (let attempt = 1; ; attempt++) {
-    const state = await journal.read(all)
-    if (config.outOfOrder === 'error') refuseOutOfOrder(state.pending, state.lastWhen)
-    const { pending } = state
-    if (pending.length === 0) return []
-    const done = transaction
-      ? await applyTogether(db.$client, journal, { ...state, timeoutMs })
-      : await applyOneByOne(db.$client, journal, { ...state, timeoutMs })
-    if (done) return pending.map(({ tag }) => tag)
-    if (attempt === ATTEMPTS) throw new MigrationError('other migrators were faster every time', {})
-    // reading again before trying again: losers that write at once take the write slot from each other
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
-  }
-}
-
-function refuseOutOfOrder(pending: readonly Migration[], lastWhen: number): void {
-  const late = pending.find(({ when }) => when < lastWhen)
-  if (late)
-    throw new MigrationError(`migration ${late.tag} is older than one that was applied; see \`outOfOrder\``, {
-      migration: late.tag,
-    })
-}
-
-interface Plan {
-  readonly pending: readonly Migration[]
-  readonly appliedCount: number
-  /** Rows that break a foreign key already; null when the database cannot tell. */
-  readonly violations: number | null
-  readonly timeoutMs: number
-}
-
-/** One step of the batch, and what it means when it fails. */
-interface Step {
-  readonly statement: InStatement
-  readonly failure: FailedStatement | 'raced' | 'foreign keys'
-}
-
-/** @returns false when another migrator was faster */
-async function applyTogether(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
-  const { pending, appliedCount, violations, timeoutMs } = plan
-  const steps: Step[] = [
-    { statement: journal.createTable, failure: {} },
-    { statement: journal.failUnlessCount(appliedCount), failure: 'raced' },
-    ...pending.flatMap((migration) => [
-      ...migration.statements.map((sql, statementIndex) => ({
-        statement: sql,
-        failure: { migration: migration.tag, statementIndex, sql },
-      })),
-      { statement: journal.record(migration), failure: { migration: migration.tag } },
-    ]),
-  ]
-  if (violations !== null)
-    steps.push({ statement: journal.failIfMoreViolations(violations), failure: 'foreign keys' })
-  try {
-    await client.batch(
-      steps.map(({ statement }) => statement),
-      { foreignKeys: 'off', timeoutMs },
-    )
-    return true
-  } catch (cause) {
-    if (!(cause instanceof SqlError)) throw failed({ cause })
-    const failure = steps[cause.statementIndex ?? -1]?.failure
-    if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
-    if (failure === 'foreign keys') throw brokenForeignKeys(cause)
-    throw failed({ ...(failure ?? (await findRefused(client, steps, cause))), cause })
-  }
-}
-
-const brokenForeignKeys = (cause: SqlError): MigrationError =>
-  new MigrationError(
-    /malformed JSON/i.test(cause.message)
-      ? 'the migrations would leave rows that break a foreign key; nothing was applied'
-      : `the migrations would leave a foreign key that cannot be checked: ${cause.message}; nothing was applied`,
-    { cause },
-  )
-
-/** What the server cannot parse it refuses with the whole batch, and does not say which statement it was. */
-async function findRefused(
-  client: Client,
-  steps: readonly Step[],
-  cause: SqlError,
-): Promise<FailedStatement> {
-  if (!isParserError(cause)) return {}
-  for (const { failure } of steps) {
-    if (typeof failure === 'string' || !failure.sql) continue
-    const error = await client.execute(`explain ${failure.sql}`).catch((reason: unknown) => reason)
-    if (isParserError(error)) return failure
-  }
-  return {}
-}
-
-// SQLite's own codes begin with SQLITE_
-const isParserError = (error: unknown): boolean => error instanceof SqlError && error.code.startsWith('SQL_')
-
-/** @returns true */
-async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
-  const { pending, timeoutMs } = plan
-  await client.execute(journal.createTable, undefined, { timeoutMs })
-  for (const migration of pending) {
-    for (const [statementIndex, sql] of migration.statements.entries()) {
-      try {
-        await client.execute(sql, undefined, { timeoutMs })
-      } catch (cause) {
-        throw failed({ migration: migration.tag, statementIndex, sql, cause })
-      }
-    }
-    await client.execute(journal.record(migration), undefined, { timeoutMs })
-  }
-  return true
-}
-
-function failed(failure: FailedStatement): MigrationError {
-  const { migration, statementIndex, cause } = failure
-  const where = migration ? `migration ${migration}` : 'the migrations'
-  const which = typeof statementIndex === 'number' ? `, statement ${statementIndex + 1}` : ''
-  const { message, code } = cause as { message: string; code?: string }
-  const hint =
-    code === 'TRANSACTION_TIMEOUT' ? ' (they took over 5 s while another writer waited; split them)' : ''
-  return new MigrationError(`${where}${which} failed: ${message}${hint}`, failure)
+  return await applyMigrations(db.$client, journalLayout, { ...options, sources })
 }

@@ -1,4 +1,4 @@
-import type { ArrayRow, ResultSet } from '@batonsql/core'
+import type { ArrayRow } from '@batonsql/core'
 import { entityKind, fillPlaceholders, type Query } from 'drizzle-orm'
 import type { Cache } from 'drizzle-orm/cache/core'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
@@ -9,9 +9,9 @@ import {
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
 import { joinsNotNullableMap, queryWithCache } from './internals.ts'
-import { mapRow, narrowRelated, objectRows, runResult } from './values.ts'
-
-type ArrayResult = ResultSet<ArrayRow>
+import type { ArrayResult } from './query-runner.ts'
+import { mapRow, narrowRelated } from './row-mapping.ts'
+import { objectRows, runResult } from './values.ts'
 
 /** Which tables a query reads or changes. */
 export interface QueryMetadata {

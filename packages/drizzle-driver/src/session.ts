@@ -1,4 +1,3 @@
-import type { ArrayRow, Client, ResultSet, Transaction } from '@batonsql/core'
 import { DrizzleQueryError, entityKind, type Query, type SQL, type TablesRelationalConfig } from 'drizzle-orm'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
 import {
@@ -7,16 +6,12 @@ import {
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
-import { type BatchQuery, type PreparedBatchQuery, prepareBatch } from './batch.ts'
+import { type BatchQuery, prepareBatch } from './batch.ts'
 import { BatonPreparedQuery, type QueryMetadata, type RelationMapper } from './prepared-query.ts'
+import type { ArrayResult, QueryRunner } from './query-runner.ts'
 import type { SessionContext } from './session-context.ts'
 import { BatonTransaction } from './transaction.ts'
-import { objectRows, type RunResult, runResult, toParam } from './values.ts'
-
-type ArrayResult = ResultSet<ArrayRow>
-
-// SQLite in WAL mode, which the server uses, knows no difference between exclusive and immediate.
-const MODES = { deferred: 'deferred', immediate: 'immediate', exclusive: 'immediate' } as const
+import { objectRows, type RunResult, runResult } from './values.ts'
 
 /** Runs queries on a client, or inside a transaction when it was made for one. */
 export class BatonSession<
@@ -24,20 +19,13 @@ export class BatonSession<
   TSchema extends TablesRelationalConfig,
 > extends SQLiteSession<'async', RunResult, TFullSchema, TSchema> {
   static override readonly [entityKind]: string = 'BatonSession'
-  readonly #executor: Client | Transaction
+  readonly #runner: QueryRunner
   readonly #context: SessionContext<TSchema>
-  /** Tables changed by the transaction, for the cache to forget when it is over; null outside. */
-  readonly #changedTables: Set<string> | null
 
-  constructor(
-    executor: Client | Transaction,
-    context: SessionContext<TSchema>,
-    changedTables: Set<string> | null = null,
-  ) {
+  constructor(runner: QueryRunner, context: SessionContext<TSchema>) {
     super(context.dialect)
-    this.#executor = executor
+    this.#runner = runner
     this.#context = context
-    this.#changedTables = changedTables
   }
 
   // the parameters are Drizzle's
@@ -59,58 +47,36 @@ export class BatonSession<
       metadata,
       cacheConfig,
       // what a transaction reads may be its own changes, which are not committed yet
-      cache: this.#changedTables ? undefined : this.#context.cache,
+      cache: this.#runner.isTransaction ? undefined : this.#context.cache,
       log: (sql, params) => this.#context.logger.logQuery(sql, params),
-      execute: async (sql, params) => {
-        const result = await this.#executor.execute(sql, params.map(toParam), { rowMode: 'array' })
-        for (const table of tablesChangedBy(metadata)) this.#changedTables?.add(table)
-        return result
-      },
+      execute: (sql, params) => this.#runner.execute({ sql, params, changes: tablesChangedBy(metadata) }),
     })
   }
 
   /** Runs queries in one request: all of them take effect, or none. */
   async batch(queries: readonly BatchQuery[]): Promise<unknown[]> {
-    const prepared = prepareBatch(queries)
+    const prepared = prepareBatch(queries).map((query) => ({
+      ...query,
+      changes: tablesChangedBy(query.metadata),
+    }))
     for (const { sql, params } of prepared) this.#context.logger.logQuery(sql, params)
-    const results = await this.#runBatch(prepared)
-    const changed = prepared.flatMap(({ metadata }) => tablesChangedBy(metadata))
-    if (this.#changedTables) for (const table of changed) this.#changedTables.add(table)
-    else await this.#forget(changed)
+    const results = await this.#runner.batch(
+      prepared,
+      (sql, params, error) => new DrizzleQueryError(sql, params, error),
+    )
     return results.map((result, at) => prepared[at]?.map(result))
   }
 
-  async #runBatch(prepared: readonly PreparedBatchQuery[]): Promise<ArrayResult[]> {
-    const statements = prepared.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
-    try {
-      return await this.#executor.batch(statements, { rowMode: 'array' })
-    } catch (error) {
-      const { statementIndex } = error as { readonly statementIndex?: number | null }
-      const failed = prepared[statementIndex ?? -1]
-      const sql = failed?.sql ?? prepared.map((query) => query.sql).join(';\n')
-      throw new DrizzleQueryError(sql, failed?.params ?? [], error as Error)
-    }
-  }
-
   /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
-  override async transaction<T>(
+  override transaction<T>(
     callback: (tx: BatonTransaction<TFullSchema, TSchema>) => Promise<T>,
-    { behavior = 'immediate' }: SQLiteTransactionConfig = {},
+    { behavior }: SQLiteTransactionConfig = {},
   ): Promise<T> {
-    const executor = this.#executor
-    const changed = this.#changedTables ?? new Set<string>()
-    const run = (transaction: Transaction): Promise<T> => {
-      const session = new BatonSession<TFullSchema, TSchema>(transaction, this.#context, changed)
+    const run = (runner: QueryRunner): Promise<T> => {
+      const session = new BatonSession<TFullSchema, TSchema>(runner, this.#context)
       return callback(new BatonTransaction(session, this.#context))
     }
-    if ('savepoint' in executor) return await executor.savepoint(run)
-    const result = await executor.transaction(run, { mode: MODES[behavior] })
-    await this.#forget([...changed])
-    return result
-  }
-
-  async #forget(tables: string[]): Promise<void> {
-    if (tables.length > 0) await this.#context.cache?.onMutate({ tables })
+    return this.#runner.transaction(run, behavior)
   }
 
   /** Runs `select count(*)`. */

@@ -1,0 +1,22 @@
+import type { JournalLayout, JournalRows } from './migration-journal.ts'
+import type { Migration } from './migration-source.ts'
+
+/** The table as Drizzle before 1.0 has it. The names that 1.0 adds to it are not in the way. */
+export const journalLayout: JournalLayout = {
+  columns: 'id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric',
+  record: ({ hash, when }) => ({ hash, created_at: when }),
+  pending,
+  upgrade: () => [],
+}
+
+/**
+ * A migration is known by the time of its journal entry; one whose time was changed by hand, by its text. One whose text
+ * was changed after it had been applied is not applied again.
+ */
+function pending(migrations: readonly Migration[], { rows }: JournalRows): Migration[] {
+  const byTime = new Set(rows.map(([, when]) => Number(when)))
+  const known = migrations.filter(({ when }) => byTime.has(when))
+  const knownTimes = new Set(known.map(({ when }) => when))
+  const hashes = new Set(rows.filter(([, when]) => !knownTimes.has(Number(when))).map(([hash]) => hash))
+  return migrations.filter(({ when, hash }) => !byTime.has(when) && !hashes.has(hash))
+}

@@ -1,0 +1,95 @@
+import type { ArrayRow, Client, ResultSet, Transaction } from '@batonsql/core'
+import { toParam } from './values.ts'
+
+export type ArrayResult = ResultSet<ArrayRow>
+
+/** A query as it is sent. */
+export interface RunnableSql {
+  readonly sql: string
+  readonly params: readonly unknown[]
+  /** Tables that it changes. */
+  readonly changes: readonly string[]
+}
+
+export type WrapError = (sql: string, params: unknown[], error: Error) => Error
+
+// SQLite in WAL mode, which the server uses, knows no difference between exclusive and immediate.
+const MODES = { deferred: 'deferred', immediate: 'immediate', exclusive: 'immediate' } as const
+
+export type TransactionBehavior = keyof typeof MODES
+
+/**
+ * What the drivers for all versions of Drizzle have in common: runs queries on a client, or inside a transaction, and tells
+ * the cache which tables were changed.
+ */
+export class QueryRunner {
+  readonly #executor: Client | Transaction
+  readonly #onChange: (tables: string[]) => Promise<void>
+  /** Tables changed by the transaction, for the cache to forget when it is over; null outside. */
+  readonly #changedTables: Set<string> | null
+
+  constructor(
+    executor: Client | Transaction,
+    onChange: (tables: string[]) => Promise<void>,
+    changedTables: Set<string> | null = null,
+  ) {
+    this.#executor = executor
+    this.#onChange = onChange
+    this.#changedTables = changedTables
+  }
+
+  get isTransaction(): boolean {
+    return this.#changedTables !== null
+  }
+
+  /** Runs one query. Outside transactions it is Drizzle that tells the cache. */
+  async execute({ sql, params, changes }: RunnableSql): Promise<ArrayResult> {
+    const result = await this.#executor.execute(sql, params.map(toParam), { rowMode: 'array' })
+    this.#remember(changes)
+    return result
+  }
+
+  /**
+   * Runs queries in one request: all of them take effect, or none.
+   * @param wrap makes Drizzle's error of the client's, and of the query that failed, as far as one can tell
+   */
+  async batch(queries: readonly RunnableSql[], wrap: WrapError): Promise<ArrayResult[]> {
+    const results = await this.#send(queries).catch((error: Error) => {
+      const { statementIndex } = error as { readonly statementIndex?: number | null }
+      const failed = queries[statementIndex ?? -1]
+      throw wrap(failed?.sql ?? queries.map(({ sql }) => sql).join(';\n'), [...(failed?.params ?? [])], error)
+    })
+    const changes = queries.flatMap((query) => query.changes)
+    if (this.#changedTables) this.#remember(changes)
+    else await this.#tell(changes)
+    return results
+  }
+
+  async #send(queries: readonly RunnableSql[]): Promise<ArrayResult[]> {
+    const statements = queries.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
+    return await this.#executor.batch(statements, { rowMode: 'array' })
+  }
+
+  /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
+  async transaction<T>(
+    callback: (runner: QueryRunner) => Promise<T>,
+    behavior: TransactionBehavior = 'immediate',
+  ): Promise<T> {
+    const executor = this.#executor
+    const changed = this.#changedTables ?? new Set<string>()
+    const run = (transaction: Transaction): Promise<T> =>
+      callback(new QueryRunner(transaction, this.#onChange, changed))
+    if ('savepoint' in executor) return await executor.savepoint(run)
+    const result = await executor.transaction(run, { mode: MODES[behavior] })
+    await this.#tell([...changed])
+    return result
+  }
+
+  #remember(tables: readonly string[]): void {
+    for (const table of tables) this.#changedTables?.add(table)
+  }
+
+  async #tell(tables: string[]): Promise<void> {
+    if (tables.length > 0) await this.#onChange(tables)
+  }
+}

@@ -1,0 +1,15 @@
+export { cosineDistance, euclideanDistance } from '../distance.ts'
+export type { RunResult } from '../values.ts'
+export {
+  findDatabaseError,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+} from '../violation.ts'
+export { type BatchMethod, type BatchQuery, type BatchResults, bind } from './batch.ts'
+export { int64, vector } from './columns.ts'
+export { BatonDatabase, type BatonDrizzleConfig, drizzle } from './driver.ts'
+export { BatonPreparedQuery } from './prepared-query.ts'
+export { BatonSession } from './session.ts'
+export { BatonTransaction } from './transaction.ts'

@@ -1,0 +1,53 @@
+import type { ArrayRow, InStatement } from '@batonsql/core'
+import type { JournalLayout, JournalRows } from '../migration-journal.ts'
+import type { Migration } from '../migration-source.ts'
+
+/** The table as Drizzle 1.0 has it: migrations are known by the names of their folders. */
+export const journalLayout: JournalLayout = {
+  columns: 'id INTEGER PRIMARY KEY, hash text NOT NULL, created_at numeric, name text, applied_at TEXT',
+  record: ({ tag, hash, when }) => ({
+    hash,
+    created_at: when,
+    name: tag,
+    applied_at: new Date().toISOString(),
+  }),
+  pending,
+  upgrade,
+}
+
+function pending(migrations: readonly Migration[], journal: JournalRows): Migration[] {
+  const applied = new Set(
+    journal.layout === 'unnamed'
+      ? journal.rows.map((row) => match(row, migrations).tag)
+      : journal.rows.map(([, , name]) => name),
+  )
+  return migrations.filter(({ tag }) => !applied.has(tag))
+}
+
+/** Gives a table that was made before 1.0 its names, as Drizzle's own migrator does. */
+function upgrade(table: string, migrations: readonly Migration[], journal: JournalRows): InStatement[] {
+  if (journal.layout !== 'unnamed') return []
+  return [
+    `ALTER TABLE ${table} ADD COLUMN "name" text`,
+    `ALTER TABLE ${table} ADD COLUMN "applied_at" TEXT`,
+    ...journal.rows.map((row) => ({
+      sql: `UPDATE ${table} SET "name" = ? WHERE hash = ? AND created_at = ?`,
+      args: [match(row, migrations).tag, row[0] as string, row[1] as number],
+    })),
+  ]
+}
+
+/**
+ * Finds the migration of a row without a name: the one of the same second; of several, and of none, the one of the same text.
+ * @throws Error when there is none
+ */
+function match([hash, createdAt]: ArrayRow, migrations: readonly Migration[]): Migration {
+  const second = Math.floor(Number(createdAt) / 1_000)
+  const sameSecond = migrations.filter(({ when }) => Math.floor(when / 1_000) === second)
+  const found =
+    sameSecond.length === 1 ? sameSecond[0] : migrations.find((migration) => migration.hash === hash)
+  if (found) return found
+  throw new Error(
+    `the database has a migration of ${new Date(Number(createdAt)).toISOString()} (hash ${String(hash)}) that is not among yours`,
+  )
+}

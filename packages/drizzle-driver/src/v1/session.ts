@@ -1,0 +1,104 @@
+import { type AnyRelations, DrizzleQueryError, entityKind, type Logger, type Query } from 'drizzle-orm'
+import type { Cache } from 'drizzle-orm/cache/core'
+import type { QueryMetadata, WithCacheConfig } from 'drizzle-orm/cache/core/types'
+import {
+  SQLiteAsyncSession,
+  type SQLiteDialect,
+  type SQLiteExecuteMethod,
+  type SQLiteTransactionConfig,
+} from 'drizzle-orm/sqlite-core'
+import type { QueryRunner } from '../query-runner.ts'
+import { objectRows, type RunResult, runResult } from '../values.ts'
+import { type BatchQuery, prepareBatch } from './batch.ts'
+import { BatonPreparedQuery, tablesChangedBy } from './prepared-query.ts'
+import { BatonTransaction } from './transaction.ts'
+
+/** What the session of a database and those of its transactions have in common. */
+export interface SessionContext<TRelations extends AnyRelations> {
+  readonly dialect: SQLiteDialect
+  readonly relations: TRelations
+  readonly logger: Logger
+  readonly cache: Cache | undefined
+  /** Whether errors show the parameters. */
+  readonly paramsInErrors: boolean | undefined
+}
+
+/** Runs queries on a client, or inside a transaction when it was made for one. */
+export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSession<
+  'async',
+  RunResult,
+  TRelations
+> {
+  static override readonly [entityKind]: string = 'BatonSession'
+  readonly #runner: QueryRunner
+  readonly #context: SessionContext<TRelations>
+
+  constructor(runner: QueryRunner, context: SessionContext<TRelations>) {
+    super(context.dialect, 'async')
+    this.#runner = runner
+    this.#context = context
+  }
+
+  // the parameters are Drizzle's
+  // oxlint-disable-next-line max-params
+  override prepareQuery(
+    query: Query,
+    mode: 'arrays' | 'objects' | 'raw',
+    _prepare: boolean,
+    executeMethod?: SQLiteExecuteMethod,
+    mapper?: (rows: unknown[]) => unknown,
+    metadata?: QueryMetadata,
+    cacheConfig?: WithCacheConfig,
+  ): BatonPreparedQuery {
+    const { logger, cache, paramsInErrors } = this.#context
+    const run = (params: unknown[]) =>
+      this.#runner.execute({ sql: query.sql, params, changes: tablesChangedBy(metadata) })
+    const all = async (params: unknown[]): Promise<unknown[]> => {
+      const result = await run(params)
+      return mode === 'arrays' ? result.rows : objectRows(result)
+    }
+    return new BatonPreparedQuery(
+      'async',
+      executeMethod,
+      {
+        all,
+        get: async (params) => (await all(params))[0],
+        run: async (params) => runResult(await run(params)),
+      },
+      query,
+      mapper,
+      mode,
+      logger,
+      // what a transaction reads may be its own changes, which are not committed yet
+      this.#runner.isTransaction ? undefined : cache,
+      metadata,
+      cacheConfig,
+      paramsInErrors,
+    )
+  }
+
+  /** Runs queries in one request: all of them take effect, or none. */
+  async batch(queries: readonly BatchQuery[]): Promise<unknown[]> {
+    const prepared = prepareBatch(queries)
+    const { logger, paramsInErrors } = this.#context
+    for (const { sql, params } of prepared) logger.logQuery(sql, [...params])
+    const results = await this.#runner.batch(
+      prepared,
+      (sql, params, error) => new DrizzleQueryError(sql, paramsInErrors ? params : undefined, error),
+    )
+    return results.map((result, at) => prepared[at]?.map(result))
+  }
+
+  /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
+  override async transaction<T>(
+    callback: (tx: BatonTransaction<TRelations>) => Promise<T>,
+    { behavior }: SQLiteTransactionConfig = {},
+  ): Promise<T> {
+    if (behavior === 'concurrent') throw new TypeError('the server knows no concurrent transactions')
+    const run = (runner: QueryRunner): Promise<T> => {
+      const session = new BatonSession<TRelations>(runner, this.#context)
+      return callback(new BatonTransaction(session, this.#context))
+    }
+    return await this.#runner.transaction(run, behavior)
+  }
+}
