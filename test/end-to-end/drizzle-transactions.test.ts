@@ -222,6 +222,22 @@ describe('batch', () => {
     expect(await requestsOf(() => db.batch([]))).toBe(0)
   })
 
+  test('names the query that is no SQL, outside and inside a transaction, which goes on', async () => {
+    const broken = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
+      [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
+    const refusal = {
+      query: 'selec ?',
+      params: [1],
+      cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' },
+    }
+    await expect(db.batch(broken(db))).rejects.toMatchObject(refusal)
+    await db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'kept' })
+      await expect(tx.batch(broken(tx))).rejects.toMatchObject(refusal)
+    })
+    expect(await names()).toEqual(['kept'])
+  })
+
   test('is atomic, and says which query failed', async () => {
     const error: unknown = await db
       .batch([

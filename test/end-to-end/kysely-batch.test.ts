@@ -132,6 +132,21 @@ test('a compiled query may be in several batches, and run by itself afterwards',
   expect((await db.executeQuery(select)).rows).toEqual([])
 })
 
+test('names the query that is no SQL, outside and inside a transaction, which goes on', async () => {
+  const broken = (on: typeof db) => [
+    on.insertInto('person').values({ name: 'lost' }),
+    sql`selec 1`,
+    on.selectFrom('person').selectAll(),
+  ]
+  const refusal = { statementIndex: 1, sql: 'selec 1', code: 'SQL_PARSE_ERROR' }
+  await expect(batch(db, broken(db))).rejects.toMatchObject(refusal)
+  await db.transaction().execute(async (trx) => {
+    await trx.insertInto('person').values({ name: 'kept' }).execute()
+    await expect(batch(trx, broken(trx))).rejects.toMatchObject(refusal)
+  })
+  expect(await names()).toEqual(['kept'])
+})
+
 test('is atomic, and the error says which query failed', async () => {
   const error: unknown = await batch(db, [
     db.insertInto('person').values({ name: 'a' }),

@@ -14,6 +14,7 @@ export {
 } from './errors.ts'
 export type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 export type { CallOptions } from './http.ts'
+export { locateRefusal } from './refusal.ts'
 export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './result.ts'
 export type { InArgs, InStatement } from './statement.ts'
 export type { Stream } from './stream.ts'

@@ -1,4 +1,4 @@
-import { type Client, type InStatement, SqlError } from '@batonsql/core'
+import { type Client, type InStatement, locateRefusal, SqlError } from '@batonsql/core'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
 import { type Migration, type MigrationSource, parseMigration } from './migration-source.ts'
 
@@ -115,14 +115,18 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
       { foreignKeys: 'off', timeoutMs },
     )
     return true
-  } catch (cause) {
+  } catch (error) {
+    const statements = steps.map(({ statement }) => ({ sql: textOf(statement) }))
+    const cause = await locateRefusal(error, statements, (batch) => client.batch(batch, { mode: 'deferred' }))
     if (!(cause instanceof SqlError)) throw failed({ cause })
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
     if (failure === 'foreign keys') throw brokenForeignKeys(cause)
-    throw failed({ ...(failure ?? (await findRefused(client, steps, cause))), cause })
+    throw failed({ ...failure, cause })
   }
 }
+
+const textOf = (statement: InStatement): string => (typeof statement === 'string' ? statement : statement.sql)
 
 const brokenForeignKeys = (cause: SqlError): MigrationError =>
   new MigrationError(
@@ -131,24 +135,6 @@ const brokenForeignKeys = (cause: SqlError): MigrationError =>
       : `the migrations would leave a foreign key that cannot be checked: ${cause.message}; nothing was applied`,
     { cause },
   )
-
-/** What the server cannot parse it refuses with the whole batch, and does not say which statement it was. */
-async function findRefused(
-  client: Client,
-  steps: readonly Step[],
-  cause: SqlError,
-): Promise<FailedStatement> {
-  if (!isParserError(cause)) return {}
-  for (const { failure } of steps) {
-    if (typeof failure === 'string' || !failure.sql) continue
-    const error = await client.execute(`explain ${failure.sql}`).catch((reason: unknown) => reason)
-    if (isParserError(error)) return failure
-  }
-  return {}
-}
-
-// SQLite's own codes begin with SQLITE_
-const isParserError = (error: unknown): boolean => error instanceof SqlError && error.code.startsWith('SQL_')
 
 /** @returns true */
 async function applyOneByOne(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {

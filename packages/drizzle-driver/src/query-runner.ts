@@ -1,4 +1,4 @@
-import type { ArrayRow, Client, ResultSet, Transaction } from '@batonsql/core'
+import { type ArrayRow, type Client, locateRefusal, type ResultSet, type Transaction } from '@batonsql/core'
 import { toParam } from './values.ts'
 
 export type ArrayResult = ResultSet<ArrayRow>
@@ -54,7 +54,10 @@ export class QueryRunner {
    * @param wrap makes Drizzle's error of the client's, and of the query that failed, as far as one can tell
    */
   async batch(queries: readonly RunnableSql[], wrap: WrapError): Promise<ArrayResult[]> {
-    const results = await this.#send(queries).catch((error: Error) => {
+    const results = await this.#send(queries).catch(async (reason: unknown) => {
+      const tryBatch = (batch: string[]) =>
+        this.#executor.batch(batch, { mode: 'deferred', rowMode: 'array' })
+      const error = (await locateRefusal(reason, queries, tryBatch)) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
       const failed = queries[statementIndex ?? -1]
       throw wrap(failed?.sql ?? queries.map(({ sql }) => sql).join(';\n'), [...(failed?.params ?? [])], error)

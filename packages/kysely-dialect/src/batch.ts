@@ -1,12 +1,12 @@
-import type { TransactionMode } from '@batonsql/core'
-import type {
+import { locateRefusal, type TransactionMode } from '@batonsql/core'
+import {
   CompiledQuery,
-  KyselyPlugin,
-  QueryExecutorProvider,
-  QueryResult,
-  RawBuilder,
-  RootOperationNode,
-  UnknownRow,
+  type KyselyPlugin,
+  type QueryExecutorProvider,
+  type QueryResult,
+  type RawBuilder,
+  type RootOperationNode,
+  type UnknownRow,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import { carry, prefetch } from './batch-carrier.ts'
@@ -61,7 +61,12 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   if (queries.length > 0) {
     const compiled = queries.map((query: Batchable) => compile(query, db))
     const carrier = carry({ queries: compiled, mode })
-    const { rows } = await executor.withoutPlugins().executeQuery<QueryResult<unknown>>(carrier)
+    const plain = executor.withoutPlugins()
+    const { rows } = await plain.executeQuery<QueryResult<unknown>>(carrier).catch(async (error: unknown) => {
+      const tryBatch = (texts: string[]) =>
+        plain.executeQuery(carry({ queries: texts.map((text) => CompiledQuery.raw(text)), mode: 'deferred' }))
+      throw await locateRefusal(error, compiled, tryBatch)
+    })
     for (const [at, query] of queries.entries())
       results.push(await replay(query, rows[at] as QueryResult<UnknownRow>, db))
   }
