@@ -45,7 +45,9 @@ if (nodeIsNew && underPnpm && process.env.npm_execpath) {
     packages.push('--package', `${nodePackage}@${NODE_VERSION}`)
   }
   command = process.platform === 'win32' ? 'npx.cmd' : 'npx'
-  args = ['--yes', '--prefer-offline', '--loglevel', 'error', ...packages, '--', 'pnpm', ...pnpmArgs]
+  // pnpm's install script puts the native binary in place; without it turbo cannot start pnpm
+  const npxOptions = ['--yes', '--prefer-offline', '--ignore-scripts=false', '--loglevel', 'error']
+  args = [...npxOptions, ...packages, '--', 'pnpm', ...pnpmArgs]
   // what the calling npm put into the environment must not steer the one that is called
   for (const name of Object.keys(env))
     if (/^npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)/i.test(name)) delete env[name]
