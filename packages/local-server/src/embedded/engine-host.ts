@@ -133,7 +133,8 @@ export class EngineHost {
   /** Ends the process at once. What was acknowledged is in the file. */
   async kill(): Promise<void> {
     if (this.#isDead) return
-    this.#child.ref()
+    // its pipes, too: `close` comes after theirs, and nothing else may be left to keep this process waiting for it
+    this.#hold(true)
     const gone = once(this.#child, 'close')
     this.#end()
     await gone
@@ -270,19 +271,25 @@ export class EngineHost {
   #send(message: ToHost): void {
     if (this.#isDead || !this.#child.connected) return
     // a process with calls to answer keeps this one alive, an idle one does not
-    if (this.#calls.size > 0) {
-      this.#child.ref()
-      this.#child.channel?.ref()
-    }
+    if (this.#calls.size > 0) this.#hold(true)
     this.#child.send(message, () => {})
   }
 
   #detach(): void {
-    if (this.#calls.size > 0) return
-    this.#child.unref()
-    this.#child.channel?.unref()
-    for (const stream of [this.#child.stderr, this.#child.stdio[4]])
-      (stream as { unref?(): void } | null)?.unref?.()
+    if (this.#calls.size === 0 && !this.#isEnding) this.#hold(false)
+  }
+
+  /** Whether this process goes on for the sake of the host. */
+  #hold(isHeld: boolean): void {
+    const pipes = [this.#child.stderr, this.#child.stdio[4]] as (
+      | { ref?(): void; unref?(): void }
+      | null
+      | undefined
+    )[]
+    for (const handle of [this.#child, this.#child.channel, ...pipes]) {
+      if (isHeld) handle?.ref?.()
+      else handle?.unref?.()
+    }
   }
 }
 
