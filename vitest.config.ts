@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { drizzle1Projects, endToEndProjects } from './test/targets/projects.ts'
+import { drizzleProjects, endToEndProjects } from './test/targets/projects.ts'
 
 // Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
 const conditions = ['@batonsql/source', 'node', 'import', 'module', 'default']
@@ -23,9 +23,9 @@ export default defineConfig(async () => ({
         },
       },
       ...(await endToEndProjects()).map((test) => ({ ...source, test })),
-      ...(await drizzle1Projects()).map((test) => ({
+      ...(await drizzleProjects()).map(({ alias, test }) => ({
         ...source,
-        resolve: { conditions, alias: [{ find: /^drizzle-orm(?=\/|$)/, replacement: 'drizzle-orm-1' }] },
+        resolve: { conditions, alias },
         test,
       })),
     ],

@@ -12,7 +12,8 @@ import {
   isUniqueViolation,
   vector,
 } from '@batonsql/drizzle-driver'
-import { and, DrizzleQueryError, eq, gt, relations, sql } from 'drizzle-orm'
+import { and, eq, gt, relations, sql } from 'drizzle-orm'
+import { DrizzleQueryError } from 'drizzle-orm/errors'
 import {
   blob,
   getTableConfig,

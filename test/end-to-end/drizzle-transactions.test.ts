@@ -1,6 +1,7 @@
 import { type BatonDatabase, bind, drizzle } from '@batonsql/drizzle-driver'
-import { DrizzleQueryError, eq, sql, TransactionRollbackError } from 'drizzle-orm'
+import { eq, sql, TransactionRollbackError } from 'drizzle-orm'
 import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
+import { DrizzleQueryError } from 'drizzle-orm/errors'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../targets/test-server.ts'

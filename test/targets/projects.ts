@@ -21,12 +21,28 @@ export async function endToEndProjects() {
     }))
 }
 
-/** The same for `@batonsql/drizzle-driver/v1`, with Drizzle 1.0 under the name of Drizzle. */
-export async function drizzle1Projects() {
+/** Versions of Drizzle besides the one that the end-to-end tests meet anyway, and the tests that run on each. */
+const DRIZZLE_VERSIONS = [
+  // drizzle-kit brings a Drizzle of its own
+  {
+    name: 'drizzle-0.44',
+    include: [
+      'test/drizzle-0.44/*.test.ts',
+      'test/end-to-end/drizzle-*.test.ts',
+      'packages/drizzle-driver/src/internals.test.ts',
+    ],
+    exclude: ['test/end-to-end/drizzle-kit.test.ts'],
+  },
+  { name: 'drizzle-1', include: ['test/drizzle-1/**/*.test.ts'], exclude: [] },
+]
+
+/** The same servers, with another version of Drizzle under the name of Drizzle. */
+export async function drizzleProjects() {
   const projects = await endToEndProjects()
-  return projects.map((project) => ({
-    ...project,
-    name: `${project.name}-drizzle-1`,
-    include: ['test/drizzle-1/**/*.test.ts'],
-  }))
+  return DRIZZLE_VERSIONS.flatMap(({ name, ...files }) =>
+    projects.map((project) => ({
+      alias: [{ find: /^drizzle-orm(?=\/|$)/, replacement: name.replace('drizzle', 'drizzle-orm') }],
+      test: { ...project, name: `${project.name}-${name}`, ...files },
+    })),
+  )
 }

@@ -1,5 +1,7 @@
-import { DrizzleQueryError, entityKind, type Query, type SQL, type TablesRelationalConfig } from 'drizzle-orm'
+import { entityKind, type Query, type SQL, type TablesRelationalConfig } from 'drizzle-orm'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
+// 0.44.0 to 0.44.3 do not export it from where the others do
+import { DrizzleQueryError } from 'drizzle-orm/errors'
 import {
   type SQLiteExecuteMethod,
   SQLiteSession,
