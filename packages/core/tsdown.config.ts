@@ -5,9 +5,11 @@ export default defineConfig({
     index: 'src/index.ts',
     'transport/node': 'src/transport/node.ts',
     'transport/fetch': 'src/transport/fetch.ts',
+    'diagnostics/node': 'src/diagnostics/node.ts',
+    'diagnostics/none': 'src/diagnostics/none.ts',
   },
   format: ['esm'],
   platform: 'neutral',
   dts: true,
-  deps: { neverBundle: ['#transport', 'undici'] },
+  deps: { neverBundle: ['#transport', '#diagnostics', 'undici'] },
 })

@@ -58,7 +58,7 @@ describe.each([
   }, async () => {
     const random = seeded(seed + 2)
     proxy.next = (body) => randomFault(random, body, isShort)
-    await using db = createClient({ ...database.config, url: proxy.url, connections: 16 })
+    await using db = createClient({ ...database.config, url: proxy.url, concurrency: 16 })
     const account = await accountFor(db, direct, writes, 16, random)
     console.log(`accounting: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`)
     expect(account.mistakes).toEqual([])

@@ -7,6 +7,10 @@ export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
 /** The statement that begins a transaction. */
 export const beginStatement = (mode: TransactionMode = 'immediate'): string => `BEGIN ${mode.toUpperCase()}`
 
+/** Puts a replication index into a statement or a batch. */
+export const withIndex = (json: string | undefined, index: string | null): string =>
+  `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
+
 /** Collects the steps of one batch request as wire JSON. */
 export class BatchSteps {
   readonly #steps: string[] = []
@@ -21,8 +25,9 @@ export class BatchSteps {
     return this.add(JSON.stringify({ sql }), condition)
   }
 
-  toRequest(): string {
-    return `{"type":"batch","batch":{"steps":[${this.#steps.join()}]}}`
+  /** @param index state of the database to wait for */
+  toRequest(index: string | null): string {
+    return `{"type":"batch","batch":${withIndex(`{"steps":[${this.#steps.join()}]}`, index)}}`
   }
 }
 

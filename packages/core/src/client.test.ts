@@ -255,7 +255,7 @@ test('the deadline covers the body', async () => {
 })
 
 test('the deadline covers waiting for a connection, and that request never leaves', async () => {
-  const { db, received } = await scripted(() => {}, { connections: 1 })
+  const { db, received } = await scripted(() => {}, { concurrency: 1 })
   const first = db.execute('select 1', [], { timeoutMs: 120 })
   await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject({
     code: 'TIMEOUT',

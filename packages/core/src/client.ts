@@ -1,9 +1,10 @@
 import { beginStatement, type TransactionMode } from './batch.ts'
-import { type ClientConfig, type ResolvedConfig, resolveConfig } from './config.ts'
+import { type ClientConfig, resolveConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import { type CallOptions, Http } from './http.ts'
-import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
+import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
+import { sendWithIndex } from './replica-read.ts'
 import { type Entry, type Results, SqlRequest } from './request.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
 import { backoffMs, isPassing, sleep } from './retry.ts'
@@ -13,11 +14,10 @@ import {
   encodeStatement,
   type InArgs,
   type InStatement,
-  isReadOnly,
   refuseControl,
 } from './statement.ts'
 import { Stream } from './stream.ts'
-import { type ServerProtocol, StreamConnection } from './stream-connection.ts'
+import { StreamConnection } from './stream-connection.ts'
 import { Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
@@ -47,13 +47,18 @@ export interface AtomicBatchOptions extends BatchOptions {
  * own. Whoever makes a client closes it.
  */
 export class Client implements Executor, AsyncDisposable {
-  readonly #config: ResolvedConfig
   readonly #http: Http
-  readonly #server: ServerProtocol = { hasV3: undefined }
 
   constructor(config: ClientConfig) {
-    this.#config = resolveConfig(config)
-    this.#http = new Http(this.#config)
+    this.#http = new Http(resolveConfig(config))
+  }
+
+  /**
+   * Newest state of the database that this client has written or seen, for `minReplicationIndex` of a client in another
+   * process, so that it reads there what was written here; null before the first answer.
+   */
+  get replicationIndex(): string | null {
+    return this.#http.server.replicationIndex
   }
 
   execute(
@@ -116,14 +121,17 @@ export class Client implements Executor, AsyncDisposable {
         return await Transaction.run(stream, callback)
       } catch (error) {
         if (attempt >= (options.retry ?? 0) || !isPassing(error)) throw error
-        await sleep(backoffMs(attempt))
+        const delayMs = backoffMs(attempt)
+        const { events } = this.#http
+        if (events.isWatched) events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+        await sleep(delayMs)
       }
     }
   }
 
   /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */
   openStream(): Stream {
-    return new Stream(new StreamConnection(this.#http, this.#config, this.#server))
+    return new Stream(new StreamConnection(this.#http))
   }
 
   /** Whether the server says it is well. @throws TransportError when there is no answer */
@@ -142,9 +150,12 @@ export class Client implements Executor, AsyncDisposable {
     return (await this.#http.get('/version', options)).trim()
   }
 
-  /** Ends what is under way and frees the connections. Does nothing on the second call. */
-  async close(): Promise<void> {
-    await this.#http.close()
+  /**
+   * Ends what is under way and frees the connections. Does nothing on the second call.
+   * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused
+   */
+  async close({ drainMs = 0 }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    await this.#http.close(drainMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -158,14 +169,30 @@ export class Client implements Executor, AsyncDisposable {
     lead: string[],
     options: StatementOptions,
   ): Promise<Results> {
-    const isRepeatable = options.readOnly ?? statements.every(({ sql }) => isReadOnly(sql))
-    return new Promise((resolve, reject) => {
-      const request = new SqlRequest([{ statements, place, lead, shares: false, options, resolve, reject }])
-      this.#http
-        .post('/v2/pipeline', pipelineBody([request.encode(false), CLOSE]), { ...options, isRepeatable })
-        .then((text) => request.settle(decodePipeline(text).results[0], this.#config.intMode))
-        .catch(reject)
-    })
+    const http = this.#http
+    return http.events.query(
+      statements,
+      false,
+      () =>
+        new Promise((resolve, reject) => {
+          const request = new SqlRequest([
+            { statements, place, lead, shares: false, options, resolve, reject },
+          ])
+          const { isRead } = request
+          sendWithIndex(http, { ...options, isRead }, (index, callOptions) =>
+            http.post('/v2/pipeline', pipelineBody([request.encode(false, index), CLOSE]), {
+              ...callOptions,
+              isRepeatable: isRead,
+            }),
+          )
+            .then((text) => {
+              const response = decodePipeline(text)
+              http.server.sawIndex(replicationIndexOf(response))
+              request.settle(response.results[0], http.config.intMode)
+            })
+            .catch(reject)
+        }),
+    )
   }
 }
 

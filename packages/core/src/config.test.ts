@@ -67,8 +67,8 @@ test.each([
   [{ requestTimeoutMs: 2 ** 31 }, /requestTimeoutMs/],
   [{ authToken: 5 }, /authToken/],
   [{ fetch: {} }, /fetch/],
-  [{ connections: 0 }, /connections/],
-  [{ connections: 1.5 }, /connections/],
+  [{ concurrency: 0 }, /concurrency/],
+  [{ concurrency: 1.5 }, /concurrency/],
 ])('refuses the option %o', (options, message) => {
   expect(() => createClient({ url: 'http://h', ...options } as never)).toThrow(message)
 })

@@ -1,4 +1,5 @@
-import { CONNECTIONS, MAX_RETRIES, REQUEST_TIMEOUT_MS, TRANSACTION_WINDOW_MS } from './limits.ts'
+import type { Observe } from './events.ts'
+import { CONCURRENCY, MAX_RETRIES, QUEUE_LIMIT, REQUEST_TIMEOUT_MS, TRANSACTION_WINDOW_MS } from './limits.ts'
 import type { Fetch } from './transport/transport.ts'
 import { encodeBase64, type IntMode } from './value.ts'
 
@@ -35,8 +36,23 @@ export interface ClientConfig {
    * @default 2
    */
   readonly maxRetries?: number | undefined
-  /** HTTP connections opened at most (node only; elsewhere the platform decides). @default 64 */
-  readonly connections?: number | undefined
+  /**
+   * How many requests may be under way at once; others wait in line. Those that go on with a transaction do not count, so
+   * that it can always be ended.
+   * @default 64
+   */
+  readonly concurrency?: number | undefined
+  /** How many calls may wait in line, of the client or of one transaction; more reject with `QUEUE_FULL`. @default 10000 */
+  readonly queueLimit?: number | undefined
+  /**
+   * Whether a read waits until the replica that answers it has got what this client wrote or saw before.
+   * @default true
+   */
+  readonly readYourWrites?: boolean | undefined
+  /** The same for what another process wrote: its client's `replicationIndex`. */
+  readonly minReplicationIndex?: string | number | bigint | undefined
+  /** Hears of queries, transactions, retries and requests. In node they are also on the `diagnostics_channel` `baton`. */
+  readonly observe?: Observe | undefined
 }
 
 /** Where a server is: scheme, host and port, and the path in front of every route. */
@@ -55,7 +71,11 @@ export interface ResolvedConfig {
   readonly allowedHosts: readonly string[]
   readonly transactionTimeoutMs: number
   readonly maxRetries: number
-  readonly connections: number
+  readonly concurrency: number
+  readonly queueLimit: number
+  readonly readYourWrites: boolean
+  readonly minReplicationIndex: ClientConfig['minReplicationIndex']
+  readonly observe: Observe | undefined
 }
 
 /** What each option takes: types, or for `intMode` values. */
@@ -70,7 +90,11 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   allowedHosts: 'object',
   transactionTimeoutMs: 'number',
   maxRetries: 'number',
-  connections: 'number',
+  concurrency: 'number',
+  queueLimit: 'number',
+  readYourWrites: 'boolean',
+  minReplicationIndex: 'string or number or bigint',
+  observe: 'function',
 }
 
 /** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
@@ -83,11 +107,15 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     if (value !== undefined && !takes.split(' or ').includes(given))
       throw new TypeError(`${name} must be ${takes}`)
   }
-  const { intMode = 'auto', requestTimeoutMs = REQUEST_TIMEOUT_MS, connections = CONNECTIONS } = config
+  const { intMode = 'auto', requestTimeoutMs = REQUEST_TIMEOUT_MS, concurrency = CONCURRENCY } = config
+  const { queueLimit = QUEUE_LIMIT, readYourWrites = true, minReplicationIndex } = config
   const { namespace, maxRetries = MAX_RETRIES, transactionTimeoutMs = TRANSACTION_WINDOW_MS } = config
   checkTimeout('requestTimeoutMs', requestTimeoutMs)
   checkTimeout('transactionTimeoutMs', transactionTimeoutMs)
-  if (!(connections >= 1) || connections % 1) throw new TypeError('connections must be an integer from 1 up')
+  for (const [name, value] of Object.entries({ concurrency, queueLimit }))
+    if (!(value >= 1) || value % 1) throw new TypeError(`${name} must be an integer from 1 up`)
+  if (minReplicationIndex !== undefined && !/^\d+$/.test(String(minReplicationIndex)))
+    throw new TypeError('minReplicationIndex must be a whole number')
   const { address, token } = parseUrl(String(config.url))
   const headers: Record<string, string> = {}
   if (namespace)
@@ -103,7 +131,11 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     allowedHosts: config.allowedHosts?.slice() ?? [],
     transactionTimeoutMs,
     maxRetries,
-    connections,
+    concurrency,
+    queueLimit,
+    readYourWrites,
+    minReplicationIndex,
+    observe: config.observe,
   }
 }
 

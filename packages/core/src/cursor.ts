@@ -1,12 +1,17 @@
 import { openBody } from '#transport'
+import { withIndex } from './batch.ts'
 import type { Client } from './client.ts'
 import { HttpError, ProtocolError, SqlError } from './errors.ts'
+import { type Events, nextId } from './events.ts'
 import type { StatementOptions } from './executor.ts'
+import type { CallOptions } from './http.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
+import { sendWithIndex } from './replica-read.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from './result.ts'
-import { encodeStatement, type InArgs, type InStatement, refuseControl } from './statement.ts'
+import { encodeStatement, type InArgs, type InStatement, isReadOnly, refuseControl } from './statement.ts'
 import { type Borrowed, borrowStream, Stream } from './stream.ts'
 import { streamOf, Transaction } from './transaction.ts'
+import type { TransportBody } from './transport/transport.ts'
 import type { WireColumn, WireError, WireValue } from './wire.ts'
 
 type CursorEntry =
@@ -16,7 +21,7 @@ type CursorEntry =
   | { readonly type: 'step_end' }
   | { readonly type: 'step_error'; readonly step: number; readonly error: WireError }
   | { readonly type: 'error'; readonly error: WireError }
-  | { readonly type: 'replication_index' }
+  | { readonly type: 'replication_index'; readonly replication_index: number | string | null }
 
 /**
  * Reads the rows of one statement as they come, for results that are too large to hold: no more is fetched than the loop
@@ -51,14 +56,53 @@ export async function* readRows(
   const isOwn = !(db instanceof Stream || db instanceof Transaction)
   const stream = isOwn ? db.openStream() : db instanceof Transaction ? streamOf(db) : db
   const borrowed = await borrowStream(stream)
+  const { http, baton } = borrowed.connection
+  const { timeoutMs = http.config.requestTimeoutMs, signal } = options
+  let hasPlace = false
   try {
-    yield* rowsOf(borrowed, sql, json, options)
+    if (baton === null) {
+      await http.gate.enter(timeoutMs, http.config.address.origin, signal)
+      hasPlace = true
+    }
+    yield* observed(http.events, sql, borrowed.inTransaction, rowsOf(borrowed, sql, json, options))
   } catch (error) {
     borrowed.fail(error)
     throw error
   } finally {
+    if (hasPlace) http.gate.leave()
     borrowed.giveBack()
     if (isOwn) await stream.close()
+  }
+}
+
+async function* observed(
+  events: Events,
+  sql: string,
+  inTransaction: boolean,
+  rows: AsyncIterable<unknown>,
+): AsyncGenerator<unknown, void, undefined> {
+  if (!events.isWatched) return yield* rows
+  const id = nextId()
+  const started = performance.now()
+  let count = 0
+  events.emit({ type: 'query:start', id, sql: [sql], inTransaction })
+  let failure: { readonly error: unknown } | null = null
+  try {
+    for await (const row of rows) {
+      count += 1
+      yield row
+    }
+  } catch (error) {
+    failure = { error }
+    throw error
+  } finally {
+    // also when the loop over the rows was left early
+    const durationMs = performance.now() - started
+    events.emit(
+      failure
+        ? { type: 'query:error', id, durationMs, ...failure }
+        : { type: 'query:end', id, durationMs, rows: count, rowsRead: 0, rowsWritten: 0 },
+    )
   }
 }
 
@@ -69,13 +113,20 @@ async function* rowsOf(
   options: StatementOptions,
 ): AsyncGenerator<unknown, void, undefined> {
   const { connection, inTransaction } = borrowed
-  const { http, config, baton, address } = connection
+  const { http, baton, address } = connection
   const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
-  const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":{"steps":[{"stmt":${json}${condition}}]}}`
-  const { status, retryAfter, parts } = await openBody(
-    http.transport,
-    await http.prepare('POST', '/v3/cursor', body, options, address),
-  )
+  const batch = `{"steps":[{"stmt":${json}${condition}}]}`
+  const open = async (index: string | null, callOptions: CallOptions): Promise<TransportBody> => {
+    const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${withIndex(batch, index)}}`
+    return await openBody(
+      http.transport,
+      await http.prepare('POST', '/v3/cursor', body, callOptions, address),
+    )
+  }
+  // a transaction has its state already
+  const { status, retryAfter, parts } = inTransaction
+    ? await open(null, options)
+    : await sendWithIndex(http, { ...options, isRead: baton === null && isReadOnly(sql) }, open)
   if (status < 200 || status > 299)
     throw refusal(status, address.origin, await textOf(parts), retryAfter, sql)
   let decode: ReturnType<typeof rowDecoder> | null = null
@@ -83,7 +134,9 @@ async function* rowsOf(
   for await (const line of linesOf(parts)) {
     const entry = JSON.parse(line) as CursorEntry
     if (!('type' in entry)) connection.baton = entry.baton
-    else if (entry.type === 'step_begin') decode = rowDecoder(entry.cols, config.intMode, options.rowMode)
+    else if (entry.type === 'replication_index') http.server.sawIndex(entry.replication_index)
+    else if (entry.type === 'step_begin')
+      decode = rowDecoder(entry.cols, http.config.intMode, options.rowMode)
     else if (entry.type === 'row') yield decode?.(entry.row)
     else if (entry.type === 'step_end') isDone = true
     else if (entry.type === 'step_error' || entry.type === 'error') {

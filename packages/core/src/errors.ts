@@ -37,11 +37,12 @@ export class SqlError extends DatabaseError {
   readonly #results: readonly unknown[]
 
   constructor(
-    { message, code, extended_code: extendedCode }: WireError,
+    error: WireError,
     sql: string | null = null,
     statementIndex: number | null = null,
     results: readonly unknown[] = [],
   ) {
+    const { message, code, extended_code: extendedCode } = fromPrimary(error)
     super(message)
     this.code = code ?? 'SQLITE_UNKNOWN'
     this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
@@ -63,6 +64,22 @@ export class SqlError extends DatabaseError {
     return this.#results
   }
 }
+
+/** A replica passes a write on, and of the primary's error only the words: the code has to be told from them. */
+function fromPrimary(error: WireError): WireError {
+  if (error.code !== 'PROXY_ERROR') return error
+  const message = error.message.replace('error executing a request on the primary: ', '')
+  const known = PRIMARY_ERRORS.find(([words]) => message.includes(words))
+  return { message, code: known?.[1] ?? 'PROXY_ERROR' }
+}
+
+const PRIMARY_ERRORS = [
+  ['Transaction timed-out', 'TRANSACTION_TIMEOUT'],
+  ['Operation was blocked', 'BLOCKED'],
+  ['constraint failed', 'SQLITE_CONSTRAINT'],
+  ['database is locked', 'SQLITE_BUSY'],
+  ['disk is full', 'SQLITE_FULL'],
+] as const
 
 function readConstraint(message: string): ConstraintViolation {
   const [, kind, names = ''] =
@@ -108,10 +125,10 @@ export class StreamError extends DatabaseError {
   }
 }
 
-/** The request or its answer got lost on the way, or took too long. */
+/** The request or its answer got lost on the way, or took too long, or (`QUEUE_FULL`) too many wait before it. */
 export class TransportError extends DatabaseError {
   override readonly name = 'TransportError'
-  readonly code: 'NETWORK' | 'TIMEOUT'
+  readonly code: 'NETWORK' | 'TIMEOUT' | 'QUEUE_FULL'
   readonly outcome: Outcome
 
   constructor(code: TransportError['code'], message: string, outcome: Outcome, cause?: unknown) {

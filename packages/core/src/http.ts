@@ -1,9 +1,12 @@
 import { createTransport } from '#transport'
 import { type Address, checkTimeout, type ResolvedConfig } from './config.ts'
 import { HttpError } from './errors.ts'
+import { Events } from './events.ts'
+import { RequestGate } from './request-gate.ts'
 import { RetryPolicy, sleep } from './retry.ts'
+import { ServerState } from './server-state.ts'
 import { FetchTransport } from './transport/fetch.ts'
-import type { Transport, TransportRequest } from './transport/transport.ts'
+import type { Transport, TransportRequest, TransportResponse } from './transport/transport.ts'
 
 /** Settings of one call. */
 export interface CallOptions {
@@ -13,27 +16,33 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
 }
 
-/** What a request is known to do. */
+/** What is known of a request. */
 export interface RequestOptions extends CallOptions {
   /** Whether it does no harm to run it twice. */
   readonly isRepeatable?: boolean | undefined
+  /** Whether it goes on with a stream. */
+  readonly isHeld?: boolean | undefined
 }
 
-/** Sends requests to the database's address: headers, token and deadline are put on here. */
+type Method = 'GET' | 'POST'
+
+/** Sends requests to the database's address: headers, token, place in line and deadline are put on here. */
 export class Http {
-  readonly address: Address
-  readonly #config: ResolvedConfig
+  readonly config: ResolvedConfig
+  readonly server: ServerState
+  readonly events: Events
+  readonly gate: RequestGate
   readonly transport: Transport
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
 
   constructor(config: ResolvedConfig) {
-    this.address = config.address
-    this.#config = config
+    this.config = config
+    this.server = new ServerState(config.minReplicationIndex, config.readYourWrites)
+    this.events = new Events(config.observe)
+    this.gate = new RequestGate(config.concurrency, config.queueLimit)
     this.#retries = new RetryPolicy(config.maxRetries)
-    this.transport = config.fetch
-      ? new FetchTransport(config.fetch)
-      : createTransport({ connections: config.connections })
+    this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
     if (typeof config.authToken === 'string') Object.assign(this.#headers, authorization(config.authToken))
   }
@@ -46,54 +55,89 @@ export class Http {
     path: string,
     body: string,
     options: RequestOptions = {},
-    address: Address = this.address,
+    address: Address = this.config.address,
   ): Promise<string> {
     return this.#exchange('POST', path, body, options, address)
   }
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
   get(path: string, options?: CallOptions): Promise<string> {
-    return this.#exchange('GET', path, null, { ...options, isRepeatable: true }, this.address)
+    return this.#exchange('GET', path, null, { ...options, isRepeatable: true }, this.config.address)
   }
 
   async #exchange(
-    method: 'GET' | 'POST',
+    method: Method,
     path: string,
     body: string | null,
-    { signal, timeoutMs = this.#config.requestTimeoutMs, isRepeatable = false }: RequestOptions,
+    options: RequestOptions,
     address: Address,
   ): Promise<string> {
-    if (timeoutMs !== this.#config.requestTimeoutMs) checkTimeout('timeoutMs', timeoutMs)
+    const { signal, timeoutMs = this.config.requestTimeoutMs, isRepeatable = false } = options
+    if (timeoutMs !== this.config.requestTimeoutMs) checkTimeout('timeoutMs', timeoutMs)
     const started = Date.now()
+    let leftMs = timeoutMs
+    const passTime = (): void => {
+      leftMs = Math.max(1, timeoutMs - (Date.now() - started))
+    }
     for (let attempt = 0; ; attempt++) {
-      const leftMs = timeoutMs - (attempt && Date.now() - started)
       try {
-        const request = await this.prepare(method, path, body, { signal, timeoutMs: leftMs }, address)
-        const { status, text, retryAfter } = await this.transport.request(request)
-        if (status < 200 || status > 299) throw new HttpError(status, address.origin, text, retryAfter)
-        this.#retries.succeeded()
-        return text
+        const queued = options.isHeld ? undefined : this.gate.enter(leftMs, address.origin, signal)
+        if (queued) await queued.then(passTime)
+        try {
+          const request = await this.prepare(method, path, body, { signal, timeoutMs: leftMs }, address)
+          const { status, text, retryAfter } = await this.#send(request)
+          if (status < 200 || status > 299) throw new HttpError(status, address.origin, text, retryAfter)
+          this.#retries.succeeded()
+          return text
+        } finally {
+          if (!options.isHeld) this.gate.leave()
+        }
       } catch (error) {
+        passTime()
         const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
         if (delayMs === null || delayMs >= leftMs) throw error
+        if (this.events.isWatched) this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
         await sleep(delayMs, signal)
+        passTime()
       }
     }
   }
 
-  close(): Promise<void> {
-    return this.transport.close()
+  async #send(request: TransportRequest): Promise<TransportResponse> {
+    if (!this.events.isWatched) return await this.transport.request(request)
+    const started = performance.now()
+    let response: TransportResponse | null = null
+    try {
+      response = await this.transport.request(request)
+      return response
+    } finally {
+      this.events.emit({
+        type: 'request',
+        method: request.method,
+        path: request.path,
+        status: response?.status ?? null,
+        requestBytes: byteLength(request.body),
+        responseBytes: byteLength(response?.text),
+        durationMs: performance.now() - started,
+      })
+    }
+  }
+
+  /** Lets nobody in any more, waits for those inside as long as told, and frees the connections. */
+  async close(drainMs: number): Promise<void> {
+    await this.gate.close(drainMs)
+    await this.transport.close()
   }
 
   /** Puts address, token, headers and deadline on a request. */
   async prepare(
-    method: 'GET' | 'POST',
+    method: Method,
     path: string,
     body: string | null,
-    { signal, timeoutMs = this.#config.requestTimeoutMs }: CallOptions,
-    { origin, basePath }: Address = this.address,
+    { signal, timeoutMs = this.config.requestTimeoutMs }: CallOptions,
+    { origin, basePath }: Address,
   ): Promise<TransportRequest> {
-    const { authToken } = this.#config
+    const { authToken } = this.config
     const headers =
       typeof authToken === 'function'
         ? { ...this.#headers, ...authorization(await authToken()) }
@@ -101,6 +145,8 @@ export class Http {
     return { method, origin, path: basePath + path, headers, body, timeoutMs, signal }
   }
 }
+
+const byteLength = (text: string | null | undefined): number => new TextEncoder().encode(text ?? '').length
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it

@@ -12,6 +12,7 @@ export {
   StreamError,
   TransportError,
 } from './errors.ts'
+export type { ClientEvent, Observe } from './events.ts'
 export type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 export type { CallOptions } from './http.ts'
 export { locateRefusal } from './refusal.ts'

@@ -7,8 +7,17 @@ export const STREAM_IDLE_MS = 10_000
 /** How long a buffered call may take in all, in ms. Behind a queue of writers the real server needs up to 27 s. */
 export const REQUEST_TIMEOUT_MS = 30_000
 
-/** HTTP connections one client opens to one server at most; a libsql-server serves 128 streams in all. */
-export const CONNECTIONS = 64
+/** Requests of one client that are under way at once at most; a libsql-server serves 128 streams in all. */
+export const CONCURRENCY = 64
+
+/** Calls that may wait for their turn. */
+export const QUEUE_LIMIT = 10_000
+
+/** How long a replica gets to come to the state that the client has seen, in ms; it is some 25 ms behind at most. */
+export const REPLICA_WAIT_MS = 2_000
+
+/** Part of a transaction's time after which it is said to be expiring. */
+export const EXPIRING_AT = 0.8
 
 /** Longest server text kept on an error, in characters. */
 export const ERROR_TEXT_LENGTH = 4_096

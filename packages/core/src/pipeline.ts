@@ -1,5 +1,5 @@
 import { ProtocolError } from './errors.ts'
-import type { WirePipelineResponse } from './wire.ts'
+import type { WireBatchResult, WirePipelineResponse, WireResult } from './wire.ts'
 
 export const CLOSE = '{"type":"close"}'
 
@@ -19,4 +19,11 @@ export function decodePipeline(text: string): WirePipelineResponse {
   if (!Array.isArray(response?.results))
     throw new ProtocolError(`the server's answer has no results: ${text.slice(0, 100)}`)
   return response
+}
+
+/** State of the database that the first operation has left or seen, where the server tells. */
+export function replicationIndexOf({ results }: WirePipelineResponse): string | number | null | undefined {
+  const [first] = results
+  const result = first?.type === 'ok' ? first.response.result : null
+  return (result as WireResult | WireBatchResult | null | undefined)?.replication_index
 }

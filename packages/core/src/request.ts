@@ -1,4 +1,4 @@
-import { BatchSteps, ifNot, ifOk, TransactionGuard } from './batch.ts'
+import { BatchSteps, ifNot, ifOk, TransactionGuard, withIndex } from './batch.ts'
 import { ProtocolError, SqlError, type StreamError } from './errors.ts'
 import type { StatementOptions } from './executor.ts'
 import type { CallOptions } from './http.ts'
@@ -14,8 +14,8 @@ export type Results = ResultSet<ObjectRow | ArrayRow>[]
 export interface Entry {
   /** One statement, or several of which none runs after one that failed. */
   readonly statements: readonly EncodedStatement[]
-  /** `alone` outside a transaction; `atomic` as a transaction of its own; `inside` the stream's transaction. */
-  readonly place: 'alone' | 'atomic' | 'inside'
+  /** `alone` outside a transaction, as a `chain` one after the other; `atomic` as a transaction of its own; `inside` the stream's. */
+  readonly place: 'alone' | 'chain' | 'atomic' | 'inside'
   /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that travel in front. */
   lead: readonly string[]
   /** Whether it may travel with other entries. */
@@ -49,9 +49,10 @@ export class SqlRequest {
   }
 
   /** Writes it as wire JSON. */
-  encode(isV3: boolean): string {
+  encode(isV3: boolean, index: string | null = null): string {
     const [entry] = this.entries as [Entry]
-    if (entry.place === 'alone') return `{"type":"execute","stmt":${entry.statements[0]?.json}}`
+    if (entry.place === 'alone')
+      return `{"type":"execute","stmt":${withIndex(entry.statements[0]?.json, index)}}`
     const steps = new BatchSteps()
     const guard = new TransactionGuard(isV3)
     this.#steps = this.entries.map(({ lead, statements, place }) => {
@@ -73,7 +74,7 @@ export class SqlRequest {
       }
       return own
     })
-    return steps.toRequest()
+    return steps.toRequest(index)
   }
 
   /** Hands the results out to the entries. @param lose makes the one error of a transaction that turns out to be gone */
@@ -105,6 +106,19 @@ export class SqlRequest {
     }
     entry.reject(new SqlError(error, entry.statements.length === 1 ? entry.statements[0]?.sql : null))
     return entry.place === 'inside' ? { lead: entry.lead } : {}
+  }
+
+  /** Whether it does no harm to send it twice, as the first of its stream. */
+  get isRead(): boolean {
+    return this.entries.every(
+      ({ options, statements }) => options.readOnly ?? statements.every(({ sql }) => isReadOnly(sql)),
+    )
+  }
+
+  /** Whether the state it sees is decided with it; within a transaction that was as it began. */
+  get isFirst(): boolean {
+    const [{ place, lead }] = this.entries as [Entry]
+    return place !== 'inside' || transactionControl(lead[0] ?? '') === 'begin'
   }
 
   /** Whether it takes the write slot, as far as the texts tell. */
@@ -163,22 +177,20 @@ function readChain(own: readonly number[], entry: Entry, batch: WireBatchResult,
 /** @throws the error of the transaction when it is gone; SqlError when it did not come about */
 function checkTransaction(own: readonly number[], { lead }: Entry, batch: WireBatchResult, lose: Lose): void {
   for (const [at, step] of own.slice(0, lead.length + 1).entries()) {
-    const error = batch.step_errors[step]
-    if (error?.code === 'TRANSACTION_TIMEOUT') {
-      const seconds = TRANSACTION_WINDOW_MS / 1000
-      throw lose(
-        'TRANSACTION_EXPIRED',
-        `another writer took the write slot after ${seconds} s`,
-        new SqlError(error),
-      )
-    }
-    if (error && at < lead.length) {
-      const cause = new SqlError(error, lead[at])
-      lose('TRANSACTION_LOST', `${lead[at]} failed`, cause)
-      throw cause
-    }
-    // neither done nor refused: the guard held it back
-    if (!error && !batch.step_results[step])
+    const refused = batch.step_errors[step]
+    if (refused) {
+      const cause = new SqlError(refused, lead[at])
+      if (cause.code === 'TRANSACTION_TIMEOUT') {
+        const seconds = TRANSACTION_WINDOW_MS / 1000
+        throw lose('TRANSACTION_EXPIRED', `another writer took the write slot after ${seconds} s`, cause)
+      }
+      if (at < lead.length) {
+        lose('TRANSACTION_LOST', `${lead[at]} failed`, cause)
+        throw cause
+      }
+    } else if (!batch.step_results[step]) {
+      // neither done nor refused: the guard held it back
       throw lose('TRANSACTION_LOST', 'the server had ended the transaction')
+    }
   }
 }

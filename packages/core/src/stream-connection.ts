@@ -1,58 +1,74 @@
-import { type Address, followBaseUrl, type ResolvedConfig } from './config.ts'
+import { type Address, followBaseUrl } from './config.ts'
 import { HttpError } from './errors.ts'
-import type { Http } from './http.ts'
-import { CLOSE, decodePipeline, pipelineBody } from './pipeline.ts'
+import type { CallOptions, Http } from './http.ts'
+import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
+import { sendWithIndex } from './replica-read.ts'
 import type { SqlRequest } from './request.ts'
 import type { WireStreamResult } from './wire.ts'
-
-/** What is known about the server's protocol, shared by the streams of a client. */
-export interface ServerProtocol {
-  /** False once the server has shown that it has no `/v3/pipeline`. */
-  hasV3: boolean | undefined
-}
 
 /** The server's side of a stream: the baton that continues it, and the address and protocol version it is bound to. */
 export class StreamConnection {
   readonly http: Http
-  readonly config: ResolvedConfig
-  readonly #server: ServerProtocol
   address: Address
-  baton: string | null = null
   lastSql: string | undefined
+  #baton: string | null = null
   #isV3 = true
 
-  constructor(http: Http, config: ResolvedConfig, server: ServerProtocol) {
+  constructor(http: Http) {
     this.http = http
-    this.config = config
-    this.#server = server
-    this.address = http.address
+    this.address = http.config.address
+  }
+
+  /** Continues the stream; null when there is none on the server, as far as it is known. */
+  get baton(): string | null {
+    return this.#baton
+  }
+
+  set baton(baton: string | null) {
+    if ((this.#baton === null) !== (baton === null)) this.http.gate.countStream(baton === null ? -1 : 1)
+    this.#baton = baton
   }
 
   /** Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`. */
   async send(request: SqlRequest | null, close: boolean): Promise<WireStreamResult | undefined> {
+    const { config, server } = this.http
     const isNew = !this.baton
-    if (isNew) this.#isV3 = this.#server.hasV3 ?? true
+    if (isNew) this.#isV3 = server.hasV3 ?? true
     let text: string
     try {
       text = await this.#post(request, close)
     } catch (error) {
       const isMissing = error instanceof HttpError && error.status === 404 && !error.body
-      if (!isMissing || !isNew || this.#server.hasV3 !== undefined) throw error
+      if (!isMissing || !isNew || server.hasV3 !== undefined) throw error
       this.#isV3 = false
       text = await this.#post(request, close)
     }
-    if (isNew) this.#server.hasV3 = this.#isV3
-    const { baton, base_url: baseUrl, results } = decodePipeline(text)
+    if (isNew) server.hasV3 = this.#isV3
+    const response = decodePipeline(text)
+    const { baton, base_url: baseUrl, results } = response
     this.baton = close ? null : (baton ?? null)
-    this.address = (baseUrl && followBaseUrl(baseUrl, this.config)) || this.address
+    this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
+    server.sawIndex(replicationIndexOf(response))
     return results[0]
   }
 
   #post(request: SqlRequest | null, close: boolean): Promise<string> {
-    const requests = request ? [request.encode(this.#isV3)] : []
-    if (close) requests.push(CLOSE)
     this.lastSql = request?.lastSql ?? this.lastSql
-    const path = `/v${this.#isV3 ? 3 : 2}/pipeline`
-    return this.http.post(path, pipelineBody(requests, this.baton), request?.callOptions(), this.address)
+    const send = (index: string | null, options?: CallOptions): Promise<string> => {
+      const requests = request ? [request.encode(this.#isV3, index)] : []
+      if (close) requests.push(CLOSE)
+      const path = `/v${this.#isV3 ? 3 : 2}/pipeline`
+      const { baton } = this
+      return this.http.post(
+        path,
+        pipelineBody(requests, baton),
+        { ...options, isHeld: baton !== null },
+        this.address,
+      )
+    }
+    const options = request?.callOptions()
+    return request?.isFirst
+      ? sendWithIndex(this.http, { ...options, isRead: request.isRead && this.baton === null }, send)
+      : send(null, options)
   }
 }

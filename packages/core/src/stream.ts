@@ -1,5 +1,6 @@
 import { beginStatement, type TransactionMode } from './batch.ts'
 import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError, TransportError } from './errors.ts'
+import { type ClientEvent, nextId } from './events.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import type { CallOptions } from './http.ts'
 import { STREAM_IDLE_MS } from './limits.ts'
@@ -16,6 +17,7 @@ import {
 } from './statement.ts'
 import type { StreamConnection } from './stream-connection.ts'
 import { TransactionClock } from './transaction-clock.ts'
+import { queueFull } from './transport/failure.ts'
 import type { WireStreamResult } from './wire.ts'
 
 /** A stream in the hands of a cursor. */
@@ -44,6 +46,8 @@ export class Stream implements Executor, AsyncDisposable {
   #lead: readonly string[] = []
   #inTransaction = false
   #clock: TransactionClock | null = null
+  /** Number of the transaction in events. */
+  #id = 0
   #lost: StreamError | null = null
   #closing = false
   /** The way to the server failed, so that its end is only tried. */
@@ -89,7 +93,10 @@ export class Stream implements Executor, AsyncDisposable {
     if (control === 'begin') this.begin(encoded.sql)
     else if (control === 'commit') await this.commit(options)
     else if (control === 'rollback') await this.rollback(options)
-    else return (await this.#enqueue([encoded], options, false))[0] as Results[number]
+    else
+      return (
+        await this.#run([encoded], this.#inTransaction ? 'inside' : 'alone', options)
+      )[0] as Results[number]
     return new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])
   }
 
@@ -103,7 +110,28 @@ export class Stream implements Executor, AsyncDisposable {
   ): Promise<ResultSet<Row>[]>
   async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<Results> {
     const encoded = encodeBatch(statements)
-    return encoded.length === 0 ? [] : await this.#enqueue(encoded, options, true)
+    return await this.#run(encoded, this.#inTransaction ? 'inside' : 'atomic', options)
+  }
+
+  /**
+   * Runs statements outside a transaction in one request, each taking effect by itself; none after the first that fails.
+   * @throws SqlError with `statementIndex` and the finished `results`, which stay
+   */
+  async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
+    if (this.#inTransaction) throw new TypeError('a transaction is open on this stream')
+    return (await this.#run(encodeBatch(statements), 'chain', options)) as ResultSet[]
+  }
+
+  #run(
+    statements: readonly EncodedStatement[],
+    place: Entry['place'],
+    options: BatchOptions,
+  ): Promise<Results> {
+    if (statements.length === 0) return Promise.resolve([])
+    const { events } = this.#connection.http
+    return events.query(statements, place === 'inside', () =>
+      this.#enqueue(statements, place, options, place === 'inside'),
+    )
   }
 
   /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
@@ -111,7 +139,12 @@ export class Stream implements Executor, AsyncDisposable {
     if (this.#inTransaction)
       throw new TypeError('a transaction is open on this stream already; use a savepoint')
     this.#inTransaction = true
-    this.#clock = new TransactionClock(this.#connection.config.transactionTimeoutMs, () => this.#expire())
+    this.#id = nextId()
+    this.#clock = new TransactionClock(this.#connection.http.config.transactionTimeoutMs, {
+      expire: () => this.#expire(),
+      warn: (remainingMs) => this.#emit({ type: 'transaction:expiring', id: this.#id, remainingMs }),
+    })
+    this.#emit({ type: 'transaction:begin', id: this.#id })
     this.#lead = [
       mode && transactionControl(mode) ? mode : beginStatement(mode as TransactionMode | undefined),
     ]
@@ -121,6 +154,7 @@ export class Stream implements Executor, AsyncDisposable {
   async commit(options: CallOptions = {}): Promise<void> {
     if (!this.#inTransaction && this.isOpen) throw new TypeError('no transaction is open on this stream')
     await this.#endTransaction(COMMIT, options)
+    this.#emit({ type: 'transaction:commit', id: this.#id })
   }
 
   /** Rolls back. Never rejects because the transaction is gone already. */
@@ -128,6 +162,7 @@ export class Stream implements Executor, AsyncDisposable {
     if (!this.#inTransaction) return
     try {
       await this.#endTransaction(ROLLBACK, options)
+      this.#emit({ type: 'transaction:rollback', id: this.#id })
     } catch (error) {
       // lost, refused or cut off: in each case the server rolls back, at the latest when it drops the stream
       if (!(error instanceof DatabaseError)) throw error
@@ -172,7 +207,7 @@ export class Stream implements Executor, AsyncDisposable {
   async #endTransaction(sql: string, options: CallOptions): Promise<void> {
     const isEmpty = !this.#pumping && transactionControl(this.#lead[0] ?? '') === 'begin'
     if (isEmpty) this.#lead = []
-    const ended = isEmpty ? null : this.#enqueue([encodeSql(sql)], options, false, false)
+    const ended = isEmpty ? null : this.#enqueue([encodeSql(sql)], 'inside', options, false)
     this.#inTransaction = false
     try {
       await ended
@@ -185,27 +220,27 @@ export class Stream implements Executor, AsyncDisposable {
 
   #enqueue(
     statements: readonly EncodedStatement[],
+    place: Entry['place'],
     options: BatchOptions,
-    isBatch: boolean,
-    shares = true,
+    shares: boolean,
   ): Promise<Results> {
     if (this.#lost) return Promise.reject(this.#lost)
     if (this.#closing) return Promise.reject(new StreamError('STREAM_CLOSED', 'the stream is closed'))
+    const { queueLimit } = this.#connection.http.config
+    const isEnd = place === 'inside' && !shares
+    if (!isEnd && this.#queue.length >= queueLimit) return Promise.reject(queueFull(queueLimit))
     return new Promise((resolve, reject) => {
-      const place = this.#inTransaction ? 'inside' : isBatch ? 'atomic' : 'alone'
       const lead = place === 'atomic' ? [beginStatement(options.mode)] : this.#lead
       this.#lead = []
-      this.#queue.push({
-        statements,
-        place,
-        lead,
-        shares: shares && place === 'inside',
-        options,
-        resolve,
-        reject,
-      })
+      this.#queue.push({ statements, place, lead, shares, options, resolve, reject })
       void this.#pump()
     })
+  }
+
+  /** Tells those who listen, if there are any. */
+  #emit(event: ClientEvent): void {
+    const { events } = this.#connection.http
+    if (events.isWatched) events.emit(event)
   }
 
   static {
@@ -255,6 +290,8 @@ export class Stream implements Executor, AsyncDisposable {
       if (this.#lost) for (const entry of entries.splice(0)) entry.reject(this.#lost)
       const isBareClose = close && entries.length === 0
       if (entries.length > 0 || (close && this.#connection.baton)) await this.#exchange(entries, close)
+      // answered or not: nobody will ask for it again
+      if (isBareClose) this.#connection.baton = null
       // where closing went wrong together with something else, it is tried once more by itself
       done = this.#queue.length === 0 && (!this.#closing || isBareClose || (close && !this.#connection.baton))
     }
@@ -298,7 +335,7 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   #settle(request: SqlRequest, answer: WireStreamResult | undefined): void {
-    const { again, lead } = request.settle(answer, this.#connection.config.intMode, this.#lose)
+    const { again, lead } = request.settle(answer, this.#connection.http.config.intMode, this.#lose)
     if (again) this.#queue.unshift(...again)
     if (lead) this.#restoreLead(lead)
     if (this.#inTransaction) this.#clock?.resume(!again && !lead && request.writes)
@@ -307,7 +344,7 @@ export class Stream implements Executor, AsyncDisposable {
   /** Closes a transaction that is idle when its time is over, so that others can write. */
   #expire(): void {
     if (this.#pumping) return
-    const { transactionTimeoutMs } = this.#connection.config
+    const { transactionTimeoutMs } = this.#connection.http.config
     this.#lose(
       'TRANSACTION_EXPIRED',
       `idle when its ${transactionTimeoutMs} ms were over, the transaction was closed`,
@@ -340,7 +377,9 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   readonly #lose: Lose = (code, message, cause) => {
-    this.#lost ??= new StreamError(code, message, cause, this.#clock?.elapsedMs, this.#connection.lastSql)
+    if (this.#lost) return this.#lost
+    this.#lost = new StreamError(code, message, cause, this.#clock?.elapsedMs, this.#connection.lastSql)
+    if (this.#inTransaction) this.#emit({ type: 'transaction:lost', id: this.#id, error: this.#lost })
     this.#clock?.pause()
     this.#inTransaction = false
     this.#lead = []

@@ -33,6 +33,7 @@ export interface WireError {
 export interface WireBatchResult {
   readonly step_results: readonly (WireResult | null)[]
   readonly step_errors: readonly (WireError | null)[]
+  readonly replication_index?: string | number | null
 }
 
 export type WireStreamResult =

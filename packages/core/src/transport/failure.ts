@@ -28,3 +28,7 @@ export function timeoutError(timeoutMs: number, origin: string, sent: boolean): 
 export function closedError(): TypeError {
   return new TypeError('the client is closed')
 }
+
+export function queueFull(limit: number): TransportError {
+  return new TransportError('QUEUE_FULL', `${limit} calls wait already (queueLimit)`, 'not_applied')
+}

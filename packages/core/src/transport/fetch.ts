@@ -1,12 +1,5 @@
 import { closedError, networkError, timeoutError } from './failure.ts'
-import type {
-  Fetch,
-  Transport,
-  TransportBody,
-  TransportOptions,
-  TransportRequest,
-  TransportResponse,
-} from './transport.ts'
+import type { Fetch, Transport, TransportBody, TransportRequest, TransportResponse } from './transport.ts'
 
 /** Transport over `fetch`: the platform's, or one given by the user. */
 export class FetchTransport implements Transport {
@@ -56,7 +49,7 @@ export class FetchTransport implements Transport {
   }
 }
 
-export function createTransport(_options: TransportOptions): Transport {
+export function createTransport(): Transport {
   return new FetchTransport((url, init) => fetch(url, init))
 }
 

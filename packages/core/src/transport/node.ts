@@ -2,26 +2,15 @@ import type * as Undici from 'undici'
 import type { Dispatcher, Pool } from 'undici'
 import { closedError, networkError, timeoutError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
-import type {
-  Transport,
-  TransportBody,
-  TransportOptions,
-  TransportRequest,
-  TransportResponse,
-} from './transport.ts'
+import type { Transport, TransportBody, TransportRequest, TransportResponse } from './transport.ts'
 
 // Loaded with the first request: importing it costs more than all of core.
 let undici: Promise<typeof Undici> | undefined
 
 /** Transport over undici, without the streams of its `request`: the answer's parts are collected as they come. */
 class NodeTransport implements Transport {
-  readonly #options: TransportOptions
   readonly #pools = new Map<string, Pool>()
   #closed = false
-
-  constructor(options: TransportOptions) {
-    this.#options = options
-  }
 
   async request(request: TransportRequest): Promise<TransportResponse> {
     if (this.#closed) throw closedError()
@@ -47,9 +36,9 @@ class NodeTransport implements Transport {
     if (this.#closed) throw closedError()
     let pool = this.#pools.get(origin)
     if (pool === undefined) {
-      // Deadlines are kept per request; one request at a time on a connection, so that a slow one holds up no other.
+      // How many requests there are, and for how long, is for the caller to say; one at a time on a connection, so that a
+      // slow one holds up no other.
       pool = new Pool(origin, {
-        connections: this.#options.connections,
         pipelining: 1,
         allowH2: false,
         headersTimeout: 0,
@@ -185,6 +174,6 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-export function createTransport(options: TransportOptions): Transport {
-  return new NodeTransport(options)
+export function createTransport(): Transport {
+  return new NodeTransport()
 }

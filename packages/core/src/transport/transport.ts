@@ -51,7 +51,3 @@ export interface Transport {
   /** Ends what is under way and frees the connections. Does nothing on the second call. */
   close(): Promise<void>
 }
-
-export interface TransportOptions {
-  readonly connections: number
-}

@@ -35,6 +35,8 @@ export interface SqldOptions {
   readonly publicKeyPem?: string
   /** Databases that can be open at once with `namespaces`; beyond it the server gives false 404s. @default 1000 */
   readonly maxOpenDatabases?: number
+  /** More of the program's own arguments, such as those that make it a replica. */
+  readonly serverArguments?: readonly string[]
 }
 
 const OPTION_NAMES = [
@@ -44,6 +46,7 @@ const OPTION_NAMES = [
   'namespaces',
   'publicKeyPem',
   'maxOpenDatabases',
+  'serverArguments',
 ] as const
 
 interface StartPlan {
@@ -231,7 +234,7 @@ async function commandLine(plan: StartPlan): Promise<string[]> {
     args.push('--enable-namespaces', '--disable-default-namespace')
     args.push('--max-active-namespaces', String(options.maxOpenDatabases ?? 1_000))
   }
-  return args
+  return [...args, ...(options.serverArguments ?? [])]
 }
 
 /** A shell that blocks on a pipe to us: when we are gone, however that came about, it ends the server. */

@@ -1,0 +1,123 @@
+import { hasSubscribers, publish } from '#diagnostics'
+import type { DatabaseError } from './errors.ts'
+import type { Results } from './request.ts'
+import type { EncodedStatement } from './statement.ts'
+
+/** What `observe` hears. Statements come as their text, without arguments; nothing holds a token. Times are in ms. */
+export type ClientEvent =
+  | {
+      readonly type: 'query:start'
+      /** The same number in the events of one call. */
+      readonly id: number
+      /** The statement, or those of a batch. */
+      readonly sql: readonly string[]
+      readonly inTransaction: boolean
+    }
+  | {
+      readonly type: 'query:end'
+      readonly id: number
+      readonly durationMs: number
+      /** Rows that came back. */
+      readonly rows: number
+      /** Rows the engine read and wrote, for billing. */
+      readonly rowsRead: number
+      readonly rowsWritten: number
+    }
+  | {
+      readonly type: 'query:error'
+      readonly id: number
+      readonly durationMs: number
+      readonly error: unknown
+    }
+  | {
+      readonly type: 'transaction:begin' | 'transaction:commit' | 'transaction:rollback'
+      readonly id: number
+    }
+  /** Four fifths of the time in which a transaction is safe from writers that wait are over. */
+  | { readonly type: 'transaction:expiring'; readonly id: number; readonly remainingMs: number }
+  | { readonly type: 'transaction:lost'; readonly id: number; readonly error: DatabaseError }
+  /** A request, or with `retry` a whole transaction, is tried once more after `delayMs`. @param attempt from 1 */
+  | {
+      readonly type: 'retry'
+      readonly attempt: number
+      readonly delayMs: number
+      readonly error: unknown
+    }
+  | {
+      readonly type: 'request'
+      readonly method: string
+      readonly path: string
+      /** Null when there was no answer. */
+      readonly status: number | null
+      readonly requestBytes: number
+      readonly responseBytes: number
+      readonly durationMs: number
+    }
+
+/** Takes note of what a client does. What it throws comes up as an uncaught exception, not in the call. */
+export type Observe = (event: ClientEvent) => void
+
+let lastId = 0
+
+/** Tells the observer of a client, and in node the channel `baton`. */
+export class Events {
+  readonly #observe: Observe | undefined
+
+  constructor(observe: Observe | undefined) {
+    this.#observe = observe
+  }
+
+  /** Whether anybody listens: if not, an event need not be made. */
+  get isWatched(): boolean {
+    return this.#observe !== undefined || hasSubscribers()
+  }
+
+  emit(event: ClientEvent): void {
+    publish(event)
+    try {
+      this.#observe?.(event)
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error
+      })
+    }
+  }
+
+  /** Reports a call from its beginning to its end. */
+  query(
+    statements: readonly EncodedStatement[],
+    inTransaction: boolean,
+    run: () => Promise<Results>,
+  ): Promise<Results> {
+    return this.isWatched ? this.#query(statements, inTransaction, run) : run()
+  }
+
+  async #query(
+    statements: readonly EncodedStatement[],
+    inTransaction: boolean,
+    run: () => Promise<Results>,
+  ): Promise<Results> {
+    const id = nextId()
+    const started = performance.now()
+    this.emit({ type: 'query:start', id, sql: statements.map(({ sql }) => sql), inTransaction })
+    try {
+      const results = await run()
+      const total = (of: (result: Results[number]) => number): number =>
+        results.reduce((sum, result) => sum + of(result), 0)
+      this.emit({
+        type: 'query:end',
+        id,
+        durationMs: performance.now() - started,
+        rows: total(({ rows }) => rows.length),
+        rowsRead: total(({ rowsRead }) => rowsRead),
+        rowsWritten: total(({ rowsWritten }) => rowsWritten),
+      })
+      return results
+    } catch (error) {
+      this.emit({ type: 'query:error', id, durationMs: performance.now() - started, error })
+      throw error
+    }
+  }
+}
+
+export const nextId = (): number => (lastId += 1)

@@ -1,0 +1,48 @@
+import { type AddressInfo, createServer } from 'node:net'
+import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
+
+/** A primary and replicas of it, each a libsql-server of its own on this machine. */
+export interface Cluster extends AsyncDisposable {
+  readonly primaryUrl: string
+  readonly replicaUrls: readonly string[]
+  /** Ends the primary the hard way. */
+  killPrimary(): Promise<void>
+  /** Starts it again with the data it had. */
+  restartPrimary(): Promise<void>
+}
+
+/** Starts them empty. @param dataDirectory where the primary keeps its data, so that it can be started again */
+export async function startCluster(dataDirectory: string, replicaCount: number): Promise<Cluster> {
+  const grpc = `127.0.0.1:${await freePort()}`
+  const port = await freePort()
+  const primaryUrl = `http://127.0.0.1:${port}`
+  const startPrimary = (): Promise<SqldProcess> =>
+    startSqld({ dataDirectory, port, serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', primaryUrl] })
+  let primary = await startPrimary()
+  const replicas: SqldProcess[] = []
+  for (let at = 0; at < replicaCount; at++) {
+    const ownPort = await freePort()
+    const serverArguments = ['--primary-grpc-url', `http://${grpc}`, '--http-primary-url', primaryUrl]
+    serverArguments.push('--http-self-url', `http://127.0.0.1:${ownPort}`)
+    replicas.push(await startSqld({ port: ownPort, serverArguments }))
+  }
+  return {
+    primaryUrl,
+    replicaUrls: replicas.map((replica) => replica.url),
+    killPrimary: () => primary.kill(),
+    async restartPrimary() {
+      primary = await startPrimary()
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...replicas, primary].map((server) => server.close()))
+    },
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
