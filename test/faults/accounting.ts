@@ -56,6 +56,7 @@ export async function accountFor(
   count: number,
   inFlight: number,
   random: () => number,
+  { beforeCounting }: { readonly beforeCounting?: () => Promise<unknown> } = {},
 ): Promise<Account> {
   await direct.batch(['drop table if exists account', 'create table account (id integer, part integer)'])
   const written: Written[] = []
@@ -72,6 +73,7 @@ export async function accountFor(
     }
   }
   await Promise.all(Array.from({ length: inFlight }, lane))
+  await beforeCounting?.()
   const there = await direct.execute<{ id: number; n: number; parts: number }>(
     'select id, count(*) as n, count(distinct part) as parts from account group by id',
   )

@@ -7,6 +7,8 @@ export interface Cluster extends AsyncDisposable {
   readonly replicaUrls: readonly string[]
   /** Ends the primary the hard way. */
   killPrimary(): Promise<void>
+  /** Refuses writes, or takes them again. @param reason null = take them */
+  blockWrites(reason: string | null): Promise<void>
   /** Starts it again with the data it had. */
   restartPrimary(): Promise<void>
 }
@@ -17,7 +19,11 @@ export async function startCluster(dataDirectory: string, replicaCount: number):
   const port = await freePort()
   const primaryUrl = `http://127.0.0.1:${port}`
   const startPrimary = (): Promise<SqldProcess> =>
-    startSqld({ dataDirectory, port, serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', primaryUrl] })
+    startSqld({
+      dataDirectory,
+      port,
+      serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', primaryUrl],
+    })
   let primary = await startPrimary()
   const replicas: SqldProcess[] = []
   for (let at = 0; at < replicaCount; at++) {
@@ -30,6 +36,13 @@ export async function startCluster(dataDirectory: string, replicaCount: number):
     primaryUrl,
     replicaUrls: replicas.map((replica) => replica.url),
     killPrimary: () => primary.kill(),
+    blockWrites: (reason) =>
+      primary.admin.configure('default', {
+        allow_attach: false,
+        block_reads: false,
+        block_writes: reason !== null,
+        ...(reason !== null && { block_reason: reason }),
+      }),
     async restartPrimary() {
       primary = await startPrimary()
     },

@@ -13,7 +13,8 @@ export async function endToEndProjects() {
     .filter((target) => target.unavailable === null)
     .map(({ name }) => ({
       name,
-      include: ['test/end-to-end/**/*.test.ts'],
+      // a cluster is one of real servers
+      include: ['test/end-to-end/**/*.test.ts', ...(name === 'sqld' ? ['test/cluster/*.test.ts'] : [])],
       testTimeout: 30_000,
       provide: { target: name },
       // one database for everybody: the files take turns

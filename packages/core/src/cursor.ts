@@ -11,7 +11,6 @@ import { type ArrayRow, type ObjectRow, rowDecoder } from './result.ts'
 import { encodeStatement, type InArgs, type InStatement, isReadOnly, refuseControl } from './statement.ts'
 import { type Borrowed, borrowStream, Stream } from './stream.ts'
 import { streamOf, Transaction } from './transaction.ts'
-import type { TransportBody } from './transport/transport.ts'
 import type { WireColumn, WireError, WireValue } from './wire.ts'
 
 type CursorEntry =
@@ -106,6 +105,11 @@ async function* observed(
   }
 }
 
+interface Opened {
+  readonly first: readonly IteratorResult<string, void>[]
+  readonly lines: AsyncGenerator<string, void, undefined>
+}
+
 async function* rowsOf(
   borrowed: Borrowed,
   sql: string,
@@ -116,22 +120,23 @@ async function* rowsOf(
   const { http, baton, address } = connection
   const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
   const batch = `{"steps":[{"stmt":${json}${condition}}]}`
-  const open = async (index: string | null, callOptions: CallOptions): Promise<TransportBody> => {
+  const open = async (index: string | null, callOptions: CallOptions): Promise<Opened> => {
     const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${withIndex(batch, index)}}`
-    return await openBody(
-      http.transport,
-      await http.prepare('POST', '/v3/cursor', body, callOptions, address),
-    )
+    const request = await http.prepare('POST', '/v3/cursor', body, callOptions, address)
+    const { status, retryAfter, parts } = await openBody(http.transport, request)
+    if (status < 200 || status > 299)
+      throw refusal(status, address.origin, await textOf(parts), retryAfter, sql)
+    const lines = linesOf(parts)
+    // a replica that waits for the index gives a baton, and then nothing
+    return { lines, first: [await lines.next(), await lines.next()] }
   }
   // a transaction has its state already
-  const { status, retryAfter, parts } = inTransaction
+  const { first, lines } = inTransaction
     ? await open(null, options)
     : await sendWithIndex(http, { ...options, isRead: baton === null && isReadOnly(sql) }, open)
-  if (status < 200 || status > 299)
-    throw refusal(status, address.origin, await textOf(parts), retryAfter, sql)
   let decode: ReturnType<typeof rowDecoder> | null = null
   let isDone = false
-  for await (const line of linesOf(parts)) {
+  for await (const line of following(first, lines)) {
     const entry = JSON.parse(line) as CursorEntry
     if (!('type' in entry)) connection.baton = entry.baton
     else if (entry.type === 'replication_index') http.server.sawIndex(entry.replication_index)
@@ -170,6 +175,19 @@ async function textOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
   for await (const part of parts)
     if (text.length < ERROR_TEXT_LENGTH) text += decoder.decode(part, { stream: true })
   return text
+}
+
+/** Goes on with a generator after results that were taken from it; ends it when the loop is left. */
+async function* following<T>(
+  first: readonly IteratorResult<T, void>[],
+  rest: AsyncGenerator<T, void, undefined>,
+): AsyncGenerator<T, void, undefined> {
+  try {
+    for (const result of first) if (!result.done) yield result.value
+    yield* rest
+  } finally {
+    await rest.return()
+  }
 }
 
 async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {

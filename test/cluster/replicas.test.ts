@@ -1,0 +1,275 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Client, createClient, readRows } from '@batonsql/core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { accountFor } from '../faults/accounting.ts'
+import { seeded } from '../faults/random.ts'
+import { tearTransactions } from '../faults/torn-transactions.ts'
+import { type Cluster, startCluster } from '../targets/cluster.ts'
+
+// The short forms. The long ones: npm run test:faults.
+const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)
+const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
+const writes = Number(process.env['FAULT_WRITES'] ?? 300)
+const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
+const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000)
+
+const directory = await mkdtemp(join(tmpdir(), 'baton-cluster-'))
+let cluster: Cluster
+let primary: Client
+/** One client for each replica. */
+let replicas: [Client, Client]
+
+beforeAll(async () => {
+  cluster = await startCluster(directory, 2)
+  primary = createClient({ url: cluster.primaryUrl })
+  const [first, second] = cluster.replicaUrls as [string, string]
+  replicas = [createClient({ url: first }), createClient({ url: second })]
+  // a replica that has never been asked knows no index to wait for
+  for (const replica of replicas) await replica.execute('select 1')
+})
+afterAll(async () => {
+  await Promise.all([primary, ...replicas].map((db) => db.close()))
+  await cluster[Symbol.asyncDispose]()
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** Ways to write a number, and to read the largest. */
+const WRITES: readonly ((db: Client, n: number) => Promise<unknown>)[] = [
+  (db, n) => db.execute('insert into pair values (?)', [n]),
+  (db, n) => db.batch([{ sql: 'insert into pair values (?)', args: [n] }, 'select 1']),
+  (db, n) => db.transaction((tx) => tx.execute('insert into pair values (?)', [n])),
+]
+const READS: readonly ((db: Client) => Promise<unknown>)[] = [
+  async (db) => (await db.execute('select max(a) as n from pair')).rows[0]?.['n'],
+  async (db) => (await db.batch(['select max(a) as n from pair'], { mode: 'readonly' }))[0]?.rows[0]?.['n'],
+  async (db) => (await db.batch(['select max(a) as n from pair']))[0]?.rows[0]?.['n'],
+  (db) => db.transaction(async (tx) => (await tx.execute('select max(a) as n from pair')).rows[0]?.['n']),
+  (db) =>
+    db.transaction(async (tx) => (await tx.execute('select max(a) as n from pair')).rows[0]?.['n'], {
+      mode: 'readonly',
+    }),
+  async (db) => {
+    for await (const row of readRows(db, 'select max(a) as n from pair')) return row['n']
+    return undefined
+  },
+]
+
+describe('what was written is read', () => {
+  test('through the same replica, in every way to write and to read', { timeout }, async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    const stale: string[] = []
+    for (let n = 0; n < pairs; n++) {
+      const [write, read] = [n % WRITES.length, Math.floor(n / WRITES.length) % READS.length]
+      await WRITES[write]?.(db, n)
+      const seen = await READS[read]?.(db)
+      if (seen !== n) stale.push(`write ${write}, read ${read}: ${String(seen)} for ${n}`)
+    }
+    console.log(`replicas: ${pairs} pairs, ${stale.length} stale`)
+    expect(stale).toEqual([])
+  })
+
+  test('through another replica, by its index', { timeout }, async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    const stale: number[] = []
+    for (let n = 0; n < Math.min(pairs, 1_000); n++) {
+      await db.execute('insert into pair values (?)', [n])
+      // as in another process
+      await using other = createClient({
+        url: cluster.replicaUrls[1] as string,
+        minReplicationIndex: db.replicationIndex as string,
+      })
+      const { rows } = await other.execute('select max(a) as n from pair')
+      if (rows[0]?.['n'] !== n) stale.push(n)
+    }
+    expect(stale).toEqual([])
+  })
+
+  test('and without the index it is not: the test is about something', { timeout }, async () => {
+    const [first] = replicas
+    await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
+    await first.batch(['drop table if exists pair', 'create table pair (a)'])
+    let stale = 0
+    for (let n = 0; n < 300; n++) {
+      await db.execute('insert into pair values (?)', [n])
+      if ((await db.execute('select max(a) as n from pair')).rows[0]?.['n'] !== n) stale += 1
+    }
+    expect(db.replicationIndex).toBe(null)
+    expect(stale).toBeGreaterThan(0)
+  })
+})
+
+describe('an index that the database does not come to', () => {
+  const ahead = '999999'
+
+  test.each([
+    ['execute', READS[0]],
+    ['a readonly batch', READS[1]],
+    ['a batch', READS[2]],
+    ['a transaction', READS[3]],
+    ['a readonly transaction', READS[4]],
+    ['a cursor', READS[5]],
+  ] as const)('is dropped after a short wait: %s', async (_, read) => {
+    await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
+    await using db = createClient({ url: cluster.replicaUrls[0] as string, minReplicationIndex: ahead })
+    const started = Date.now()
+    expect(await read?.(db)).toBe(7)
+    expect(Date.now() - started).toBeLessThan(8_000)
+    expect(Number(db.replicationIndex)).toBeLessThan(Number(ahead))
+    const again = Date.now()
+    expect(await read?.(db)).toBe(7)
+    expect(Date.now() - again).toBeLessThan(1_500)
+  })
+
+  test('does not hold up a write', async () => {
+    await primary.batch(['drop table if exists pair', 'create table pair (a)'])
+    await using db = createClient({ url: cluster.replicaUrls[0] as string, minReplicationIndex: ahead })
+    const started = Date.now()
+    await db.execute('insert into pair values (1)')
+    expect(Date.now() - started).toBeLessThan(1_500)
+  })
+
+  test('lets a read that is only slow come to its end, and sends it once', async () => {
+    const slow =
+      'with recursive n(i) as (select 1 union all select i + 1 from n where i < 15000000) select max(i) as n from n'
+    const paths: string[] = []
+    await using db = createClient({
+      url: cluster.replicaUrls[0] as string,
+      observe: (event) => event.type === 'request' && paths.push(event.path),
+    })
+    await db.execute('select 1')
+    const started = Date.now()
+    expect((await db.execute(slow)).rows).toEqual([{ n: 15_000_000 }])
+    // slow enough to have been asked about
+    expect(Date.now() - started).toBeGreaterThan(2_000)
+    expect(paths.length).toBe(3)
+  })
+})
+
+describe('errors of the primary, through a replica', () => {
+  test('a constraint', async () => {
+    const [db] = replicas
+    await db.batch([
+      'drop table if exists pair',
+      'create table pair (a unique)',
+      'insert into pair values (1)',
+    ])
+    await expect(db.execute('insert into pair values (1)')).rejects.toMatchObject({
+      code: 'SQLITE_CONSTRAINT',
+      extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
+      message: 'UNIQUE constraint failed: pair.a',
+      constraint: { kind: 'unique', table: 'pair', columns: ['a'] },
+    })
+    await expect(db.execute('insert into nowhere values (1)')).rejects.toMatchObject({
+      code: 'PROXY_ERROR',
+      message: 'no such table: nowhere',
+    })
+  })
+
+  test('a block', async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    await cluster.blockWrites('not paid')
+    await expect(db.execute('insert into pair values (1)')).rejects.toMatchObject({
+      code: 'BLOCKED',
+      message: 'Operation was blocked: not paid',
+    })
+    await cluster.blockWrites(null)
+    await db.execute('insert into pair values (1)')
+  })
+
+  test('a primary that is gone: reads go on, a write ends with its deadline, and nobody knows', async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    await cluster.killPrimary()
+    expect((await db.execute('select a from pair')).rows).toEqual([])
+    await expect(db.execute('insert into pair values (1)', [], { timeoutMs: 500 })).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      outcome: 'unknown',
+    })
+    await expect(
+      db.transaction((tx) => tx.execute('insert into pair values (2)', [], { timeoutMs: 500 })),
+    ).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
+    await cluster.restartPrimary()
+    await db.execute('insert into pair values (3)')
+    const { rows } = await primary.execute('select a from pair')
+    expect(rows).toContainEqual({ a: 3 })
+    expect(rows).not.toContainEqual({ a: 2 })
+  })
+
+  test('a write slot that another writer took', { timeout: 30_000 }, async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    await using patient = createClient({
+      url: cluster.replicaUrls[0] as string,
+      transactionTimeoutMs: Infinity,
+    })
+    const lost = patient.transaction(async (tx) => {
+      await tx.execute('insert into pair values (1)')
+      await new Promise((resolve) => setTimeout(resolve, 5_100))
+      await primary.execute('insert into pair values (2)')
+      await tx.execute('insert into pair values (3)').catch(() => {})
+      await tx.execute('insert into pair values (4)').catch(() => {})
+    })
+    await expect(lost).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
+    expect((await primary.execute('select a from pair')).rows).toEqual([{ a: 2 }])
+  })
+})
+
+test(`no transaction through a replica is torn (seed ${seed})`, { timeout }, async () => {
+  const account = await tearTransactions(replicas[1], primary, transactions, seeded(seed))
+  console.log(
+    `torn transactions through a replica: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`,
+  )
+  expect(account.leaks).toEqual([])
+  expect(account.committed).toBeGreaterThan(transactions / 10)
+})
+
+test('a batch through a replica is all or nothing', async () => {
+  const [db] = replicas
+  await db.batch(['drop table if exists pair', 'create table pair (a unique)'])
+  await expect(
+    db.batch(['insert into pair values (1)', 'insert into pair values (1)']),
+  ).rejects.toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+    statementIndex: 1,
+  })
+  expect((await db.execute('select a from pair')).rows).toEqual([])
+})
+
+test(`every write is accounted for when the primary is killed and started again (seed ${seed})`, {
+  timeout,
+}, async () => {
+  await using db = createClient({
+    url: cluster.replicaUrls[0] as string,
+    requestTimeoutMs: 2_000,
+    concurrency: 8,
+  })
+  let done = false
+  let kills = 0
+  const killer = (async () => {
+    while (!done) {
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      if (done) break
+      await cluster.killPrimary()
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      await cluster.restartPrimary()
+      kills += 1
+    }
+  })()
+  const account = await accountFor(db, primary, writes, 8, seeded(seed), {
+    beforeCounting: async () => {
+      done = true
+      await killer
+    },
+  })
+  console.log(
+    `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`,
+  )
+  expect(account.mistakes).toEqual([])
+  expect(kills).toBeGreaterThan(0)
+  expect(account.acknowledged).toBeGreaterThan(0)
+})
