@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { drizzleProjects, endToEndProjects } from './test/targets/projects.ts'
+import { drizzleProjects, endToEndProjects, kyselyProjects } from './test/targets/projects.ts'
 
 // Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
 const conditions = ['@batonsql/source', 'node', 'import', 'module', 'default']
@@ -23,7 +23,7 @@ export default defineConfig(async () => ({
         },
       },
       ...(await endToEndProjects()).map((test) => ({ ...source, test })),
-      ...(await drizzleProjects()).map(({ alias, test }) => ({
+      ...[...(await drizzleProjects()), ...(await kyselyProjects())].map(({ alias, test }) => ({
         ...source,
         resolve: { conditions, alias },
         test,

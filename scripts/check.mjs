@@ -7,6 +7,9 @@ const STEPS = [
   ['types of drizzle 1', 'tsc', ['-p', 'test/drizzle-1/tsconfig.json']],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
+  // after the build: it is the built declarations that have to go with every Kysely
+  ['types of kysely 0.28', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.28.json']],
+  ['types of kysely 0.30', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.30.json']],
   // after the build: it loads the test configuration, which imports a package of ours
   ['unused', 'knip', []],
   ['exports', 'turbo', ['run', 'check:package', '--output-logs=errors-only']],

@@ -51,8 +51,9 @@ test('one request reads everything', async () => {
 test('ordinary tables look as they do to Kysely’s own introspector', async () => {
   const theirs = await new SqliteIntrospector(db).getTables()
   const ours = await db.introspection.getTables()
+  // 0.28 does not say that nothing is foreign
   for (const name of ['person', 'adults', 'pair', 'odd "name'])
-    expect(byName(ours, name)).toEqual(byName(theirs, name))
+    expect(byName(ours, name)).toEqual({ isForeign: false, ...byName(theirs, name) })
 })
 
 test('generated columns are there, and count as having a value', async () => {

@@ -1,8 +1,15 @@
+import { fileURLToPath } from 'node:url'
 import { findTargets, type TargetName } from './targets.ts'
+
+/** Versions of Kysely, of each the newest. */
+export type KyselyVersion = '0.28' | '0.29' | '0.30'
+/** The one in all projects that name none. */
+const USUAL_KYSELY: KyselyVersion = '0.29'
 
 declare module 'vitest' {
   interface ProvidedContext {
     target: TargetName
+    kysely: KyselyVersion
   }
 }
 
@@ -16,7 +23,7 @@ export async function endToEndProjects() {
       // a cluster is one of real servers
       include: ['test/end-to-end/**/*.test.ts', ...(name === 'sqld' ? ['test/cluster/*.test.ts'] : [])],
       testTimeout: 30_000,
-      provide: { target: name },
+      provide: { target: name, kysely: USUAL_KYSELY },
       // one database for everybody: the files take turns
       fileParallelism: name !== 'url' && name !== 'container',
     }))
@@ -46,4 +53,35 @@ export async function drizzleProjects() {
       test: { ...project, name: `${project.name}-${name}`, ...files },
     })),
   )
+}
+
+/** All tests of the Kysely dialect, with other versions under the name of Kysely for them and for the dialect. */
+export async function kyselyProjects() {
+  const projects = await endToEndProjects()
+  return (['0.28', '0.30'] as const).flatMap((version) =>
+    projects.map((project) => ({
+      alias: kyselyAliases(version),
+      test: {
+        ...project,
+        name: `${project.name}-kysely-${version}`,
+        include: ['test/end-to-end/kysely-*.test.ts'],
+        // kysely-ctl brings a Kysely of its own
+        exclude: ['test/end-to-end/kysely-tools.test.ts'],
+        provide: { ...project.provide, kysely: version },
+        isolate: false,
+      },
+    })),
+  )
+}
+
+function kyselyAliases(version: KyselyVersion) {
+  const entry = import.meta.resolve(`kysely-${version}`)
+  const file = (path: string): string => fileURLToPath(new URL(path, entry))
+  // in 0.28 it is part of the main entry
+  const migration = version === '0.28' ? 'index.js' : 'migration/index.js'
+  return [
+    { find: /^kysely$/, replacement: fileURLToPath(entry) },
+    { find: /^kysely\/migration$/, replacement: file(migration) },
+    { find: /^kysely\/helpers\/sqlite$/, replacement: file('helpers/sqlite.js') },
+  ]
 }

@@ -31,6 +31,7 @@ interface QueryOptions {
  */
 export class BatonConnection implements DatabaseConnection {
   readonly #client: Client
+  /** Stays when it was lost or closed, so that the rest of its transaction is refused and not run outside of it. */
   #stream: Stream | null = null
   /** The stream was opened for a transaction and ends with it. */
   #closesWithTransaction = false
@@ -106,9 +107,14 @@ export class BatonConnection implements DatabaseConnection {
 
   /** Closes the stream, if there is one. Never rejects. */
   async release(): Promise<void> {
-    const stream = this.#stream
+    await this.#stream?.close()
+  }
+
+  /** Goes on without the stream of a transaction that is over. Never rejects. */
+  async leaveTransaction(): Promise<void> {
+    if (!this.#closesWithTransaction) return
+    await this.release()
     this.#stream = null
-    await stream?.close()
   }
 
   async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
@@ -120,23 +126,19 @@ export class BatonConnection implements DatabaseConnection {
 
   async #send({ sql, parameters }: CompiledQuery): Promise<ResultSet> {
     const effect = sessionEffect(sql)
-    if (effect === 'begins') this.#savepoints = []
     if (effect === 'begins' || effect === 'session') this.#openStream(effect === 'begins')
-    const stream = this.#stream
-    const pending = (stream ?? this.#client).execute(
-      sql,
-      parameters as readonly InValue[],
-      this.#callOptions(),
-    )
+    const executor: Executor = this.#stream ?? this.#client
+    const pending = executor.execute(sql, parameters as readonly InValue[], this.#callOptions())
     if (effect !== 'ends' || !this.#closesWithTransaction) return await pending
-    this.refusesChanges = false
     // in the same tick: the end of the transaction and of the stream share a request
     await Promise.allSettled([pending, this.release()])
-    return await pending
+    const result = await pending
+    await this.leaveTransaction()
+    return result
   }
 
   #checkAccess({ query }: CompiledQuery): void {
-    if (this.refusesChanges && !SelectQueryNode.is(query) && !RawNode.is(query))
+    if (this.refusesChanges && this.inTransaction && !SelectQueryNode.is(query) && !RawNode.is(query))
       throw new TypeError("the transaction is read only; use setAccessMode('read write') to change something")
   }
 
@@ -174,7 +176,12 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   #openStream(forTransaction: boolean): void {
-    if (this.#stream !== null) return
+    if (forTransaction && !this.inTransaction) {
+      this.#savepoints = []
+      this.refusesChanges = false
+    }
+    // a new transaction need not suffer from the end of the last one, but a session cannot be had again
+    if (this.#stream && (this.#stream.isOpen || !this.#closesWithTransaction)) return
     this.#stream = this.#client.openStream()
     this.#closesWithTransaction = forTransaction
   }

@@ -50,6 +50,7 @@ export class BatonDriver implements Driver {
     // Kysely asks for it after a failed commit and for a lost transaction, too
     if ((connection as BatonConnection).inTransaction)
       await connection.executeQuery(CompiledQuery.raw('rollback'))
+    else await (connection as BatonConnection).leaveTransaction()
   }
 
   async savepoint(connection: DatabaseConnection, name: string, compile: CompileQuery): Promise<void> {
