@@ -1,12 +1,14 @@
-import { drizzle } from '@batonsql/drizzle-driver/v1'
+import { BatonPreparedQuery, drizzle } from '@batonsql/drizzle-driver/v1'
 import { defineRelations, sql } from 'drizzle-orm'
-import { integer, sqliteTable } from 'drizzle-orm/sqlite-core'
+import { alias, integer, sqliteTable } from 'drizzle-orm/sqlite-core'
 import { expect, test } from 'vitest'
 import {
-  internalsOf,
+  codecNameOf,
+  columnOf,
   jitCompatCheck,
   prepareBuilder,
-} from '../../packages/drizzle-driver/src/v1/internals.ts'
+  qualifiedNameOf,
+} from '../../packages/drizzle-driver/src/internals.ts'
 
 // These fail when Drizzle renames one of the members it does not declare.
 
@@ -14,19 +16,23 @@ const a = sqliteTable('a', { id: integer() })
 const db = drizzle.mock({ relations: defineRelations({ a }) })
 
 test.each([
-  ['a select', 'all', () => db.select().from(a)],
-  ['an insert', 'run', () => db.insert(a).values({ id: 1 })],
-  ['an update', 'run', () => db.update(a).set({ id: 1 })],
-  ['a delete', 'run', () => db.delete(a)],
-  ['a relational query', 'all', () => db.query.a.findFirst()],
-  ['raw SQL', 'values', () => db.values(sql`select 1`)],
-])('%s can be prepared for a batch', (_, executeMethod, query) => {
-  const prepared = prepareBuilder(query())
-  expect(internalsOf(prepared!).executeMethod).toBe(executeMethod)
+  ['a select', () => db.select().from(a)],
+  ['an insert', () => db.insert(a).values({ id: 1 })],
+  ['an update', () => db.update(a).set({ id: 1 })],
+  ['a delete', () => db.delete(a)],
+  ['a relational query', () => db.query.a.findFirst()],
+  ['raw SQL', () => db.values(sql`select 1`)],
+])('%s can be prepared for a batch', (_, query) => {
+  expect(prepareBuilder(query())).toBeInstanceOf(BatonPreparedQuery)
 })
 
-test('a select knows how its rows become objects', () => {
-  expect(internalsOf(prepareBuilder(db.select().from(a))!).mapper?.([[1]])).toEqual([{ id: 1 }])
+test('a column tells its table and its codec, also through an alias and as the decoder of an expression', () => {
+  const { id } = alias(a, 'other')
+  expect(qualifiedNameOf(a.id)).toBe('a.id')
+  expect(codecNameOf(id)).toBe('integer')
+  for (const field of [a.id, sql`1`.mapWith(a.id), sql`1`.mapWith(a.id).as('x')])
+    expect(columnOf(field)).toBe(a.id)
+  for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
 })
 
 test('generated mappers can be asked for', () => expect(jitCompatCheck(true)).toBe(true))

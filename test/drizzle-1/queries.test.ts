@@ -364,15 +364,7 @@ describe('values', () => {
     await db.delete(kinds)
   })
 
-  test('a number column refuses to hand out what is not exact, saying what to do', async () => {
-    await db.run(sql`insert into kinds (id, int) values (1, 9007199254740993)`)
-    await expect(db.select().from(kinds)).rejects.toThrow(
-      '9007199254740993 is not exact as a number; declare its column with int64()',
-    )
-    await db.delete(kinds)
-  })
-
-  test('64-bit integers and vectors are exact inside relational queries, a plain integer is refused', async () => {
+  test('64-bit integers and vectors are exact inside relational queries', async () => {
     const owners = sqliteTable('owners', { id: integer().primaryKey() })
     const things = sqliteTable('things', {
       ownerId: integer('owner_id'),
@@ -394,8 +386,6 @@ describe('values', () => {
       id: 1,
       things: [{ ownerId: 1, big: 2n ** 63n - 1n, plain: 5, at: new Float32Array([1, -0.5]) }],
     })
-    await other.run(sql`update things set plain = 9007199254740993`)
-    await expect(other.query.owners.findFirst({ with: { things: true } })).rejects.toThrow('is not exact')
   })
 
   test('vectors are kept as blobs and compared by the server', async () => {

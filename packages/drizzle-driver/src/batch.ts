@@ -1,20 +1,26 @@
-import type { ArrayRow, ResultSet } from '@batonsql/core'
 import { fillPlaceholders } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import type { RunnableQuery } from 'drizzle-orm/runnable-query'
-import { type PreparedQueryConfig, SQLitePreparedQuery } from 'drizzle-orm/sqlite-core'
+import { SQLitePreparedQuery } from 'drizzle-orm/sqlite-core'
 import { prepareBuilder, type Runnable } from './internals.ts'
-import { BatonPreparedQuery, type QueryMetadata } from './prepared-query.ts'
+import type { ArrayResult, RunnableSql } from './query-runner.ts'
 
-type AnyPreparedQuery = SQLitePreparedQuery<PreparedQueryConfig>
+// The same source serves all versions of Drizzle.
+
+/** A query that `prepare()` made. */
+interface PreparedQuery {
+  getQuery(): { sql: string; params: unknown[] }
+  run(values?: Record<string, unknown>): unknown
+  execute(values?: Record<string, unknown>): unknown
+}
 
 /** What can be in a batch: a query builder, raw SQL (`db.run(sql)`), a prepared query, or one that `bind()` gave its values. */
-export type BatchQuery = BatchItem<'sqlite'> | AnyPreparedQuery
+export type BatchQuery = BatchItem<'sqlite'> | PreparedQuery
 
 type BatchResult<Q> = Q extends { readonly _: { readonly result: infer R } }
   ? R
-  : Q extends SQLitePreparedQuery<infer C>
-    ? C['execute']
+  : Q extends { execute(values?: Record<string, unknown>): Promise<infer R> }
+    ? R
     : never
 
 /** Results of a batch, in the order of its queries. */
@@ -26,10 +32,10 @@ export type BatchMethod = <const T extends readonly BatchQuery[] | []>(queries: 
 /** A prepared query with the values of its placeholders. */
 class BoundQuery<R> implements RunnableQuery<R, 'sqlite'> {
   declare readonly _: { readonly dialect: 'sqlite'; readonly result: R }
-  readonly query: AnyPreparedQuery
+  readonly query: PreparedQuery
   readonly values: Record<string, unknown>
 
-  constructor(query: AnyPreparedQuery, values: Record<string, unknown>) {
+  constructor(query: PreparedQuery, values: Record<string, unknown>) {
     this.query = query
     this.values = values
   }
@@ -42,7 +48,7 @@ class BoundQuery<R> implements RunnableQuery<R, 'sqlite'> {
  * await db.batch(ids.map((id) => bind(byId, { id })))
  * ```
  */
-export function bind<Q extends AnyPreparedQuery>(
+export function bind<Q extends PreparedQuery>(
   query: Q,
   values: Record<string, unknown>,
 ): RunnableQuery<BatchResult<Q>, 'sqlite'> {
@@ -50,11 +56,8 @@ export function bind<Q extends AnyPreparedQuery>(
 }
 
 /** One query of a batch: what is sent, and how its result is read. */
-export interface PreparedBatchQuery {
-  readonly sql: string
-  readonly params: unknown[]
-  readonly metadata: QueryMetadata | undefined
-  map(result: ResultSet<ArrayRow>): unknown
+export interface PreparedBatchQuery extends RunnableSql {
+  map(result: ArrayResult): unknown
 }
 
 /** @throws TypeError when something else than a query is among them */
@@ -62,15 +65,15 @@ export function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery
   if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
   return queries.map((query: BatchQuery, at) => {
     const [runnable, values] = query instanceof BoundQuery ? [query.query, query.values] : [query, {}]
-    const prepared: Runnable | null =
-      runnable instanceof SQLitePreparedQuery ? runnable : prepareBuilder(runnable)
+    const prepared =
+      runnable instanceof SQLitePreparedQuery ? (runnable as unknown as Runnable) : prepareBuilder(runnable)
     if (prepared === null)
       throw new TypeError(`query ${at} of the batch is neither a query builder nor prepared`)
     const { sql, params } = prepared.getQuery()
     return {
       sql,
       params: fillPlaceholders(params, values),
-      metadata: prepared instanceof BatonPreparedQuery ? prepared.metadata : undefined,
+      changes: prepared.changes ?? [],
       map: (result) => prepared.mapResult(result, true),
     }
   })

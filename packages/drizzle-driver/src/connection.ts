@@ -1,18 +1,27 @@
-import { type Client, type ClientConfig, createClient } from '@batonsql/core'
+import { Client, type ClientConfig, createClient } from '@batonsql/core'
 
 /** How to reach the database: a client, which stays the caller's to close, or the settings of one. */
 export type Connection =
   | { readonly connection: string | URL | ClientConfig; readonly client?: undefined }
   | { readonly client: Client; readonly connection?: undefined }
 
-export const connect = (connection: string | URL | ClientConfig): Client =>
-  createClient(typeof connection === 'string' || connection instanceof URL ? { url: connection } : connection)
-
-/** @throws TypeError when it is neither or both */
-export function clientOf({ client, connection }: Connection): Client {
-  if (client !== undefined && connection === undefined) return client
-  if (client === undefined && connection !== undefined) return connect(connection)
-  throw new TypeError('expected a URL, a client, or a configuration with either `client` or `connection`')
+/**
+ * The client, and the rest of what `drizzle()` was called with: an address or a client and a configuration, or one
+ * configuration with either in it.
+ * @throws TypeError when it has neither or both
+ */
+export function openClient<C>(
+  first: string | URL | Client | (C & Connection),
+  config: C | undefined,
+): [Client, C | undefined] {
+  if (first instanceof Client) return [first, config]
+  if (typeof first === 'string' || first instanceof URL) return [createClient({ url: first }), config]
+  const { client, connection } = first
+  if ((client === undefined) === (connection === undefined))
+    throw new TypeError('expected a URL, a client, or a configuration with either `client` or `connection`')
+  if (client) return [client, first]
+  const isUrl = typeof connection === 'string' || connection instanceof URL
+  return [createClient(isUrl ? { url: connection } : connection), first]
 }
 
 /** What stands for the client of a database that has none. */

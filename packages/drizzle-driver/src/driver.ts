@@ -1,4 +1,4 @@
-import { Client } from '@batonsql/core'
+import type { Client } from '@batonsql/core'
 import {
   createTableRelationsHelpers,
   DefaultLogger,
@@ -11,15 +11,14 @@ import {
 } from 'drizzle-orm'
 import {
   BaseSQLiteDatabase,
-  SQLiteAsyncDialect,
   type SQLiteTransaction,
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from './batch.ts'
-import { type Connection, clientOf, connect, mockClient, NO_CLIENT } from './connection.ts'
+import { type Connection, mockClient, NO_CLIENT, openClient } from './connection.ts'
+import { BatonDialect } from './dialect.ts'
 import { QueryRunner } from './query-runner.ts'
-import { BatonSession } from './session.ts'
-import type { SessionContext } from './session-context.ts'
+import { BatonSession, type SessionContext } from './session.ts'
 import type { BatonTransaction } from './transaction.ts'
 import type { RunResult } from './values.ts'
 
@@ -47,7 +46,7 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
     const runner = new QueryRunner(client, async (tables) => await cache?.onMutate({ tables }))
     const session = new BatonSession<TSchema, ExtractTablesWithRelations<TSchema>>(runner, context)
     super('async', context.dialect, session, context.schema)
-    this.batch = ((queries) => session.batch(queries)) as BatchMethod
+    this.batch = session.batch
     this.$client = client
     if (cache) this.$cache = { invalidate: (params) => cache.onMutate(params) }
   }
@@ -83,7 +82,7 @@ function construct<TSchema extends Schema>(
     relations = { fullSchema: schema, schema: tables, tableNamesMap }
   }
   return new BatonDatabase(client, {
-    dialect: new SQLiteAsyncDialect(casing && { casing }),
+    dialect: new BatonDialect(casing && { casing }),
     schema: relations,
     logger: logger === true ? new DefaultLogger() : logger || new NoopLogger(),
     cache,
@@ -105,16 +104,11 @@ export function drizzle<TSchema extends Schema>(
   first: string | URL | Client | BatonDrizzleConfig<TSchema>,
   config?: DrizzleConfig<TSchema>,
 ): BatonDatabase<TSchema> {
-  if (first instanceof Client) return construct(first, config)
-  if (typeof first === 'string' || first instanceof URL) return construct(connect(first), config)
-  return construct(clientOf(first), first)
+  return construct(...openClient(first, config))
 }
 
 /** A database that builds queries and runs none. */
 drizzle.mock = <TSchema extends Schema = Record<string, never>>(
   config?: DrizzleConfig<TSchema>,
-): Omit<BatonDatabase<TSchema>, '$client'> & {
-  $client: typeof NO_CLIENT
-} => {
-  return Object.assign(construct(mockClient(), config), { $client: NO_CLIENT } as const)
-}
+): Omit<BatonDatabase<TSchema>, '$client'> & { $client: typeof NO_CLIENT } =>
+  Object.assign(construct(mockClient(), config), { $client: NO_CLIENT } as const)

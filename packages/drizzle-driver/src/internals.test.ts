@@ -2,7 +2,14 @@ import { eq, sql } from 'drizzle-orm'
 import { integer, SQLitePreparedQuery, SQLiteSession, sqliteTable } from 'drizzle-orm/sqlite-core'
 import { expect, test } from 'vitest'
 import { drizzle } from './driver.ts'
-import { joinsNotNullableMap, mapResultRow, prepareBuilder, queryWithCache } from './internals.ts'
+import {
+  columnOf,
+  joinsNotNullableMap,
+  mapResultRow,
+  prepareBuilder,
+  qualifiedNameOf,
+  queryWithCache,
+} from './internals.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
 
 // These fail when Drizzle renames one of the members it does not declare.
@@ -42,6 +49,13 @@ test('a prepared query runs behind the cache', async () => {
   expect(SQLitePreparedQuery.prototype).toHaveProperty('queryWithCache')
   const query = prepareBuilder(db.select().from(a)) as BatonPreparedQuery
   expect(await queryWithCache(query, 'select', [], async () => 7)).toBe(7)
+})
+
+test('a column tells its table, also as the decoder of an expression', () => {
+  expect(qualifiedNameOf(a.id)).toBe('a.id')
+  for (const field of [a.id, sql`1`.mapWith(a.id), sql`1`.mapWith(a.id).as('x')])
+    expect(columnOf(field)).toBe(a.id)
+  for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
 })
 
 test('what is no query builder is told apart', () => {

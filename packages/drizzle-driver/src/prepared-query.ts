@@ -1,5 +1,5 @@
 import type { ArrayRow } from '@batonsql/core'
-import { entityKind, fillPlaceholders, type Query } from 'drizzle-orm'
+import { entityKind, fillPlaceholders, type Logger, type Query } from 'drizzle-orm'
 import type { Cache } from 'drizzle-orm/cache/core'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
 import {
@@ -8,9 +8,10 @@ import {
   SQLitePreparedQuery,
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
+import { NestedRows } from './exact-json.ts'
 import { joinsNotNullableMap, queryWithCache } from './internals.ts'
-import type { ArrayResult } from './query-runner.ts'
-import { mapRow, narrowRelated } from './row-mapping.ts'
+import type { ArrayResult, QueryRunner } from './query-runner.ts'
+import { mapRow } from './row-mapping.ts'
 import { objectRows, runResult } from './values.ts'
 
 /** Which tables a query reads or changes. */
@@ -32,22 +33,22 @@ export interface QueryPlan {
   readonly metadata: QueryMetadata | undefined
   readonly cacheConfig: WithCacheConfig | undefined
   readonly cache: Cache | undefined
-  readonly log: (sql: string, params: unknown[]) => void
-  readonly execute: (sql: string, params: unknown[]) => Promise<ArrayResult>
+  readonly logger: Logger
+  readonly runner: QueryRunner
 }
 
 /** A query ready to run, any number of times. */
 export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig & { type: 'async' }> {
   static override readonly [entityKind]: string = 'BatonPreparedQuery'
   readonly #plan: QueryPlan
+  /** Tables that the query changes. */
+  readonly changes: readonly string[]
 
   constructor(plan: QueryPlan) {
-    super('async', plan.executeMethod, plan.query, plan.cache, plan.metadata, plan.cacheConfig)
+    const { executeMethod, query, cache, metadata, cacheConfig } = plan
+    super('async', executeMethod, query, cache, metadata, cacheConfig)
     this.#plan = plan
-  }
-
-  get metadata(): QueryMetadata | undefined {
-    return this.#plan.metadata
+    this.changes = metadata && metadata.type !== 'select' ? metadata.tables : []
   }
 
   override run(placeholders?: Record<string, unknown>): Promise<unknown> {
@@ -55,13 +56,11 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   }
 
   override async all(placeholders?: Record<string, unknown>): Promise<unknown> {
-    if (this.#isRaw) return await this.#fetch(placeholders, objectRows)
-    return this.#mapAll(await this.values(placeholders))
+    return this.#mapAll(await this.#fetch(placeholders, this.#rowsOf))
   }
 
   override async get(placeholders?: Record<string, unknown>): Promise<unknown> {
-    if (this.#isRaw) return (await this.#fetch(placeholders, objectRows))[0]
-    return this.#mapFirst(await this.values(placeholders))
+    return this.#mapFirst(await this.#fetch(placeholders, this.#rowsOf))
   }
 
   /** Rows as arrays, as they come: nothing is decoded. */
@@ -76,36 +75,45 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   }
 
   override mapAllResult(result: ArrayResult): unknown {
-    return this.#isRaw ? objectRows(result) : this.#mapAll(result.rows)
+    return this.#mapAll(this.#rowsOf(result))
   }
 
   override mapGetResult(result: ArrayResult): unknown {
-    return this.#isRaw ? objectRows(result)[0] : this.#mapFirst(result.rows)
-  }
-
-  get #isRaw(): boolean {
-    return this.#plan.fields === undefined && this.#plan.relationMapper === undefined
+    return this.#mapFirst(this.#rowsOf(result))
   }
 
   #fetch<T>(placeholders: Record<string, unknown> = {}, read: (result: ArrayResult) => T): Promise<T> {
-    const { query, log, execute } = this.#plan
+    const { query, logger, runner } = this.#plan
     const params = fillPlaceholders(query.params, placeholders)
-    log(query.sql, params)
-    return queryWithCache(this, query.sql, params, async () => read(await execute(query.sql, params)))
+    logger.logQuery(query.sql, params)
+    const statement = { sql: query.sql, params, changes: this.changes }
+    return queryWithCache(this, query.sql, params, async () => read(await runner.execute(statement)))
   }
 
-  #mapAll(rows: ArrayRow[]): unknown {
+  /** The rows as Drizzle's cache keeps them: objects for SQL written by hand, else arrays, which are to be mapped. */
+  #rowsOf = (result: ArrayResult): unknown[] => {
     const { fields, relationMapper } = this.#plan
-    if (relationMapper) return relationMapper(rows, narrowRelated)
+    return fields || relationMapper ? result.rows : objectRows(result)
+  }
+
+  #mapAll(rows: unknown[]): unknown {
+    const { fields, relationMapper } = this.#plan
+    if (relationMapper) {
+      const nested = new NestedRows()
+      return relationMapper(
+        rows.map((row) => (row as ArrayRow).map(nested.read)),
+        nested.textOf,
+      )
+    }
+    if (!fields) return rows
     const joins = joinsNotNullableMap(this)
-    return rows.map((row) => mapRow(fields as SelectedFieldsOrdered, row, joins))
+    return rows.map((row) => mapRow(fields, row as ArrayRow, joins))
   }
 
-  #mapFirst(rows: ArrayRow[]): unknown {
-    const { fields, relationMapper } = this.#plan
-    const [row] = rows
-    if (!row) return undefined
-    if (relationMapper) return relationMapper(rows, narrowRelated)
-    return mapRow(fields as SelectedFieldsOrdered, row, joinsNotNullableMap(this))
+  #mapFirst(rows: unknown[]): unknown {
+    if (rows.length === 0) return undefined
+    const mapped = this.#mapAll(rows.slice(0, 1))
+    // the mapper of a relational query knows by itself that there is only one
+    return this.#plan.relationMapper ? mapped : (mapped as unknown[])[0]
   }
 }

@@ -1,19 +1,35 @@
-import { entityKind, type Query, type SQL, type TablesRelationalConfig } from 'drizzle-orm'
+import {
+  entityKind,
+  type Logger,
+  type Query,
+  type RelationalSchemaConfig,
+  type SQL,
+  type TablesRelationalConfig,
+} from 'drizzle-orm'
+import type { Cache } from 'drizzle-orm/cache/core'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
 // 0.44.0 to 0.44.3 do not export it from where the others do
 import { DrizzleQueryError } from 'drizzle-orm/errors'
 import {
+  type SQLiteAsyncDialect,
   type SQLiteExecuteMethod,
   SQLiteSession,
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
-import { type BatchQuery, prepareBatch } from './batch.ts'
+import { type BatchMethod, type BatchQuery, prepareBatch } from './batch.ts'
 import { BatonPreparedQuery, type QueryMetadata, type RelationMapper } from './prepared-query.ts'
 import type { ArrayResult, QueryRunner } from './query-runner.ts'
-import type { SessionContext } from './session-context.ts'
 import { BatonTransaction } from './transaction.ts'
 import { objectRows, type RunResult, runResult } from './values.ts'
+
+/** What the session of a database and those of its transactions have in common. */
+export interface SessionContext<TSchema extends TablesRelationalConfig> {
+  readonly dialect: SQLiteAsyncDialect
+  readonly schema: RelationalSchemaConfig<TSchema> | undefined
+  readonly logger: Logger
+  readonly cache: Cache | undefined
+}
 
 /** Runs queries on a client, or inside a transaction when it was made for one. */
 export class BatonSession<
@@ -41,6 +57,7 @@ export class BatonSession<
     metadata?: QueryMetadata,
     cacheConfig?: WithCacheConfig,
   ): BatonPreparedQuery {
+    const { logger, cache } = this.#context
     return new BatonPreparedQuery({
       query,
       executeMethod,
@@ -49,34 +66,32 @@ export class BatonSession<
       metadata,
       cacheConfig,
       // what a transaction reads may be its own changes, which are not committed yet
-      cache: this.#runner.isTransaction ? undefined : this.#context.cache,
-      log: (sql, params) => this.#context.logger.logQuery(sql, params),
-      execute: (sql, params) => this.#runner.execute({ sql, params, changes: tablesChangedBy(metadata) }),
+      cache: this.#runner.isTransaction ? undefined : cache,
+      logger,
+      runner: this.#runner,
     })
   }
 
   /** Runs queries in one request: all of them take effect, or none. */
-  async batch(queries: readonly BatchQuery[]): Promise<unknown[]> {
-    const prepared = prepareBatch(queries).map((query) => ({
-      ...query,
-      changes: tablesChangedBy(query.metadata),
-    }))
-    for (const { sql, params } of prepared) this.#context.logger.logQuery(sql, params)
+  readonly batch = (async (queries: readonly BatchQuery[]) => {
+    const prepared = prepareBatch(queries)
+    for (const { sql, params } of prepared) this.#context.logger.logQuery(sql, [...params])
     const results = await this.#runner.batch(
       prepared,
       (sql, params, error) => new DrizzleQueryError(sql, params, error),
     )
     return results.map((result, at) => prepared[at]?.map(result))
-  }
+  }) as BatchMethod
 
   /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
   override transaction<T>(
     callback: (tx: BatonTransaction<TFullSchema, TSchema>) => Promise<T>,
     { behavior }: SQLiteTransactionConfig = {},
   ): Promise<T> {
+    const { dialect, schema } = this.#context
     const run = (runner: QueryRunner): Promise<T> => {
       const session = new BatonSession<TFullSchema, TSchema>(runner, this.#context)
-      return callback(new BatonTransaction(session, this.#context))
+      return callback(new BatonTransaction(session.batch, 'async', dialect, session, schema))
     }
     return this.#runner.transaction(run, behavior)
   }
@@ -88,23 +103,8 @@ export class BatonSession<
   }
 
   // Drizzle reads the results of raw queries in a batch through these.
-
-  extractRawRunValueFromBatchResult(result: ArrayResult): unknown {
-    return runResult(result)
-  }
-
-  extractRawAllValueFromBatchResult(result: ArrayResult): unknown {
-    return objectRows(result)
-  }
-
-  extractRawGetValueFromBatchResult(result: ArrayResult): unknown {
-    return objectRows(result)[0]
-  }
-
-  extractRawValuesValueFromBatchResult(result: ArrayResult): unknown {
-    return result.rows
-  }
+  readonly extractRawRunValueFromBatchResult = runResult
+  readonly extractRawAllValueFromBatchResult = objectRows
+  readonly extractRawGetValueFromBatchResult = (result: ArrayResult): unknown => objectRows(result)[0]
+  readonly extractRawValuesValueFromBatchResult = ({ rows }: ArrayResult): unknown => rows
 }
-
-const tablesChangedBy = (metadata: QueryMetadata | undefined): string[] =>
-  metadata && metadata.type !== 'select' ? metadata.tables : []

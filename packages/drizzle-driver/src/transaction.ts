@@ -1,7 +1,6 @@
 import { entityKind, type TablesRelationalConfig } from 'drizzle-orm'
 import { SQLiteTransaction } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from './batch.ts'
-import type { SessionContext, TransactionSession } from './session-context.ts'
 import type { RunResult } from './values.ts'
 
 /** A transaction, or a savepoint inside one: `transaction()` on it makes the next. */
@@ -18,11 +17,11 @@ export class BatonTransaction<
   readonly batch: BatchMethod
 
   constructor(
-    session: TransactionSession<TFullSchema, TSchema>,
-    { dialect, schema }: SessionContext<TSchema>,
+    batch: BatchMethod,
+    ...rest: ConstructorParameters<typeof SQLiteTransaction<'async', RunResult, TFullSchema, TSchema>>
   ) {
-    super('async', dialect, session, schema)
-    this.batch = ((queries) => session.batch(queries)) as BatchMethod
+    super(...rest)
+    this.batch = batch
   }
 
   /** Begins a savepoint: what fails in it is undone by itself. Costs no requests; those of one transaction take turns. */

@@ -39,7 +39,3 @@ export function runResult(result: ResultSet<ArrayRow>): RunResult {
   const toJSON = (): unknown => ({ ...run, lastInsertRowid: run.lastInsertRowid?.toString() })
   return Object.defineProperty(run, 'toJSON', { value: toJSON }) as unknown as RunResult
 }
-
-/** An integer as a number where that is exact; else as it came. */
-export const narrowIfExact = (value: bigint): bigint | number =>
-  Number.isSafeInteger(Number(value)) ? Number(value) : value

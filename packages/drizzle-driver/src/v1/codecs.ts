@@ -1,3 +1,5 @@
+import { type Column, entityKind } from 'drizzle-orm'
+import { CodecsCollection, type NormalizeCodec } from 'drizzle-orm/codecs'
 import {
   bufferFromBinaryIfAvailable,
   castToText,
@@ -5,37 +7,16 @@ import {
   dateFromStoredSeconds,
   refineSqliteCodecs,
   type SQLiteCodecs,
+  type SQLiteType,
 } from 'drizzle-orm/sqlite-core'
-import { narrowIfExact } from '../values.ts'
-
-const narrow = <T>(value: T | bigint): T | bigint | number =>
-  typeof value === 'bigint' ? narrowIfExact(value) : value
-
-const inexact = (value: bigint | number): RangeError =>
-  new RangeError(`${value} is not exact as a number; declare its column with int64()`)
-
-/** An integer column's value. Other kinds can be in it, too, because SQLite lets them. */
-function exactInteger(value: unknown): unknown {
-  const narrowed = narrow(value)
-  if (typeof narrowed === 'bigint') throw inexact(narrowed)
-  return narrowed
-}
-
-/** The same, inside the JSON of a relational query, which has been rounded already. */
-function exactIntegerInJson(value: unknown): unknown {
-  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value))
-    throw inexact(value)
-  return value
-}
+import { exactNumber, inexact } from '../exact-integer.ts'
+import { codecNameOf } from '../internals.ts'
 
 /** How values of the server become those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
-  integer: { normalize: exactInteger, normalizeInJson: exactIntegerInJson },
   'integer:boolean': { normalize: (value: unknown) => Number(value) === 1 },
-  'integer:timestamp': { normalize: (value: number) => dateFromStoredSeconds(narrow(value) as number) },
-  'integer:timestamp_ms': {
-    normalize: (value: number) => dateFromStoredMilliseconds(narrow(value) as number),
-  },
+  'integer:timestamp': { normalize: dateFromStoredSeconds },
+  'integer:timestamp_ms': { normalize: dateFromStoredMilliseconds },
   'text:json': { normalize: JSON.parse },
   blob: { normalize: bufferFromBinaryIfAvailable },
   'blob:json': { cast: castToText, normalize: JSON.parse },
@@ -44,3 +25,29 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'numeric:number': { normalize: Number },
   'numeric:bigint': { cast: castToText, normalize: BigInt },
 })
+
+const OF_NUMBERS = new Set(['integer', 'integer:timestamp', 'integer:timestamp_ms', 'numeric:number'])
+
+/** Codecs that refuse integers which the numbers or dates of their columns cannot be. Other kinds can be in such a column, too. */
+export class ExactCodecs extends CodecsCollection<SQLiteType> {
+  static override readonly [entityKind]: string = 'ExactCodecs'
+
+  override get: CodecsCollection<SQLiteType>['get'] = (column, kind, override) => {
+    const codec = super.get(column, kind, override)
+    const read = kind === 'normalize' ? exact : kind === 'normalizeInJson' ? exactInJson : null
+    if (read === null || !OF_NUMBERS.has(override ?? codecNameOf(column))) return codec
+    const normalize = (codec ?? ((value: unknown) => value)) as NormalizeCodec
+    return (value: unknown) => normalize(read(value, column))
+  }
+}
+
+const exact = (value: unknown, column: Column): unknown =>
+  typeof value === 'bigint' ? exactNumber(value, column) : value
+
+/** In JSON, numeric() is text, and integers are rounded already; what is beyond 2^63 never was one. */
+function exactInJson(value: unknown, column: Column): unknown {
+  if (typeof value === 'string') return /^-?\d+$/.test(value) ? exactNumber(BigInt(value), column) : value
+  if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value
+  if (Math.abs(value) > 2 ** 63) return value
+  throw inexact(`about ${value}`, column)
+}

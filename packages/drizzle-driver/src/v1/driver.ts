@@ -1,18 +1,18 @@
-import { Client } from '@batonsql/core'
+import type { Client } from '@batonsql/core'
 import { type AnyRelations, DefaultLogger, type EmptyRelations, entityKind, NoopLogger } from 'drizzle-orm'
 import {
   type DrizzleSQLiteConfig,
   SQLiteAsyncDatabase,
   type SQLiteAsyncTransaction,
-  SQLiteDialect,
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
-import { type Connection, clientOf, connect, mockClient, NO_CLIENT } from '../connection.ts'
+import type { BatchMethod } from '../batch.ts'
+import { type Connection, mockClient, NO_CLIENT, openClient } from '../connection.ts'
+import { jitCompatCheck } from '../internals.ts'
 import { QueryRunner } from '../query-runner.ts'
 import type { RunResult } from '../values.ts'
-import type { BatchMethod } from './batch.ts'
 import { batonCodecs } from './codecs.ts'
-import { jitCompatCheck } from './internals.ts'
+import { BatonDialect } from './dialect.ts'
 import { BatonSession, type SessionContext } from './session.ts'
 import type { BatonTransaction } from './transaction.ts'
 
@@ -37,7 +37,7 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
     const runner = new QueryRunner(client, async (tables) => await cache?.onMutate({ tables }))
     const session = new BatonSession<TRelations>(runner, context)
     super('async', context.dialect, session, context.relations)
-    this.batch = ((queries) => session.batch(queries)) as BatchMethod
+    this.batch = session.batch
     this.$client = client
     if (cache) this.$cache = { invalidate: (params) => cache.onMutate(params) }
   }
@@ -65,7 +65,7 @@ function construct<TRelations extends AnyRelations>(
   { logger, relations, cache, jit, paramsInErrors, codecs }: DrizzleSQLiteConfig<TRelations> = {},
 ): BatonDatabase<TRelations> {
   return new BatonDatabase(client, {
-    dialect: new SQLiteDialect({ codecs: codecs ?? batonCodecs, useJitMappers: jitCompatCheck(jit) }),
+    dialect: new BatonDialect({ codecs: codecs ?? batonCodecs, useJitMappers: jitCompatCheck(jit) }),
     relations: relations ?? ({} as TRelations),
     logger: logger === true ? new DefaultLogger() : logger || new NoopLogger(),
     cache,
@@ -90,9 +90,7 @@ export function drizzle<TRelations extends AnyRelations>(
   first: string | URL | Client | BatonDrizzleConfig<TRelations>,
   config?: DrizzleSQLiteConfig<TRelations>,
 ): BatonDatabase<TRelations> {
-  if (first instanceof Client) return construct(first, config)
-  if (typeof first === 'string' || first instanceof URL) return construct(connect(first), config)
-  return construct(clientOf(first), first)
+  return construct(...openClient(first, config))
 }
 
 /** A database that builds queries and runs none. */

@@ -1,19 +1,76 @@
-import { entityKind } from 'drizzle-orm'
-import type { QueryMetadata } from 'drizzle-orm/cache/core/types'
-import { SQLiteAsyncPreparedQuery, type SQLiteAsyncPreparedQueryConfig } from 'drizzle-orm/sqlite-core'
+import { entityKind, type Logger, type Query } from 'drizzle-orm'
+import type { Cache } from 'drizzle-orm/cache/core'
+import type { QueryMetadata, WithCacheConfig } from 'drizzle-orm/cache/core/types'
+import {
+  SQLiteAsyncPreparedQuery,
+  type SQLiteAsyncPreparedQueryConfig,
+  type SQLiteExecuteMethod,
+} from 'drizzle-orm/sqlite-core'
+import type { ArrayResult, QueryRunner } from '../query-runner.ts'
+import { objectRows, runResult } from '../values.ts'
+
+/** What a session knows of a query it prepares. */
+export interface QueryPlan {
+  readonly query: Query
+  readonly mode: 'arrays' | 'objects' | 'raw'
+  readonly executeMethod: SQLiteExecuteMethod | undefined
+  /** Makes of rows what the query asked for. */
+  readonly mapper: ((rows: unknown[]) => unknown) | undefined
+  readonly metadata: QueryMetadata | undefined
+  readonly cacheConfig: WithCacheConfig | undefined
+  readonly cache: Cache | undefined
+  readonly logger: Logger
+  readonly paramsInErrors: boolean | undefined
+  readonly runner: QueryRunner
+}
 
 /** A query ready to run, any number of times. */
 export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
   SQLiteAsyncPreparedQueryConfig & { type: 'async' }
 > {
   static override readonly [entityKind]: string = 'BatonPreparedQuery'
+  readonly #plan: QueryPlan
+  /** Tables that the query changes. */
+  readonly changes: readonly string[]
 
-  /** Which tables the query reads or changes. */
-  get metadata(): QueryMetadata | undefined {
-    return this.queryMetadata
+  constructor(plan: QueryPlan) {
+    const { query, mode, executeMethod, mapper, metadata, cacheConfig, cache, logger, paramsInErrors } = plan
+    const changes = metadata && metadata.type !== 'select' ? metadata.tables() : []
+    const run = (params: unknown[]): Promise<ArrayResult> =>
+      plan.runner.execute({ sql: query.sql, params, changes })
+    const executors = {
+      all: async (params: unknown[]) => rowsOf(await run(params), mode),
+      get: async (params: unknown[]) => rowsOf(await run(params), mode)[0],
+      run: async (params: unknown[]) => runResult(await run(params)),
+    }
+    super(
+      'async',
+      executeMethod,
+      executors,
+      query,
+      mapper,
+      mode,
+      logger,
+      cache,
+      metadata,
+      cacheConfig,
+      paramsInErrors,
+    )
+    this.#plan = plan
+    this.changes = changes
+  }
+
+  /** Does with a result in a batch what the query itself does with it elsewhere. */
+  mapResult(result: ArrayResult): unknown {
+    const { executeMethod = 'all', mapper, mode } = this.#plan
+    if (executeMethod === 'run') return runResult(result)
+    if (executeMethod === 'values') return result.rows
+    const rows = rowsOf(result, mode)
+    if (executeMethod === 'all') return mapper ? mapper(rows) : rows
+    if (rows.length === 0) return undefined
+    return mapper ? (mapper(rows.slice(0, 1)) as unknown[])[0] : rows[0]
   }
 }
 
-/** Tables that a query changes. */
-export const tablesChangedBy = (metadata: QueryMetadata | undefined): string[] =>
-  metadata && metadata.type !== 'select' ? metadata.tables() : []
+const rowsOf = (result: ArrayResult, mode: QueryPlan['mode']): unknown[] =>
+  mode === 'arrays' ? result.rows : objectRows(result)

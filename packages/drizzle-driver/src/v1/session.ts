@@ -7,10 +7,10 @@ import {
   type SQLiteExecuteMethod,
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
+import { type BatchMethod, type BatchQuery, prepareBatch } from '../batch.ts'
 import type { QueryRunner } from '../query-runner.ts'
-import { objectRows, type RunResult, runResult } from '../values.ts'
-import { type BatchQuery, prepareBatch } from './batch.ts'
-import { BatonPreparedQuery, tablesChangedBy } from './prepared-query.ts'
+import type { RunResult } from '../values.ts'
+import { BatonPreparedQuery } from './prepared-query.ts'
 import { BatonTransaction } from './transaction.ts'
 
 /** What the session of a database and those of its transactions have in common. */
@@ -51,34 +51,23 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     cacheConfig?: WithCacheConfig,
   ): BatonPreparedQuery {
     const { logger, cache, paramsInErrors } = this.#context
-    const run = (params: unknown[]) =>
-      this.#runner.execute({ sql: query.sql, params, changes: tablesChangedBy(metadata) })
-    const all = async (params: unknown[]): Promise<unknown[]> => {
-      const result = await run(params)
-      return mode === 'arrays' ? result.rows : objectRows(result)
-    }
-    return new BatonPreparedQuery(
-      'async',
-      executeMethod,
-      {
-        all,
-        get: async (params) => (await all(params))[0],
-        run: async (params) => runResult(await run(params)),
-      },
+    return new BatonPreparedQuery({
       query,
-      mapper,
       mode,
-      logger,
-      // what a transaction reads may be its own changes, which are not committed yet
-      this.#runner.isTransaction ? undefined : cache,
+      executeMethod,
+      mapper,
       metadata,
       cacheConfig,
+      // what a transaction reads may be its own changes, which are not committed yet
+      cache: this.#runner.isTransaction ? undefined : cache,
+      logger,
       paramsInErrors,
-    )
+      runner: this.#runner,
+    })
   }
 
   /** Runs queries in one request: all of them take effect, or none. */
-  async batch(queries: readonly BatchQuery[]): Promise<unknown[]> {
+  readonly batch = (async (queries: readonly BatchQuery[]) => {
     const prepared = prepareBatch(queries)
     const { logger, paramsInErrors } = this.#context
     for (const { sql, params } of prepared) logger.logQuery(sql, [...params])
@@ -87,7 +76,7 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
       (sql, params, error) => new DrizzleQueryError(sql, paramsInErrors ? params : undefined, error),
     )
     return results.map((result, at) => prepared[at]?.map(result))
-  }
+  }) as BatchMethod
 
   /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
   override async transaction<T>(
@@ -95,9 +84,10 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     { behavior }: SQLiteTransactionConfig = {},
   ): Promise<T> {
     if (behavior === 'concurrent') throw new TypeError('the server knows no concurrent transactions')
+    const { dialect, relations } = this.#context
     const run = (runner: QueryRunner): Promise<T> => {
       const session = new BatonSession<TRelations>(runner, this.#context)
-      return callback(new BatonTransaction(session, this.#context))
+      return callback(new BatonTransaction(session.batch, 'async', dialect, session, relations))
     }
     return await this.#runner.transaction(run, behavior)
   }

@@ -1,8 +1,7 @@
 import { type AnyRelations, entityKind } from 'drizzle-orm'
 import { SQLiteAsyncTransaction } from 'drizzle-orm/sqlite-core'
+import type { BatchMethod } from '../batch.ts'
 import type { RunResult } from '../values.ts'
-import type { BatchMethod } from './batch.ts'
-import type { BatonSession, SessionContext } from './session.ts'
 
 /** A transaction, or a savepoint inside one: `transaction()` on it makes the next. */
 export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsyncTransaction<
@@ -18,9 +17,12 @@ export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsy
    */
   readonly batch: BatchMethod
 
-  constructor(session: BatonSession<TRelations>, { dialect, relations }: SessionContext<TRelations>) {
-    super('async', dialect, session, relations)
-    this.batch = ((queries) => session.batch(queries)) as BatchMethod
+  constructor(
+    batch: BatchMethod,
+    ...rest: ConstructorParameters<typeof SQLiteAsyncTransaction<'async', RunResult, TRelations>>
+  ) {
+    super(...rest)
+    this.batch = batch
   }
 
   /** Begins a savepoint: what fails in it is undone by itself. Costs no requests; those of one transaction take turns. */

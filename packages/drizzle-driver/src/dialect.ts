@@ -1,0 +1,25 @@
+import { entityKind, sql } from 'drizzle-orm'
+import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core'
+import { columnOf } from './internals.ts'
+import { decodable } from './row-mapping.ts'
+
+type RelationalQuery = Parameters<SQLiteAsyncDialect['buildRelationalQuery']>[0]
+
+/** Drizzle's dialect, with relational queries that refuse what is not exact, as selects do. */
+export class BatonDialect extends SQLiteAsyncDialect {
+  static override readonly [entityKind]: string = 'BatonDialect'
+
+  override buildRelationalQuery(
+    query: RelationalQuery,
+  ): ReturnType<SQLiteAsyncDialect['buildRelationalQuery']> {
+    const built = super.buildRelationalQuery(query)
+    const selection = built.selection.map((item) => {
+      const column = columnOf(item.field)
+      if (column === null) return item
+      // only the decoder of the field is used from here on
+      const decode = (value: unknown): unknown => column.mapFromDriverValue(decodable(value, column))
+      return { ...item, field: sql``.mapWith(decode).as(item.tsKey) }
+    })
+    return { ...built, selection }
+  }
+}

@@ -1,0 +1,14 @@
+import { entityKind } from 'drizzle-orm'
+import { resolveSQLiteTypeAlias, SQLiteDialect, type SQLiteDialectConfig } from 'drizzle-orm/sqlite-core'
+import { batonCodecs, ExactCodecs } from './codecs.ts'
+
+/** Drizzle's dialect, with columns of numbers that refuse what is not exact. */
+export class BatonDialect extends SQLiteDialect {
+  static override readonly [entityKind]: string = 'BatonDialect'
+  override readonly codecs: ExactCodecs
+
+  constructor(config: SQLiteDialectConfig) {
+    super(config)
+    this.codecs = new ExactCodecs(resolveSQLiteTypeAlias, config.codecs ?? batonCodecs)
+  }
+}
