@@ -142,17 +142,59 @@ describe('all or nothing', () => {
     expect(await migrate(db, { migrations: [linked, two] })).toEqual(['0002_test'])
   })
 
-  test('an old foreign key that cannot be checked does not stand in the way', async () => {
-    await db.$client.batch(
-      [
-        'create table p (id integer)',
-        'create table c (p integer references p (id))',
-        'insert into c values (1)',
-      ],
-      { foreignKeys: 'off' },
-    )
-    expect(await migrate(db, { migrations: [one] })).toEqual(['0001_test'])
-    expect(await requestsOf(() => migrate(db, { migrations: [one] }))).toBe(1)
+  describe('with an old foreign key that cannot be checked', () => {
+    const warnings: string[] = []
+    const options = { onWarning: (message: string) => void warnings.push(message) }
+
+    beforeEach(async () => {
+      warnings.length = 0
+      await db.$client.batch(
+        [
+          'create table p (id integer)',
+          'create table "c, ""broken""" (p integer references p (id))',
+          'insert into "c, ""broken""" values (1)',
+          'create table good (id integer primary key)',
+          'create table child (id integer references good)',
+          'insert into good values (1)',
+          'insert into child values (1), (1)',
+          'create table dirty (id integer references good)',
+          'insert into dirty values (7)',
+        ],
+        { foreignKeys: 'off' },
+      )
+    })
+
+    test('goes on, and names its table', async () => {
+      expect(await migrate(db, { migrations: [one], ...options })).toEqual(['0001_test'])
+      expect(warnings).toEqual([expect.stringContaining('c, "broken"')])
+      expect(warnings[0]).not.toContain('child')
+      expect(await requestsOf(() => migrate(db, { migrations: [one], ...options }))).toBe(1)
+      expect(warnings).toHaveLength(1)
+      // the same with a table of migrations that is there already
+      expect(await migrate(db, { migrations: [one, two], ...options })).toEqual(['0002_test'])
+      expect(warnings).toHaveLength(2)
+    })
+
+    test('the other tables are guarded as ever', async () => {
+      await migrate(db, { migrations: [one], ...options })
+      const orphaning = migration(2, 'create table extra (id integer);delete from good')
+      await expect(migrate(db, { migrations: [one, orphaning], ...options })).rejects.toThrow(
+        'break a foreign key',
+      )
+      expect(await db.values(sql`select count(*) from good`)).toEqual([[1]])
+      const second = migration(2, 'create table d (p integer references p (id));insert into d values (1)')
+      await expect(migrate(db, { migrations: [one, second], ...options })).rejects.toThrow(
+        'cannot be checked',
+      )
+    })
+
+    test('it may be mended, or dropped, by a migration', async () => {
+      const mending = migration(2, 'create unique index p_id on p (id);insert into p values (1)')
+      expect(await migrate(db, { migrations: [mending], ...options })).toEqual(['0002_test'])
+      const dropping = migration(3, 'drop table "c, ""broken""";drop table child;drop table dirty')
+      expect(await migrate(db, { migrations: [mending, dropping], ...options })).toEqual(['0003_test'])
+      expect(warnings).toHaveLength(1)
+    })
   })
 
   test('a new one that cannot be checked is refused in the server’s words', async () => {

@@ -16,6 +16,11 @@ export interface MigrateOptions {
    * @default true
    */
   readonly transaction?: boolean | undefined
+  /**
+   * Told of tables with a foreign key that cannot be checked, when there is something to do.
+   * @default console.warn
+   */
+  readonly onWarning?: ((message: string) => void) | undefined
   /** Longest time for one request in ms. @default Infinity */
   readonly timeoutMs?: number | undefined
 }
@@ -57,6 +62,7 @@ export async function applyMigrations(
   { sources, ...config }: MigrateOptions & { readonly sources: readonly MigrationSource[] },
 ): Promise<string[]> {
   const { migrationsTable: name = '__drizzle_migrations', timeoutMs = Infinity, transaction = true } = config
+  const { onWarning = console.warn } = config
   const all = await Promise.all(sources.map(parseMigration))
   if (all.length === 0) return []
   const journal = new MigrationJournal(client, layout, { name, timeoutMs })
@@ -65,6 +71,11 @@ export async function applyMigrations(
     if (config.outOfOrder === 'error') refuseOutOfOrder(state.pending, state.lastWhen)
     const { pending } = state
     if (pending.length === 0) return []
+    const uncheckable = state.foreignKeys?.uncheckable ?? []
+    if (attempt === 1 && uncheckable.length > 0)
+      onWarning(
+        `foreign keys of ${uncheckable.join(', ')} are not checked: one of them refers to a column that is not unique`,
+      )
     const done = transaction
       ? await applyTogether(client, journal, { ...state, timeoutMs })
       : await applyOneByOne(client, journal, { ...state, timeoutMs })
@@ -95,7 +106,7 @@ interface Step {
 
 /** @returns false when another migrator was faster */
 async function applyTogether(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
-  const { prepareTable, pending, appliedCount, violations, timeoutMs } = plan
+  const { prepareTable, pending, appliedCount, foreignKeys, timeoutMs } = plan
   const steps: Step[] = [
     ...prepareTable.map((statement) => ({ statement, failure: {} })),
     { statement: journal.failUnlessCount(appliedCount), failure: 'raced' },
@@ -107,8 +118,8 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
       { statement: journal.record(migration), failure: { migration: migration.tag } },
     ]),
   ]
-  if (violations !== null)
-    steps.push({ statement: journal.failIfMoreViolations(violations), failure: 'foreign keys' })
+  if (foreignKeys)
+    steps.push({ statement: journal.failIfMoreViolations(foreignKeys), failure: 'foreign keys' })
   try {
     await client.batch(
       steps.map(({ statement }) => statement),

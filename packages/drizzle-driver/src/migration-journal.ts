@@ -10,8 +10,16 @@ export interface JournalState {
   readonly appliedCount: number
   /** `when` of the youngest one applied. */
   readonly lastWhen: number
-  /** Rows that break a foreign key; null when nothing is pending or the database cannot tell. */
-  readonly violations: number | null
+  /** How the foreign keys are; null when nothing is pending. */
+  readonly foreignKeys: ForeignKeys | null
+}
+
+/** What the migrations must not make worse. */
+export interface ForeignKeys {
+  /** Rows that break one. */
+  readonly violations: number
+  /** Tables with one that cannot be checked, because it refers to a column that is not unique. */
+  readonly uncheckable: readonly string[]
 }
 
 /** Rows of the table of applied migrations: hash, time, and the name, which Drizzle keeps since 1.0. */
@@ -31,6 +39,8 @@ export interface JournalLayout {
 }
 
 const COUNT_VIOLATIONS = '(select count(*) from pragma_foreign_key_check)'
+
+const TABLES = "select name from sqlite_schema where type = 'table'"
 
 /** Drizzle's table of applied migrations, the same that drizzle-kit and Drizzle's own migrators write. */
 export class MigrationJournal {
@@ -67,8 +77,14 @@ export class MigrationJournal {
     return `select case when (select count(*) from ${this.#table}) <> ${count} then json('another migrator was faster') end`
   }
 
-  failIfMoreViolations(before: number): string {
-    return `select case when ${COUNT_VIOLATIONS} > ${before} then json('foreign keys') end`
+  /** Checks all tables that are there at the end, but those that could not be checked at the beginning. */
+  failIfMoreViolations({ violations, uncheckable }: ForeignKeys): InStatement {
+    const count = `(select count(*) from sqlite_schema s cross join pragma_foreign_key_check(s.name)
+      where s.type = 'table' and s.name not in (select value from json_each(?)))`
+    return {
+      sql: `select case when ${count} > ${violations} then json('foreign keys') end`,
+      args: [JSON.stringify(uncheckable)],
+    }
   }
 
   /** Reads what was applied, in one request that only reads; each of its parts may fail by itself. */
@@ -93,15 +109,35 @@ export class MigrationJournal {
       layout: named ? 'named' : unnamed ? 'unnamed' : 'none',
     }
     const counted = violations.map((result) => result?.rows[0]?.[0]).find((count) => count != null)
+    const pending = this.#layout.pending(migrations, journal)
+    let foreignKeys: ForeignKeys | null = null
+    if (pending.length > 0)
+      foreignKeys =
+        counted === undefined
+          ? await this.#checkTableByTable()
+          : { violations: Number(counted), uncheckable: [] }
     return {
       prepareTable: [
         `CREATE TABLE IF NOT EXISTS ${this.#table} (${this.#layout.columns})`,
         ...this.#layout.upgrade(this.#table, migrations, journal),
       ],
-      pending: this.#layout.pending(migrations, journal),
+      pending,
       appliedCount: journal.rows.length,
       lastWhen: Math.max(...journal.rows.map(([, when]) => Number(when))),
-      violations: counted === undefined ? null : Number(counted),
+      foreignKeys,
+    }
+  }
+
+  /** For a database where checking all of them at once fails. */
+  async #checkTableByTable(): Promise<ForeignKeys> {
+    const [tables] = await this.#readTogether([TABLES])
+    const names = (tables?.rows ?? []).map(([name]) => name as string)
+    const counts = await this.#readTogether(
+      names.map((name) => ({ sql: 'select count(*) from pragma_foreign_key_check(?)', args: [name] })),
+    )
+    return {
+      violations: counts.reduce((sum, count) => sum + Number(count?.rows[0]?.[0] ?? 0), 0),
+      uncheckable: names.filter((_, at) => counts[at] === null),
     }
   }
 

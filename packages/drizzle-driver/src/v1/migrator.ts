@@ -24,7 +24,7 @@ export type MigrateConfig = MigrateOptions &
 /**
  * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
  * it costs one request that only reads. Foreign keys are off meanwhile, and migrations that leave more rows breaking one than
- * before are refused (unless the database cannot tell, because an old foreign key refers to a column that is not unique).
+ * before are refused; of tables with an old foreign key that refers to a column that is not unique, it warns.
  * Several deployers may run it at once. A table of Drizzle before 1.0 is brought to 1.0 with the first new migration.
  *
  * Experimental, as all of `./v1`. The whole must not take over 5 s while others want to write: the server takes the write
