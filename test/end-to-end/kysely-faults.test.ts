@@ -1,13 +1,13 @@
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
 
 interface Tables {
   item: { name: string }
 }
-/** What becomes of the next requests: they pass, do not arrive, or lose their answer. */
-type Fate = 'passes' | 'does not arrive' | 'loses its answer'
+/** What becomes of the next requests. */
+type Fate = 'passes' | 'does not arrive' | 'loses its answer' | 'finds its stream gone'
 
 let server: TestServer
 let database: TestDatabase
@@ -23,11 +23,16 @@ beforeEach(async () => {
     dialect: new BatonDialect({
       url: database.url,
       authToken: database.authToken,
+      transactionTimeoutMs: 300,
       async fetch(input, init) {
         const fate = fates.shift() ?? 'passes'
         if (fate === 'does not arrive') throw new TypeError('fetch failed')
+        if (fate === 'finds its stream gone') {
+          const { baton } = JSON.parse(init.body as string) as { baton: string }
+          await fetch(input, { ...init, body: JSON.stringify({ baton, requests: [{ type: 'close' }] }) })
+        }
         const response = await fetch(input, init)
-        if (fate === 'passes') return response
+        if (fate !== 'loses its answer') return response
         await response.text()
         throw new TypeError('fetch failed')
       },
@@ -93,4 +98,60 @@ test('a write that did not arrive, and one whose answer was lost, are not repeat
   fates = ['loses its answer']
   await expect(insert(db, 'b')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
   expect(await names()).toEqual(['b'])
+})
+
+/** Has the server, or the client's own clock, end a transaction; the next request comes too late. */
+const ends: Record<string, () => Promise<unknown>> = {
+  'that the server dropped': async () => fates.push('finds its stream gone'),
+  // SQLite rolls back by itself
+  'that a statement ended': async () => {},
+  'that was idle past its time': () => new Promise((resolve) => setTimeout(resolve, 400)),
+}
+
+describe.each(Object.keys(ends))('a transaction %s', (how) => {
+  const begin = async (trx: Kysely<Tables>): Promise<void> => {
+    await insert(trx, 'a')
+    if (how === 'that a statement ended')
+      await expect(sql`insert or rollback into item values ('a')`.execute(trx)).rejects.toThrow('UNIQUE')
+    await ends[how]?.()
+  }
+  const lost = { name: 'StreamError', code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string }
+
+  test('refuses the next query, asks for no rollback and keeps nothing', async () => {
+    const attempt = db.transaction().execute(async (trx) => {
+      await begin(trx)
+      await insert(trx, 'b')
+    })
+    await expect(attempt).rejects.toMatchObject(lost)
+    expect(log).not.toContain('rollback')
+    expect(await names()).toEqual([])
+  })
+
+  test('refuses to commit', async () => {
+    await expect(db.transaction().execute(begin)).rejects.toMatchObject(lost)
+    expect(log).not.toContain('rollback')
+    expect(await names()).toEqual([])
+  })
+
+  test('does not take the place of the user’s error', async () => {
+    const mine = new Error('mine')
+    const attempt = db.transaction().execute(async (trx) => {
+      await begin(trx)
+      throw mine
+    })
+    await expect(attempt).rejects.toBe(mine)
+    expect(await names()).toEqual([])
+  })
+
+  test('is rolled back when it is controlled, and asking for it again is no mistake', async () => {
+    const trx = await db.startTransaction().execute()
+    await begin(trx)
+    await expect(trx.commit().execute()).rejects.toMatchObject(lost)
+    // others than 0.29 do not know the error's mark
+    expect(trx.isRolledBack).toBe(inject('kysely') === '0.29')
+    await trx.rollback().execute()
+    expect(trx.isRolledBack).toBe(true)
+    expect(log).not.toContain('rollback')
+    expect(await names()).toEqual([])
+  })
 })

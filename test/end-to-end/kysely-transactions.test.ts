@@ -120,6 +120,14 @@ describe('transactions', () => {
     expect((await sql`select n from counter`.execute(db)).rows).toEqual([{ n: 5 }])
   })
 
+  test('queries issued together run one after the other', async () => {
+    const requests = await requestsOf(() =>
+      db.transaction().execute((trx) => Promise.all(['a', 'b', 'c'].map((name) => insert(trx, name)))),
+    )
+    expect(requests).toBe(4)
+    expect(await names()).toEqual(['a', 'b', 'c'])
+  })
+
   test('the dialect’s own mode is used when the transaction asks for none', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken })
     const seen: string[] = []
@@ -129,6 +137,44 @@ describe('transactions', () => {
     })
     await deferred.transaction().execute((trx) => insert(trx, 'a'))
     expect(seen[0]).toBe('begin deferred')
+  })
+})
+
+describe('a commit that the database refuses', () => {
+  beforeAll(async () => {
+    await sql`create table part (item integer references item (id) deferrable initially deferred)`.execute(db)
+  })
+  const orphan = sql`insert into part values (-1)`
+  const refused = { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
+
+  test('rolls back, with the database’s error', async () => {
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      await orphan.execute(trx)
+    })
+    await expect(attempt).rejects.toMatchObject(refused)
+    expect(await names()).toEqual([])
+  })
+
+  test('leaves nothing to be mended: what comes after is refused until the rollback', async () => {
+    const trx = await db.startTransaction().execute()
+    await orphan.execute(trx)
+    await expect(trx.commit().execute()).rejects.toMatchObject(refused)
+    await expect(insert(trx, 'a')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    await trx.rollback().execute()
+    expect(trx.isRolledBack).toBe(true)
+    expect(await names()).toEqual([])
+  })
+
+  test('leaves the connection usable', async () => {
+    await db.connection().execute(async (connection) => {
+      await expect(connection.transaction().execute((trx) => orphan.execute(trx))).rejects.toMatchObject(
+        refused,
+      )
+      await insert(connection, 'a')
+      await connection.transaction().execute((trx) => insert(trx, 'b'))
+    })
+    expect(await names()).toEqual(['a', 'b'])
   })
 })
 
@@ -242,6 +288,34 @@ describe('db.connection()', () => {
     expect((await sql`pragma foreign_keys`.execute(db)).rows).toEqual([{ foreign_keys: 1 }])
   })
 
+  test('a read only transaction binds the connection only until its end', async () => {
+    await db.connection().execute(async (connection) => {
+      await sql`pragma foreign_keys = on`.execute(connection)
+      const reading = connection.transaction().setAccessMode('read only')
+      await reading.execute((trx) => trx.selectFrom('item').selectAll().execute())
+      await insert(connection, 'a')
+      await expect(reading.execute((trx) => insert(trx, 'b'))).rejects.toThrow('read only')
+      await sql`begin`.execute(connection)
+      await insert(connection, 'c')
+      await sql`commit`.execute(connection)
+    })
+    expect(await names()).toEqual(['a', 'c'])
+  })
+
+  test('takes a new transaction after one that was lost', async () => {
+    await db.connection().execute(async (connection) => {
+      const losing = connection.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        await sql`insert or rollback into item (name) values ('a')`.execute(trx).catch(() => {})
+        await insert(trx, 'b')
+      })
+      await expect(losing).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+      await connection.transaction().execute((trx) => insert(trx, 'c'))
+      await insert(connection, 'd')
+    })
+    expect(await names()).toEqual(['c', 'd'])
+  })
+
   test('runs begin and commit written by hand as a transaction', async () => {
     await db.connection().execute(async (connection) => {
       await sql`-- by hand
@@ -275,4 +349,14 @@ test('destroy() closes what is open', async () => {
   await other.destroy()
   await insert(db, 'b')
   expect(await names()).toEqual(['b'])
+})
+
+test('what a transaction does after destroy() is refused, also when the client lives on', async () => {
+  await using client = createClient(database.config)
+  const other = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
+  const trx = await other.startTransaction().execute()
+  await insert(trx, 'a')
+  await other.destroy()
+  await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  expect(await names()).toEqual([])
 })
