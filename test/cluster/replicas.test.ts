@@ -248,21 +248,19 @@ test(`every write is accounted for when the primary is killed and started again 
     requestTimeoutMs: 2_000,
     concurrency: 8,
   })
-  let done = false
+  const writing = new AbortController()
   let kills = 0
   const killer = (async () => {
-    while (!done) {
+    for (; !writing.signal.aborted; kills++) {
       await new Promise((resolve) => setTimeout(resolve, 150))
-      if (done) break
       await cluster.killPrimary()
       await new Promise((resolve) => setTimeout(resolve, 50))
       await cluster.restartPrimary()
-      kills += 1
     }
   })()
   const account = await accountFor(db, primary, writes, 8, seeded(seed), {
     beforeCounting: async () => {
-      done = true
+      writing.abort()
       await killer
     },
   })

@@ -2,7 +2,24 @@ import { type Client, DatabaseError } from '@batonsql/core'
 import { pick } from './random.ts'
 
 /** What one statement of a transaction does; all but `insert` fail, or end the transaction on the server. */
-type Act = 'insert' | 'constraint' | 'syntax' | 'or-rollback' | 'raise-rollback'
+type Act = 'insert' | 'constraint' | 'syntax' | 'or-rollback' | 'raise-rollback' | 'full' | 'interlude'
+
+const ACTS: readonly Act[] = [
+  'insert',
+  'insert',
+  'insert',
+  'insert',
+  'constraint',
+  'syntax',
+  'or-rollback',
+  'raise-rollback',
+]
+
+/** Larger than a database under test may be. */
+const TOO_LARGE_BYTES = 4_000_000
+
+/** To be set as the limit, so that SQLITE_FULL is met. */
+export const SIZE_LIMIT_BYTES = 2_000_000
 
 /** A transaction, as far as this test needs it. */
 interface Statements {
@@ -23,6 +40,13 @@ export interface TornAccount {
   readonly leaks: readonly string[]
 }
 
+export interface TearOptions {
+  /** Whether the database has the limit of {@link SIZE_LIMIT_BYTES}. */
+  readonly isLimited?: boolean
+  /** What happens somewhere in each transaction besides, such as a restart of the server. */
+  readonly interlude?: (() => Promise<unknown>) | undefined
+}
+
 /**
  * Runs transactions at random, in which the server rolls back by itself, with errors swallowed and thrown, statements one
  * after the other and together; then looks whether each left all of its rows or none.
@@ -32,7 +56,9 @@ export async function tearTransactions(
   direct: Client,
   count: number,
   random: () => number,
+  { isLimited = false, interlude }: TearOptions = {},
 ): Promise<TornAccount> {
+  const choice = isLimited ? [...ACTS, 'full' as const] : ACTS
   await direct.batch([
     'drop table if exists torn',
     'create table torn (run integer, part integer unique)',
@@ -44,23 +70,15 @@ export async function tearTransactions(
   let endedByServer = 0
   const leaks: string[] = []
   for (let run = 0; run < count; run++) {
-    const acts = Array.from({ length: 2 + Math.floor(random() * 7) }, () =>
-      pick<Act>(random, [
-        'insert',
-        'insert',
-        'insert',
-        'insert',
-        'constraint',
-        'syntax',
-        'or-rollback',
-        'raise-rollback',
-      ]),
-    )
+    const acts = Array.from({ length: 2 + Math.floor(random() * 7) }, () => pick(random, choice))
+    // in the midst of statements that do no harm, so that it is what ends the transaction
+    if (interlude) acts.splice(0, acts.length, 'insert', 'insert', 'interlude', ...acts.slice(2), 'insert')
     const together = random() < 0.4
     const throws = random() < 0.2
     const done: number[] = []
     const perform = async (tx: Statements, act: Act): Promise<void> => {
       const own = (part += 1)
+      if (act === 'interlude') return void (await interlude?.())
       await tx.execute(...statementFor(act, run, own)).then(
         () => act === 'insert' && done.push(own),
         (error: unknown) => {
@@ -75,11 +93,8 @@ export async function tearTransactions(
         else for (const act of acts) await perform(tx, act)
         if (throws) throw new Error('given up')
       })
-      .then(
-        () => 'committed',
-        (error: unknown) => (error instanceof DatabaseError ? error.outcome : 'not_applied'),
-      )
-    if (acts.some((act) => act.endsWith('rollback'))) endedByServer += 1
+      .then(() => 'committed', outcomeOf)
+    if (acts.some((act) => /rollback|full|interlude/.test(act))) endedByServer += 1
     const { rows } = await direct.execute<{ part: number }>(
       'select part from torn where run = ? order by part',
       [run],
@@ -101,7 +116,13 @@ export async function tearTransactions(
   return { transactions: count, committed, endedByServer, leaks }
 }
 
-function statementFor(act: Act, run: number, part: number): [string, number[]] {
+/** What the error of a transaction says of its rows; ORMs have ours as the cause of theirs. */
+function outcomeOf(error: unknown): string {
+  if (error instanceof DatabaseError) return error.outcome
+  return error instanceof Error && error.cause ? outcomeOf(error.cause) : 'not_applied'
+}
+
+function statementFor(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {
   switch (act) {
     case 'insert':
       return ['insert into torn values (?, ?)', [run, part]]
@@ -113,6 +134,8 @@ function statementFor(act: Act, run: number, part: number): [string, number[]] {
       return ['insert or rollback into torn values (?, -1)', [run]]
     case 'raise-rollback':
       return ['insert into torn values (?, -2)', [run]]
+    case 'full':
+      return [`insert into torn values (?, zeroblob(${TOO_LARGE_BYTES}))`, [run]]
     default:
       return act satisfies never
   }

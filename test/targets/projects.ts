@@ -23,6 +23,7 @@ export async function endToEndProjects() {
       // a cluster is one of real servers
       include: ['test/end-to-end/**/*.test.ts', ...(name === 'sqld' ? ['test/cluster/*.test.ts'] : [])],
       testTimeout: 30_000,
+      maxConcurrency: 12,
       provide: { target: name, kysely: USUAL_KYSELY },
       // one database for everybody: the files take turns
       fileParallelism: name !== 'url' && name !== 'container',

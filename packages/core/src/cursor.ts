@@ -80,7 +80,10 @@ async function* observed(
   inTransaction: boolean,
   rows: AsyncIterable<unknown>,
 ): AsyncGenerator<unknown, void, undefined> {
-  if (!events.isWatched) return yield* rows
+  if (!events.isWatched) {
+    yield* rows
+    return
+  }
   const id = nextId()
   const started = performance.now()
   let count = 0

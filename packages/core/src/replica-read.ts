@@ -1,3 +1,4 @@
+import { TransportError } from './errors.ts'
 import type { CallOptions, Http } from './http.ts'
 import { REPLICA_WAIT_MS } from './limits.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
@@ -13,26 +14,31 @@ export async function sendWithIndex<T>(
   { isRead, ...options }: CallOptions & { readonly isRead: boolean },
   send: (index: string | null, options: CallOptions) => Promise<T>,
 ): Promise<T> {
-  const index = http.server.replicationIndex
+  const { server } = http
+  const index = server.replicationIndex
   if (index === null) return await send(null, options)
   const { signal, timeoutMs = http.config.requestTimeoutMs } = options
   const started = Date.now()
-  const stuck = new AbortController()
-  const timer = setTimeout(async () => {
+  const stuck = isRead ? new AbortController() : null
+  const giveUp = async (): Promise<void> => {
     if (!(await isBehind(http, index))) return
-    http.server.dropIndex(index)
-    if (isRead) stuck.abort(stuck)
-  }, REPLICA_WAIT_MS)
+    server.dropIndex(index)
+    stuck?.abort(stuck)
+  }
+  const timer = stuck && setTimeout(() => void giveUp(), REPLICA_WAIT_MS)
   try {
+    if (!stuck) return await send(index, options)
     return await send(index, {
       ...options,
       signal: signal ? AbortSignal.any([signal, stuck.signal]) : stuck.signal,
     })
   } catch (error) {
-    if (error !== stuck) throw error
-    return await send(null, { ...options, timeoutMs: timeoutMs - (Date.now() - started) })
+    if (error === stuck)
+      return await send(null, { ...options, timeoutMs: timeoutMs - (Date.now() - started) })
+    if (error instanceof TransportError && error.code === 'TIMEOUT') void giveUp()
+    throw error
   } finally {
-    clearTimeout(timer)
+    if (timer) clearTimeout(timer)
   }
 }
 

@@ -50,7 +50,7 @@ export class TransactionClock {
     const slotSince = this.#slotSince
     if (!this.#isWarned) this.#wakeAt(slotSince + this.#window * EXPIRING_AT, () => this.#warn(slotSince))
     else if (this.#timeoutMs !== Infinity)
-      this.#wakeAt(this.#slotSince + this.#timeoutMs, this.#alarms.expire)
+      this.#wakeAt(this.#slotSince + this.#timeoutMs, () => this.#alarms.expire())
   }
 
   #warn(slotSince: number): void {

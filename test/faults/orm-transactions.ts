@@ -1,0 +1,37 @@
+import type { Client } from '@batonsql/core'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { sql as fragment, type SQL } from 'drizzle-orm'
+import { CompiledQuery, Kysely } from 'kysely'
+import type { Tearable } from './torn-transactions.ts'
+
+/** Transactions of Kysely. */
+export function ofKysely(client: Client): Tearable {
+  const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
+  return {
+    transaction: (callback) =>
+      db
+        .transaction()
+        .execute((trx) =>
+          callback({ execute: (text, args) => trx.executeQuery(CompiledQuery.raw(text, args)) }),
+        ),
+  }
+}
+
+/** Transactions of Drizzle. */
+export function ofDrizzle(client: Client): Tearable {
+  const db = drizzle(client)
+  return {
+    transaction: (callback) =>
+      db.transaction((tx) => callback({ execute: async (text, args) => await tx.run(withArgs(text, args)) })),
+  }
+}
+
+function withArgs(text: string, args: readonly number[]): SQL {
+  const chunks = text.split('?')
+  return fragment.join(
+    chunks.flatMap((chunk, at) =>
+      at === 0 ? [fragment.raw(chunk)] : [fragment`${args[at - 1]}`, fragment.raw(chunk)],
+    ),
+  )
+}

@@ -1,0 +1,61 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startLocalServer } from '@batonsql/local-server'
+import { startSqld } from '@batonsql/local-server/sqld'
+
+/** A database of limited size on a server that can be stopped, as a crash would, and started again. */
+export interface RestartableServer extends AsyncDisposable {
+  readonly config: { readonly url: string; readonly authToken?: string | undefined }
+  restart(): Promise<void>
+}
+
+/** Starts one of this run's kind; null for servers that are not ours to stop. */
+export async function openRestartableServer(
+  target: string,
+  sizeLimitBytes: number,
+): Promise<RestartableServer | null> {
+  if (target !== 'embedded' && target !== 'sqld') return null
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-restartable-'))
+  const server = await (target === 'sqld' ? openSqld : openEmbedded)(dataDirectory, sizeLimitBytes)
+  return {
+    ...server,
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]()
+      await rm(dataDirectory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<RestartableServer> {
+  let sqld = await startSqld({ dataDirectory })
+  const { port, url } = sqld
+  await sqld.admin.configure('default', {
+    allow_attach: false,
+    block_reads: false,
+    block_writes: false,
+    max_db_size: String(sizeLimitBytes),
+  })
+  return {
+    config: { url },
+    async restart() {
+      await sqld.kill()
+      sqld = await startSqld({ dataDirectory, port })
+    },
+    [Symbol.asyncDispose]: () => sqld.close(),
+  }
+}
+
+async function openEmbedded(dataDirectory: string, sizeLimitBytes: number): Promise<RestartableServer> {
+  let server = await startLocalServer({ dataDirectory })
+  const { port } = server
+  const { url, authToken } = await server.createDatabase('limited', { sizeLimitBytes })
+  return {
+    config: { url, authToken },
+    async restart() {
+      await server.close()
+      server = await startLocalServer({ dataDirectory, port })
+    },
+    [Symbol.asyncDispose]: () => server.close(),
+  }
+}
