@@ -13,10 +13,12 @@ export {
   TransportError,
 } from './errors.ts'
 export type { ClientEvent, Observe } from './events.ts'
+export { executeMultiple } from './execute-multiple.ts'
 export type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 export type { CallOptions } from './http.ts'
 export { locateRefusal } from './refusal.ts'
 export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './result.ts'
+export { type ScriptStatement, splitStatements } from './script.ts'
 export type { InArgs, InStatement } from './statement.ts'
 export type { Stream } from './stream.ts'
 export type { Transaction } from './transaction.ts'

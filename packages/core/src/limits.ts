@@ -30,3 +30,6 @@ export const RETRY_BUDGET = 10
 
 /** Wait before the first repetition, in ms. */
 export const RETRY_DELAY_MS = 50
+
+/** How much of a script goes into one request, in characters. */
+export const SCRIPT_REQUEST_LENGTH = 1_000_000

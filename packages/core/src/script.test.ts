@@ -1,0 +1,129 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { partsOf, splitStatements } from './script.ts'
+
+const textsOf = (script: string): string[] => splitStatements(script).map(({ sql }) => sql)
+
+describe('splitStatements', () => {
+  test.each<[string, string[]]>([
+    ['', []],
+    [' ; ;; -- nothing\n /* nothing */ ', []],
+    ['select 1', ['select 1']],
+    ['select 1; select 2;', ['select 1', 'select 2']],
+    [
+      'select \'a;b\'; select "c;d"; select `e;f`; select [g;h]',
+      ["select 'a;b'", 'select "c;d"', 'select `e;f`', 'select [g;h]'],
+    ],
+    ["select 'it''s;'; select 2", ["select 'it''s;'", 'select 2']],
+    ['select 1 -- a; b\n, 2; select 3', ['select 1 -- a; b\n, 2', 'select 3']],
+    ['/* a; */ select /* b; */ 1; select 2', ['select /* b; */ 1', 'select 2']],
+    [
+      'create trigger t after insert on a begin insert into b values (1); select case when 1 then 2 end; end; select 1',
+      [
+        'create trigger t after insert on a begin insert into b values (1); select case when 1 then 2 end; end',
+        'select 1',
+      ],
+    ],
+    [
+      'CREATE TEMP TRIGGER IF NOT EXISTS t AFTER INSERT ON a BEGIN SELECT 1; /* x */ END -- y\n; select 1',
+      ['CREATE TEMP TRIGGER IF NOT EXISTS t AFTER INSERT ON a BEGIN SELECT 1; /* x */ END -- y', 'select 1'],
+    ],
+    ['create table "trigger" (a); select 1', ['create table "trigger" (a)', 'select 1']],
+    ['create table trigger_log (a); select 1', ['create table trigger_log (a)', 'select 1']],
+    ['begin; select 1; end; select 2', ['begin', 'select 1', 'end', 'select 2']],
+    // SQLite takes a no-break space for a letter
+    ['select 1;\u00a0select 2', ['select 1', '\u00a0select 2']],
+    ['\ufeffselect 1', ['select 1']],
+  ])('%j', (script, statements) => {
+    expect(textsOf(script)).toEqual(statements)
+  })
+
+  test('says where each begins', () => {
+    const script = 'select 1;\n  select 2; select\n3;\r\n\n-- four\nselect 4'
+    expect(splitStatements(script).map(({ line, column }) => [line, column])).toEqual([
+      [1, 1],
+      [2, 3],
+      [2, 13],
+      [6, 1],
+    ])
+  })
+
+  test.each([
+    ["select 1;\nselect 'a", 'line 2, column 8: a quote that begins here is not ended'],
+    ['select 1; select "a', 'line 1, column 18: a quote that begins here is not ended'],
+    ['select [a', 'line 1, column 8: a quote that begins here is not ended'],
+    ['select 1;\n\n/* and then', 'line 3, column 1: a comment that begins here is not ended'],
+    [
+      'select 1;\ncreate trigger t after insert on a begin select 1; select 2;',
+      'line 2, column 1: a trigger that begins here is not ended',
+    ],
+  ])('refuses what is not ended: %j', (script, message) => {
+    expect(() => splitStatements(script)).toThrow(new SyntaxError(message))
+  })
+
+  test('puts together again what was joined', () => {
+    const piece = fc.constantFrom(
+      'select 1',
+      "insert into t values ('a;''b')",
+      'select /* ; */ "x;" from [y;z]',
+      'create trigger t after insert on a begin delete from b; end',
+      'vacuum',
+    )
+    const gap = fc.constantFrom(';', ' ;\n', ';;', '; -- x;\n', ';/* ; */')
+    fc.assert(
+      fc.property(fc.array(fc.tuple(piece, gap)), (pairs) => {
+        expect(textsOf(pairs.flat().join(''))).toEqual(pairs.map(([text]) => text))
+      }),
+    )
+  })
+
+  test('a long script takes no longer than its length', () => {
+    const script = "insert into t values ('some text', 12345);\n".repeat(20_000)
+    expect(splitStatements(script)).toHaveLength(20_000)
+  })
+})
+
+describe('partsOf', () => {
+  const shape = (script: string) =>
+    partsOf(splitStatements(script)).map(({ transaction, statements, offset }) => [
+      transaction?.end ?? null,
+      statements.map(({ sql }) => sql).join(),
+      offset,
+    ])
+
+  test.each<[string, unknown[]]>([
+    ['', []],
+    ['a; b', [[null, 'a,b', 0]]],
+    [
+      'a; begin; b; c; commit; d',
+      [
+        [null, 'a', 0],
+        ['commit', 'b,c', 2],
+        [null, 'd', 5],
+      ],
+    ],
+    ['begin immediate; b; rollback', [['rollback', 'b', 1]]],
+    [
+      'begin; end; begin; end transaction',
+      [
+        ['commit', '', 1],
+        ['commit', '', 3],
+      ],
+    ],
+    [
+      'begin; savepoint x; rollback to x; release x; commit',
+      [['commit', 'savepoint x,rollback to x,release x', 1]],
+    ],
+  ])('%j', (script, parts) => {
+    expect(shape(script)).toEqual(parts)
+  })
+
+  test.each([
+    ['begin;\n begin', 'line 2, column 2: a transaction is open already'],
+    ['select 1; commit', 'line 1, column 11: no transaction is open'],
+    ['rollback', 'line 1, column 1: no transaction is open'],
+    ['select 1;\nbegin; select 2', 'line 2, column 1: the transaction is never committed'],
+  ])('refuses %j', (script, message) => {
+    expect(() => shape(script)).toThrow(new SyntaxError(message))
+  })
+})

@@ -1,0 +1,109 @@
+import { transactionControl } from './statement.ts'
+
+/** A statement of a script, and where it stands. */
+export interface ScriptStatement {
+  /** Its text, without the semicolon and without comments before it. */
+  readonly sql: string
+  /** Where it begins, from 1. */
+  readonly line: number
+  readonly column: number
+}
+
+/** What a position says, and what may stand there, in the order in which to look. */
+const TOKEN = new RegExp(
+  [
+    String.raw`(?<blank>[ \t\n\f\r\ufeff]+|--[^\n]*|/\*[^]*?\*/)`,
+    String.raw`(?<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|${'`(?:[^`]|``)*`'}|\[[^\]]*\])`,
+    String.raw`(?<open>['"${'`'}[]|/\*)`,
+    String.raw`(?<word>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
+    String.raw`(?<end>;)`,
+    String.raw`[^]`,
+  ].join('|'),
+  'gy',
+)
+
+/** Enough to hold `CREATE TEMPORARY TRIGGER`. */
+const HEAD_LENGTH = 40
+const TRIGGER = /^CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
+
+/**
+ * Splits a script into its statements, by SQLite's own rules: quotes, comments, and the body of a trigger, which ends with
+ * `; END;`. The server does not do it for you: what is incomplete it drops without a word, behind the first statement.
+ * @throws SyntaxError with line and column of what is not ended: a quote, a comment, a trigger
+ */
+export function splitStatements(script: string): ScriptStatement[] {
+  const statements: ScriptStatement[] = []
+  let begun: { index: number; line: number; column: number } | null = null
+  /** The first words, enough to know a trigger by; and the last two tokens, which end its body. */
+  let head = ''
+  let last: [string, string] = ['', '']
+  let line = 1
+  let lineStart = 0
+  const finish = (end: number): void => {
+    if (begun) {
+      const { index, ...position } = begun
+      statements.push({ sql: script.slice(index, end).trimEnd(), ...position })
+    }
+    begun = null
+    head = ''
+  }
+  for (const { index, groups, 0: text } of script.matchAll(TOKEN)) {
+    const position = { line, column: index - lineStart + 1 }
+    if (text.includes('\n')) {
+      line += text.split('\n').length - 1
+      lineStart = index + text.lastIndexOf('\n') + 1
+    }
+    if (groups?.['blank'] !== undefined) continue
+    if (groups?.['open'] !== undefined) throw notEnded(position, text === '/*' ? 'comment' : 'quote')
+    const isInBody = TRIGGER.test(head) && last.join(' ') !== '; END'
+    if (groups?.['end'] !== undefined && !isInBody) finish(index)
+    else {
+      begun ??= { index, ...position }
+      if (head.length < HEAD_LENGTH) head += `${text.toUpperCase()} `
+    }
+    last = [last[1], text.toUpperCase()]
+  }
+  if (begun && TRIGGER.test(head) && last[1] !== 'END') throw notEnded(begun, 'trigger')
+  finish(script.length)
+  return statements
+}
+
+function notEnded({ line, column }: { line: number; column: number }, what: string): SyntaxError {
+  return new SyntaxError(`line ${line}, column ${column}: a ${what} that begins here is not ended`)
+}
+
+/** A run of statements that belong together. */
+export interface ScriptPart {
+  /** BEGIN and what ends it, for a transaction; null for statements that take effect one by one. */
+  readonly transaction: { readonly begin: string; readonly end: 'commit' | 'rollback' } | null
+  readonly statements: readonly ScriptStatement[]
+  /** Number of its first statement in the script. */
+  readonly offset: number
+}
+
+/** Finds the transactions of a script. @throws SyntaxError where BEGIN and its end do not match */
+export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
+  const parts: ScriptPart[] = []
+  let open: ScriptStatement | null = null
+  let from = 0
+  const cut = (to: number, transaction: ScriptPart['transaction']): void => {
+    if (to > from || transaction)
+      parts.push({ transaction, statements: statements.slice(from, to), offset: from })
+    from = to + 1
+  }
+  for (const [at, statement] of statements.entries()) {
+    const control = transactionControl(statement.sql)
+    if (control === null) continue
+    if ((control === 'begin') !== (open === null)) {
+      throw new SyntaxError(
+        `line ${statement.line}, column ${statement.column}: ${open ? 'a transaction is open already' : 'no transaction is open'}`,
+      )
+    }
+    cut(at, open && control !== 'begin' ? { begin: open.sql, end: control } : null)
+    open = control === 'begin' ? statement : null
+  }
+  if (open)
+    throw new SyntaxError(`line ${open.line}, column ${open.column}: the transaction is never committed`)
+  cut(statements.length, null)
+  return parts
+}

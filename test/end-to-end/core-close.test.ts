@@ -1,0 +1,135 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { createClient } from '@batonsql/core'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer } from '../targets/test-server.ts'
+
+// What is under way when a client is closed, and more calls at once than may be under way.
+const server = await openTestServer()
+const database = await server.createDatabase()
+const direct = createClient(database.config)
+afterAll(() => direct.close())
+beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
+const SLOW =
+  'with recursive n(i) as (select 1 union all select i + 1 from n where i < 400000) select max(i) as n from n'
+
+describe('close', () => {
+  test('at once: what is under way is cut off, the write slot is free', async () => {
+    const db = createClient(database.config)
+    let started = (): void => {}
+    const isOpen = new Promise<void>((resolve) => {
+      started = resolve
+    })
+    const transaction = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      started()
+      await pause(30)
+      await tx.execute('insert into t values (2)')
+    })
+    const cut = expect(transaction).rejects.toThrow()
+    await isOpen
+    const query = expect(db.execute(SLOW)).rejects.toThrow('the client is closed')
+    await db.close()
+    await Promise.all([cut, query])
+    await expect(db.execute('select 1')).rejects.toThrow('the client is closed')
+    await db.close()
+    expect((await direct.execute('select a from t')).rows).toEqual([])
+  })
+
+  test('with patience: calls, those in line and transactions come to their end, new ones are refused', async () => {
+    const db = createClient({ ...database.config, concurrency: 2 })
+    const isOpen = Promise.withResolvers<void>()
+    const transaction = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      isOpen.resolve()
+      await pause(50)
+      await tx.execute('insert into t values (2)')
+    })
+    await isOpen.promise
+    const queries = Promise.all([SLOW, SLOW, SLOW].map((sql) => db.execute(sql)))
+    const closed = db.close({ drainMs: 20_000 })
+    await expect(db.execute('select 1')).rejects.toThrow('the client is closed')
+    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toThrow()
+    await transaction
+    expect((await queries).map(({ rows }) => rows[0]?.['n'])).toEqual([400_000, 400_000, 400_000])
+    await closed
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 2 }])
+  })
+
+  test('with patience that ends', async () => {
+    const db = createClient(database.config)
+    const isOpen = Promise.withResolvers<void>()
+    const transaction = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      isOpen.resolve()
+      await pause(400)
+      await tx.execute('insert into t values (2)')
+    })
+    const cut = expect(transaction).rejects.toThrow()
+    await isOpen.promise
+    const started = Date.now()
+    await db.close({ drainMs: 60 })
+    expect(Date.now() - started).toBeLessThan(300)
+    await cut
+  })
+
+  test('nothing under way: there is nothing to wait for', async () => {
+    const db = createClient(database.config)
+    await db.execute('select 1')
+    await db.transaction((tx) => tx.execute('select 1'))
+    await expect(db.transaction((tx) => tx.execute('selec'))).rejects.toThrow()
+    const started = Date.now()
+    await db.close({ drainMs: 10_000 })
+    expect(Date.now() - started).toBeLessThan(5_000)
+  })
+})
+
+describe('more calls than may be under way', () => {
+  test('all of them come to their end', async () => {
+    await using db = createClient({ ...database.config, concurrency: 3 })
+    const results = await Promise.all(Array.from({ length: 100 }, (_, i) => db.execute('select ? as i', [i])))
+    expect(results.map(({ rows }) => rows[0]?.['i'])).toEqual(Array.from({ length: 100 }, (_, i) => i))
+  })
+
+  test('transactions that wait for each other’s write slot do not keep the one that has it from ending', async () => {
+    await using db = createClient({ ...database.config, concurrency: 2 })
+    const started = Date.now()
+    await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        db.transaction(async (tx) => {
+          await tx.execute('insert into t values (?)', [i])
+          await tx.execute('insert into t values (?)', [i])
+        }),
+      ),
+    )
+    // each steal of the slot would cost 5 s
+    expect(Date.now() - started).toBeLessThan(5_000)
+    expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 40 }])
+  })
+
+  test('a statement outside a transaction, awaited inside of it', async () => {
+    await using db = createClient({ ...database.config, concurrency: 1 })
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
+    })
+  })
+
+  test('a line that is full turns away, in a transaction too', async () => {
+    await using db = createClient({ ...database.config, concurrency: 1, queueLimit: 2 })
+    const calls = await Promise.allSettled(
+      [1, 2, 3, 4, 5].map((i) => db.execute('insert into t values (?)', [i])),
+    )
+    expect(
+      calls.map((call) => (call.status === 'rejected' ? (call.reason as { code: string }).code : 'done')),
+    ).toEqual(['done', 'done', 'done', 'QUEUE_FULL', 'QUEUE_FULL'])
+    await db.transaction(async (tx) => {
+      const inside = await Promise.allSettled(
+        [11, 12, 13].map((i) => tx.execute('insert into t values (?)', [i])),
+      )
+      expect(inside.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+    })
+    expect((await direct.execute('select a from t order by a')).rows.map((row) => row['a'])).toEqual([
+      1, 2, 3, 11, 12,
+    ])
+  })
+})
