@@ -182,6 +182,16 @@ describe('query builders', () => {
     expect(await db.query.users.findFirst({ where: eq(users.id, 99) })).toBeUndefined()
   })
 
+  test('relational queries in transactions and batches', async () => {
+    const found = await db.transaction(async (tx) => {
+      await tx.insert(users).values({ id: 1, name: 'Ada' })
+      const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])
+      expectTypeOf(first).toEqualTypeOf<{ name: string } | undefined>()
+      return { first, all: await tx.query.users.findMany({ columns: { id: true } }) }
+    })
+    expect(found).toEqual({ first: { name: 'Ada' }, all: [{ id: 1 }] })
+  })
+
   test('prepared queries take their placeholders each time', async () => {
     await db.insert(users).values([
       { id: 1, name: 'Ada' },

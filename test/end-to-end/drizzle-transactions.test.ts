@@ -1,4 +1,4 @@
-import { type BatonDatabase, bind, drizzle } from '@batonsql/drizzle-driver'
+import { type BatonDatabase, bind, drizzle, type RunResult } from '@batonsql/drizzle-driver'
 import { eq, sql, TransactionRollbackError } from 'drizzle-orm'
 import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
 import { DrizzleQueryError } from 'drizzle-orm/errors'
@@ -6,10 +6,12 @@ import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
 
+// These run on all versions of Drizzle.
+
 const items = sqliteTable('items', { id: integer().primaryKey(), name: text().notNull().unique() })
 
 let database: TestDatabase
-let db: BatonDatabase<{ items: typeof items }>
+let db: BatonDatabase
 let log: string[] = []
 
 beforeAll(async () => {
@@ -17,8 +19,9 @@ beforeAll(async () => {
   database = await server.createDatabase()
   db = drizzle({
     connection: { url: database.url, authToken: database.authToken },
-    schema: { items },
     logger: { logQuery: (query) => void log.push(query) },
+    // 1.0 shows no parameters by itself
+    ...({ paramsInErrors: true } as object),
   })
   await db.run(sql`create table items (id integer primary key, name text not null unique)`)
 })
@@ -56,9 +59,56 @@ describe('transactions', () => {
     expect(await requestsOf(() => db.transaction(async () => {}))).toBe(0)
   })
 
-  test.each(['deferred', 'immediate', 'exclusive'] as const)('%s ones commit', async (behavior) => {
-    await db.transaction((tx) => tx.insert(items).values({ name: behavior }), { behavior })
-    expect(await names()).toEqual([behavior])
+  test.each([
+    [undefined, 'BEGIN IMMEDIATE'],
+    ['immediate', 'BEGIN IMMEDIATE'],
+    ['exclusive', 'BEGIN IMMEDIATE'],
+    ['deferred', 'BEGIN DEFERRED'],
+  ] as const)('behavior %s is %s', async (behavior, begin) => {
+    const sent: string[] = []
+    const watched = drizzle({
+      connection: {
+        ...database.config,
+        fetch: (input, init) => {
+          sent.push(init?.body ?? '')
+          return fetch(input, init)
+        },
+      },
+    })
+    await watched.transaction(
+      (tx) => tx.insert(items).values({ name: begin }),
+      behavior ? { behavior } : undefined,
+    )
+    expect(sent[0]).toMatch(new RegExp(`"${begin}"`, 'i'))
+    expect(await names()).toEqual([begin])
+    await watched.$client.close()
+  })
+
+  test('statements issued together run in order, and those after a failing one run, too', async () => {
+    const outcomes = await db.transaction((tx) =>
+      Promise.allSettled([
+        tx.insert(items).values({ name: 'a' }),
+        tx.insert(items).values({ name: 'a' }),
+        tx.insert(items).values({ name: 'b' }),
+        tx.select({ name: items.name }).from(items).orderBy(items.name),
+      ]),
+    )
+    expect(outcomes).toMatchObject([
+      { status: 'fulfilled' },
+      { reason: { cause: { constraint: { kind: 'unique' } } } },
+      { status: 'fulfilled' },
+      { value: [{ name: 'a' }, { name: 'b' }] },
+    ])
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('one that is over refuses what comes later', async () => {
+    const late = await db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      return () => tx.insert(items).values({ name: 'b' })
+    })
+    await expect(late()).rejects.toMatchObject({ cause: { name: 'StreamError' } })
+    expect(await names()).toEqual(['a'])
   })
 
   test('immediate is the default: concurrent read-modify-write transactions all get through', async () => {
@@ -66,7 +116,7 @@ describe('transactions', () => {
     await Promise.all(
       Array.from({ length: 5 }, () =>
         db.transaction(async (tx) => {
-          const row = await tx.query.items.findFirst({ where: eq(items.id, 1) })
+          const row = await tx.select().from(items).where(eq(items.id, 1)).get()
           await tx.update(items).set({ name: String(Number(row?.name) + 1) })
         }),
       ),
@@ -152,6 +202,24 @@ describe('nested transactions', () => {
     expect(await names()).toEqual(['a', 'd'])
   })
 
+  test('an error that the callback swallows undoes nothing but its statement', async () => {
+    await db.transaction(async (tx) => {
+      await tx.insert(items).values({ id: 1, name: 'a' })
+      await tx.transaction(async (nested) => {
+        await nested.insert(items).values({ id: 2, name: 'b' })
+        await expect(nested.insert(items).values({ id: 2, name: 'c' })).rejects.toThrow(DrizzleQueryError)
+      })
+      await tx
+        .transaction(async (nested) => {
+          await nested.insert(items).values({ id: 3, name: 'undone' })
+          await nested.insert(items).values({ id: 3, name: 'never' })
+        })
+        .catch(() => {})
+      await expect(tx.insert(items).values({ id: 1, name: 'd' })).rejects.toThrow(DrizzleQueryError)
+    })
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
   test('siblings started together take turns', async () => {
     await db.transaction(async (tx) => {
       await Promise.allSettled(
@@ -180,7 +248,7 @@ describe('batch', () => {
       const results = await db.batch([
         db.insert(items).values({ id: 1, name: 'a' }),
         db.insert(items).values({ id: 2, name: 'b' }).returning({ id: items.id }),
-        db.query.items.findFirst({ columns: { name: true } }),
+        db.delete(items).where(eq(items.name, 'a')),
         db.all<{ n: number }>(sql`select count(*) as n from items`),
         bind(byName, { name: 'b' }),
         count,
@@ -188,13 +256,13 @@ describe('batch', () => {
       expect(results).toEqual([
         expect.objectContaining({ rowsAffected: 1, lastInsertRowid: 1n }),
         [{ id: 2 }],
-        { name: 'a' },
-        [{ n: 2 }],
+        expect.objectContaining({ rowsAffected: 1 }),
+        [{ n: 1 }],
         [{ id: 2, name: 'b' }],
-        [{ count: 2 }],
+        [{ count: 1 }],
       ])
       expectTypeOf(results[1]).toEqualTypeOf<{ id: number }[]>()
-      expectTypeOf(results[2]).toEqualTypeOf<{ name: string } | undefined>()
+      expectTypeOf(results[2]).toEqualTypeOf<RunResult>()
       expectTypeOf(results[3]).toEqualTypeOf<{ n: number }[]>()
       expectTypeOf(results[4]).toEqualTypeOf<{ id: number; name: string }[]>()
       expectTypeOf(results[5]).toEqualTypeOf<{ count: number }[]>()

@@ -32,7 +32,6 @@ export async function endToEndProjects() {
 
 /** Versions of Drizzle besides the one that the end-to-end tests meet anyway, and the tests that run on each. */
 const DRIZZLE_VERSIONS = [
-  // drizzle-kit brings a Drizzle of its own
   {
     name: 'drizzle-0.44',
     include: [
@@ -40,17 +39,32 @@ const DRIZZLE_VERSIONS = [
       'test/end-to-end/drizzle-*.test.ts',
       'packages/drizzle-driver/src/internals.test.ts',
     ],
+    // drizzle-kit brings a Drizzle of its own
     exclude: ['test/end-to-end/drizzle-kit.test.ts'],
+    alias: [],
   },
-  { name: 'drizzle-1', include: ['test/drizzle-1/**/*.test.ts'], exclude: [] },
+  {
+    name: 'drizzle-1',
+    include: ['test/drizzle-1/*.test.ts', 'test/end-to-end/drizzle-{faults,transactions}.test.ts'],
+    exclude: [],
+    alias: [
+      {
+        find: /^@batonsql\/drizzle-driver(?=$|\/migrator$)/,
+        replacement: '@batonsql/drizzle-driver/v1',
+      },
+    ],
+  },
 ]
 
 /** The same servers, with another version of Drizzle under the name of Drizzle. */
 export async function drizzleProjects() {
   const projects = await endToEndProjects()
-  return DRIZZLE_VERSIONS.flatMap(({ name, ...files }) =>
+  return DRIZZLE_VERSIONS.flatMap(({ name, alias, ...files }) =>
     projects.map((project) => ({
-      alias: [{ find: /^drizzle-orm(?=\/|$)/, replacement: name.replace('drizzle', 'drizzle-orm') }],
+      alias: [
+        ...alias,
+        { find: /^drizzle-orm(?=\/|$)/, replacement: name.replace('drizzle', 'drizzle-orm') },
+      ],
       test: { ...project, name: `${project.name}-${name}`, ...files },
     })),
   )
