@@ -33,3 +33,6 @@ export const RETRY_DELAY_MS = 50
 
 /** How much of a script goes into one request, in characters. */
 export const SCRIPT_REQUEST_LENGTH = 1_000_000
+
+/** How long a client that is closed tries to tell the server of open streams, in ms. */
+export const CLOSE_TIMEOUT_MS = 1_000

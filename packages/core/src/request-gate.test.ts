@@ -58,7 +58,8 @@ test('closing at once turns away those in line', async () => {
 test('closing with patience waits for those inside, those in line, and open streams', async () => {
   const gate = new RequestGate(1, 10)
   void enter(gate)
-  gate.countStream(1)
+  const stream = { abandon: () => Promise.resolve() }
+  gate.noteStream(stream, true)
   const waiting = enter(gate)
   let isClosed = false
   const closed = gate.close(60_000).then(() => {
@@ -70,7 +71,7 @@ test('closing with patience waits for those inside, those in line, and open stre
   gate.leave()
   await Promise.resolve()
   expect(isClosed).toBe(false)
-  gate.countStream(-1)
+  gate.noteStream(stream, false)
   await closed
 })
 
@@ -85,4 +86,12 @@ test('patience ends', async () => {
 
 test('an empty gate closes at once', async () => {
   await new RequestGate(3, 10).close(60_000)
+})
+
+test('streams that are open at the end are abandoned', async () => {
+  const gate = new RequestGate(1, 10)
+  let abandoned = 0
+  gate.noteStream({ abandon: async () => void (abandoned += 1) }, true)
+  await gate.close(0)
+  expect(abandoned).toBe(1)
 })

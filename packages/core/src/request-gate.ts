@@ -3,6 +3,12 @@ import { closedError, queueFull, timeoutError } from './transport/failure.ts'
 /** Ends the wait of one call: it may go, or it is told why not. */
 type Go = (refusal?: { readonly reason: unknown }) => void
 
+/** A stream that the server holds. */
+export interface OpenStream {
+  /** Tells the server that nobody goes on with it. Never rejects. */
+  abandon(): Promise<void>
+}
+
 /**
  * Lets a number of requests through at once; the others wait in line. A request that goes on with a stream does not ask:
  * in line behind others that wait for the write slot it would keep them, and itself, from ever getting on.
@@ -11,8 +17,8 @@ export class RequestGate {
   readonly #concurrency: number
   readonly #queueLimit: number
   readonly #waiting = new Set<Go>()
+  readonly #streams = new Set<OpenStream>()
   #free: number
-  #streams = 0
   #isClosed = false
   #whenEmpty: (() => void) | undefined
 
@@ -59,12 +65,16 @@ export class RequestGate {
   }
 
   /** A stream is open from now on, or no longer. */
-  countStream(change: 1 | -1): void {
-    this.#streams += change
+  noteStream(stream: OpenStream, isOpen: boolean): void {
+    if (isOpen) this.#streams.add(stream)
+    else this.#streams.delete(stream)
     this.#checkEmpty()
   }
 
-  /** Lets nobody in any more. Settles when all that were let in, or waited in line, are through, or the time is over. */
+  /**
+   * Lets nobody in any more. Settles when all that were let in, or waited in line, are through, or the time is over; streams
+   * that are open then are abandoned, so that none keeps the write slot.
+   */
   async close(drainMs: number): Promise<void> {
     this.#isClosed = true
     if (drainMs > 0) {
@@ -78,9 +88,10 @@ export class RequestGate {
       })
     }
     for (const go of this.#waiting) go({ reason: closedError() })
+    await Promise.all([...this.#streams].map((stream) => stream.abandon()))
   }
 
   #checkEmpty(): void {
-    if (this.#free === this.#concurrency && this.#streams === 0) this.#whenEmpty?.()
+    if (this.#free === this.#concurrency && this.#streams.size === 0) this.#whenEmpty?.()
   }
 }

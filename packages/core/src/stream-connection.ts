@@ -1,18 +1,21 @@
 import { type Address, followBaseUrl } from './config.ts'
 import { HttpError } from './errors.ts'
 import type { CallOptions, Http } from './http.ts'
+import { CLOSE_TIMEOUT_MS } from './limits.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
 import { sendWithIndex } from './replica-read.ts'
 import type { SqlRequest } from './request.ts'
+import type { OpenStream } from './request-gate.ts'
 import type { WireStreamResult } from './wire.ts'
 
 /** The server's side of a stream: the baton that continues it, and the address and protocol version it is bound to. */
-export class StreamConnection {
+export class StreamConnection implements OpenStream {
   readonly http: Http
   address: Address
   lastSql: string | undefined
   #baton: string | null = null
   #isV3 = true
+  #isBusy = false
 
   constructor(http: Http) {
     this.http = http
@@ -25,8 +28,8 @@ export class StreamConnection {
   }
 
   set baton(baton: string | null) {
-    if ((this.#baton === null) !== (baton === null)) this.http.gate.countStream(baton === null ? -1 : 1)
     this.#baton = baton
+    this.http.gate.noteStream(this, baton !== null)
   }
 
   /** Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`. */
@@ -35,6 +38,7 @@ export class StreamConnection {
     const isNew = !this.baton
     if (isNew) this.#isV3 = server.hasV3 ?? true
     let text: string
+    this.#isBusy = true
     try {
       text = await this.#post(request, close)
     } catch (error) {
@@ -42,6 +46,8 @@ export class StreamConnection {
       if (!isMissing || !isNew || server.hasV3 !== undefined) throw error
       this.#isV3 = false
       text = await this.#post(request, close)
+    } finally {
+      this.#isBusy = false
     }
     if (isNew) server.hasV3 = this.#isV3
     const response = decodePipeline(text)
@@ -50,6 +56,14 @@ export class StreamConnection {
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     server.sawIndex(replicationIndexOf(response))
     return results[0]
+  }
+
+  async abandon(): Promise<void> {
+    // the server ends one whose client leaves in the middle of a request
+    if (this.#isBusy) return
+    const body = pipelineBody([CLOSE], this.baton)
+    const options = { isHeld: true, timeoutMs: CLOSE_TIMEOUT_MS }
+    await this.http.post(`/v${this.#isV3 ? 3 : 2}/pipeline`, body, options, this.address).catch(() => {})
   }
 
   #post(request: SqlRequest | null, close: boolean): Promise<string> {
