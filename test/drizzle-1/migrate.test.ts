@@ -113,3 +113,41 @@ test('folders of another layout, and names without a time, are refused', async (
   await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('./nowhere')
   await expect(migrate(db, { migrations: [{ ...one, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
 })
+
+test('one that came in between by a merge is applied, or refused when asked for', async () => {
+  const later: MigrationSource = { name: '20260301000000_later', sql: 'create table c (id integer)' }
+  await migrate(db, { migrations: [one, later] })
+  const merged = [one, { ...two, name: '20260201000000_two' }, later]
+  await expect(migrate(db, { migrations: merged, outOfOrder: 'error' })).rejects.toThrow(
+    '20260201000000_two is older',
+  )
+  expect(await migrate(db, { migrations: merged })).toEqual(['20260201000000_two'])
+})
+
+test('foreign keys are guarded, but for a table whose key cannot be checked', async () => {
+  const warnings: string[] = []
+  const onWarning = (message: string): void => void warnings.push(message)
+  const init = `create table p (id integer primary key); create table c (p integer references p);
+    create table odd (id integer); create table broken (odd integer references odd (id))`
+  const orphaning = { name: '20260102000000_orphan', sql: 'delete from p' }
+  await migrate(db, { migrations: [{ ...one, sql: init }] })
+  await db.batch([db.run(sql`insert into p values (1)`), db.run(sql`insert into c values (1)`)])
+  await db.$client.batch(['insert into broken values (1)'], { foreignKeys: 'off' })
+  await expect(migrate(db, { migrations: [{ ...one, sql: init }, orphaning], onWarning })).rejects.toThrow(
+    'break a foreign key',
+  )
+  expect(warnings).toEqual([expect.stringContaining('broken')])
+  expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
+})
+
+test('without a transaction, statement by statement', async () => {
+  const broken = {
+    name: '20260102000000_broken',
+    sql: 'create table b (id integer);insert into nowhere values (1)',
+  }
+  await expect(migrate(db, { migrations: [one, broken], transaction: false })).rejects.toMatchObject({
+    migration: broken.name,
+    statementIndex: 1,
+  })
+  expect(await migrate(db, { migrations: [one] })).toEqual([])
+})

@@ -12,7 +12,7 @@ import {
   isUniqueViolation,
   vector,
 } from '@batonsql/drizzle-driver'
-import { and, eq, gt, relations, sql } from 'drizzle-orm'
+import { and, eq, gt, sql } from 'drizzle-orm'
 import { DrizzleQueryError } from 'drizzle-orm/errors'
 import {
   blob,
@@ -28,15 +28,17 @@ import * as fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
 
+// These run on all versions of Drizzle.
+
 const users = sqliteTable('users', {
   id: integer().primaryKey({ autoIncrement: true }),
   name: text().notNull().unique(),
-  isAdmin: integer({ mode: 'boolean' }).notNull().default(false),
-  bornAt: integer({ mode: 'timestamp_ms' }),
+  isAdmin: integer('is_admin', { mode: 'boolean' }).notNull().default(false),
+  bornAt: integer('born_at', { mode: 'timestamp_ms' }),
 })
 const posts = sqliteTable('posts', {
   id: integer().primaryKey(),
-  authorId: integer().references(() => users.id, { onDelete: 'cascade' }),
+  authorId: integer('author_id').references(() => users.id, { onDelete: 'cascade' }),
   title: text().notNull(),
 })
 const kinds = sqliteTable('kinds', {
@@ -48,17 +50,12 @@ const kinds = sqliteTable('kinds', {
   json: text({ mode: 'json' }).$type<{ a: number }>(),
   seconds: integer({ mode: 'timestamp' }),
   bytes: blob({ mode: 'buffer' }),
-  blobJson: blob({ mode: 'json' }).$type<number[]>(),
-  blobBigint: blob({ mode: 'bigint' }),
+  blobJson: blob('blob_json', { mode: 'json' }).$type<number[]>(),
+  blobBigint: blob('blob_bigint', { mode: 'bigint' }),
 })
-const usersRelations = relations(users, ({ many }) => ({ posts: many(posts) }))
-const postsRelations = relations(posts, ({ one }) => ({
-  author: one(users, { fields: [posts.authorId], references: [users.id] }),
-}))
-const schema = { users, posts, kinds, usersRelations, postsRelations }
 
 let database: TestDatabase
-let db: BatonDatabase<typeof schema>
+let db: BatonDatabase
 let log: string[] = []
 
 beforeAll(async () => {
@@ -66,8 +63,6 @@ beforeAll(async () => {
   database = await server.createDatabase()
   db = drizzle({
     connection: { url: database.url, authToken: database.authToken },
-    schema,
-    casing: 'snake_case',
     logger: { logQuery: (query) => void log.push(query) },
   })
   await db.batch([
@@ -164,34 +159,6 @@ describe('query builders', () => {
     ).toEqual([{ user: { id: 1 }, post: 10 }])
   })
 
-  test('relational queries', async () => {
-    await db.insert(users).values({ id: 1, name: 'Ada' })
-    await db.insert(posts).values([
-      { id: 10, authorId: 1, title: 'a' },
-      { id: 11, authorId: 1, title: 'b' },
-    ])
-    const found = await db.query.users.findFirst({
-      where: eq(users.id, 1),
-      columns: { name: true },
-      with: { posts: { columns: { title: true }, orderBy: posts.id } },
-    })
-    expect(found).toEqual({ name: 'Ada', posts: [{ title: 'a' }, { title: 'b' }] })
-    expect(await db.query.posts.findMany({ with: { author: true }, limit: 1 })).toMatchObject([
-      { id: 10, author: { name: 'Ada', isAdmin: false } },
-    ])
-    expect(await db.query.users.findFirst({ where: eq(users.id, 99) })).toBeUndefined()
-  })
-
-  test('relational queries in transactions and batches', async () => {
-    const found = await db.transaction(async (tx) => {
-      await tx.insert(users).values({ id: 1, name: 'Ada' })
-      const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])
-      expectTypeOf(first).toEqualTypeOf<{ name: string } | undefined>()
-      return { first, all: await tx.query.users.findMany({ columns: { id: true } }) }
-    })
-    expect(found).toEqual({ first: { name: 'Ada' }, all: [{ id: 1 }] })
-  })
-
   test('prepared queries take their placeholders each time', async () => {
     await db.insert(users).values([
       { id: 1, name: 'Ada' },
@@ -206,7 +173,8 @@ describe('query builders', () => {
       { name: 'Ada' },
       [{ name: 'Bob' }],
     ])
-    await expect(byId.execute()).rejects.toThrow('placeholder "id"')
+    // 1.0 throws at once
+    await expect((async () => await byId.execute())()).rejects.toThrow('placeholder "id"')
     const insert = db
       .insert(users)
       .values({ name: sql.placeholder('name'), bornAt: sql.placeholder('at') })
@@ -250,8 +218,8 @@ describe('raw SQL', () => {
   })
 
   test('columns called __proto__, length and 0 are ordinary columns; of equal names the last stays', async () => {
-    const row = await db.get<object>(sql`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`)
-    expect(Object.entries(row)).toEqual([
+    const row: unknown = await db.get(sql`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`)
+    expect(Object.entries(Object(row) as object)).toEqual([
       ['0', 3],
       ['__proto__', 1],
       ['length', 2],
@@ -359,19 +327,15 @@ describe('values', () => {
     }
     await db.insert(kinds).values(row)
     expect(await db.select().from(kinds)).toEqual([row])
-    expect(await db.query.kinds.findFirst({ columns: { big: true, int: true } })).toEqual({
-      big: row.big,
-      int: row.int,
-    })
     expect(
       await db
         .select()
         .from(kinds)
         .where(and(eq(kinds.big, row.big), gt(kinds.big, 5n))),
     ).toHaveLength(1)
-    await db.update(kinds).set({ big: 5n, bytes: null })
-    expect(await db.select({ big: kinds.big, bytes: kinds.bytes }).from(kinds)).toEqual([
-      { big: 5n, bytes: null },
+    await db.update(kinds).set({ big: 5n, bytes: Buffer.alloc(0), json: null })
+    expect(await db.select({ big: kinds.big, bytes: kinds.bytes, json: kinds.json }).from(kinds)).toEqual([
+      { big: 5n, bytes: Buffer.alloc(0), json: null },
     ])
     await db.delete(kinds)
   })
@@ -426,9 +390,9 @@ describe('drizzle()', () => {
     const { url } = database
     for (const made of [
       drizzle(client),
-      drizzle(client, { schema }),
+      drizzle(client, {}),
       drizzle({ client }),
-      drizzle({ client, schema, logger: false }),
+      drizzle({ client, logger: false }),
     ]) {
       expect(made.$client).toBe(client)
       expect(await made.get(sql`select 1 as one`)).toEqual({ one: 1 })
@@ -437,16 +401,16 @@ describe('drizzle()', () => {
       for (const made of [
         drizzle(url),
         drizzle(new URL(url)),
-        drizzle(url, { schema }),
+        drizzle(url, {}),
         drizzle({ connection: url }),
         drizzle({ connection: { url, intMode: 'bigint' } }),
       ]) {
-        expect(Number((await made.get<{ one: unknown }>(sql`select 1 as one`)).one)).toBe(1)
+        expect(await made.values(sql`select 1`)).toEqual([[expect.toSatisfy((one) => Number(one) === 1)]])
         await made.$client.close()
       }
     }
     // @ts-expect-error neither client nor connection
-    expect(() => drizzle({ schema })).toThrow('either `client` or `connection`')
+    expect(() => drizzle({ logger: true })).toThrow('either `client` or `connection`')
     // @ts-expect-error both
     expect(() => drizzle({ client, connection: url })).toThrow('either `client` or `connection`')
     expect(() => drizzle('file:local.db')).toThrow('npx baton dev')
@@ -454,20 +418,17 @@ describe('drizzle()', () => {
 
   test('with intMode bigint, number columns still give numbers', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken, intMode: 'bigint' })
-    const other = drizzle({ client, schema, casing: 'snake_case' })
+    const other = drizzle({ client })
     await other.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
     expect(await other.select().from(users)).toEqual([
       { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) },
-    ])
-    expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([
-      { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5), posts: [] },
     ])
     expect(await other.$count(users)).toBe(1)
     expect(await other.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
   })
 
   test('mock builds queries and runs none', async () => {
-    const mock = drizzle.mock({ schema })
+    const mock = drizzle.mock()
     expect(mock.select({ id: users.id }).from(users).toSQL().sql).toBe('select "id" from "users"')
     expect(mock.$client).toBe('$client is not available on drizzle.mock()')
     await expect(mock.select().from(users)).rejects.toMatchObject({
@@ -476,7 +437,7 @@ describe('drizzle()', () => {
   })
 
   test('withReplicas keeps batch', async () => {
-    const replicated = withReplicas(db, [drizzle({ client: db.$client, schema, casing: 'snake_case' })])
+    const replicated = withReplicas(db, [drizzle({ client: db.$client })])
     const [rows] = await replicated.batch([db.select().from(users)])
     expect(rows).toEqual([])
   })
@@ -484,8 +445,6 @@ describe('drizzle()', () => {
   test('types', () => {
     const all = () => db.select().from(users).all()
     expectTypeOf(all).returns.resolves.items.toHaveProperty('name')
-    const first = () => db.query.users.findFirst({ with: { posts: true } })
-    expectTypeOf(first).returns.resolves.extract<object>().toHaveProperty('posts')
     expectTypeOf(drizzle(db.$client).$client).toEqualTypeOf(db.$client)
     expect(
       getTableConfig(kinds)

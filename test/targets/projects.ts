@@ -45,7 +45,7 @@ const DRIZZLE_VERSIONS = [
   },
   {
     name: 'drizzle-1',
-    include: ['test/drizzle-1/*.test.ts', 'test/end-to-end/drizzle-{faults,transactions}.test.ts'],
+    include: ['test/drizzle-1/*.test.ts', 'test/end-to-end/drizzle-{faults,queries,transactions}.test.ts'],
     exclude: [],
     alias: [
       {
