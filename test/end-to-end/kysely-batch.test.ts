@@ -185,7 +185,43 @@ test('the log shows the batch, and its queries', async () => {
   ])
 })
 
-test('another dialect’s database is refused', async () => {
+test('a query runs where batch() is told to, whether the database or a transaction built it', async () => {
+  await db.transaction().execute(async (trx) => {
+    await batch(trx, [db.insertInto('person').values({ name: 'a' })])
+    const [[inside], [outside]] = await Promise.all([
+      batch(trx, [db.selectFrom('person').selectAll()]),
+      // not waiting for the transaction's end
+      batch(db, [trx.selectFrom('person').selectAll()], { mode: 'deferred' }),
+    ])
+    expect([inside, outside]).toMatchObject([[{ name: 'a' }], []])
+  })
+  expect(await names()).toEqual(['a'])
+})
+
+test('a query of another Kysely instance is refused before anything is sent', async () => {
+  const other = new Kysely<Tables>({
+    dialect: new BatonDialect(database.config),
+    plugins: [new CamelCasePlugin()],
+  })
+  const insert = (on: typeof db) => on.insertInto('person').values({ name: 'a' })
+  const requests = await requestsOf(async () => {
+    await expect(batch(db, [insert(db), insert(other)])).rejects.toThrow('query 1 of the batch')
+    await expect(batch(db, [other.schema.dropTable('pet')])).rejects.toThrow('query 0 of the batch')
+  })
+  expect(requests).toBe(0)
+  // these are bound to nobody
+  const [raw, compiled] = await batch(db, [
+    sql<{ a: number }>`select 1 as a`.withPlugin(new CamelCasePlugin()),
+    other
+      .selectFrom('pet')
+      .select('ownerId' as 'owner_id')
+      .compile(),
+  ])
+  expect([raw.rows, compiled.rows]).toEqual([[{ a: 1 }], []])
+  await other.destroy()
+})
+
+test('another dialect’s database is refused, and so are its queries', async () => {
   const other = new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
@@ -195,6 +231,7 @@ test('another dialect’s database is refused', async () => {
     },
   })
   await expect(batch(other, [other.selectFrom('person').selectAll()])).rejects.toThrow('BatonDialect')
+  await expect(batch(db, [other.selectFrom('person').selectAll()])).rejects.toThrow('query 0 of the batch')
   // @ts-expect-error not a query
   await expect(batch(db, [1])).rejects.toThrow(TypeError)
 })

@@ -1,7 +1,13 @@
 import { createClient, decodeVector, encodeVector, SqlError } from '@batonsql/core'
-import { BatonDialect, cosineDistance, euclideanDistance, vectorType } from '@batonsql/kysely-dialect'
+import {
+  BatonDialect,
+  cosineDistance,
+  euclideanDistance,
+  nearest,
+  vectorType,
+} from '@batonsql/kysely-dialect'
 import * as fc from 'fast-check'
-import { CamelCasePlugin, type Generated, Kysely, ParseJSONResultsPlugin, sql } from 'kysely'
+import { CamelCasePlugin, type Generated, Kysely, ParseJSONResultsPlugin, SqliteAdapter, sql } from 'kysely'
 import { jsonArrayFrom, jsonObjectFrom } from 'kysely/helpers/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
@@ -59,7 +65,27 @@ describe('queries', () => {
     rows[0]!.name = 'Grace'
   })
 
-  test('queries issued together run side by side', async () => {
+  test('queries issued together are under way together', async () => {
+    let waiting = 0
+    const all = Promise.withResolvers<void>()
+    const held = new Kysely<Tables>({
+      dialect: new BatonDialect({
+        ...database.config,
+        // one after the other, the first would wait forever
+        async fetch(input, init) {
+          waiting += 1
+          if (waiting === 10) all.resolve()
+          await all.promise
+          return await fetch(input, init)
+        },
+      }),
+    })
+    const queries = Array.from({ length: 10 }, () => held.selectFrom('person').selectAll().execute())
+    expect(await Promise.all(queries)).toHaveLength(10)
+    await held.destroy()
+  })
+
+  test('writes issued together all arrive', async () => {
     const requests = await requestsOf(() =>
       Promise.all(
         Array.from({ length: 10 }, (_, n) =>
@@ -141,13 +167,15 @@ describe('queries', () => {
   test('columns called __proto__, length and 0 are ordinary columns; of equal names the last stays', async () => {
     const { rows } = await sql<
       Record<string, unknown>
-    >`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`.execute(db)
+    >`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a, count(*)`.execute(db)
     expect(Object.entries(rows[0]!)).toEqual([
       ['0', 3],
       ['__proto__', 1],
       ['length', 2],
       ['a', 5],
+      ['count(*)', 1],
     ])
+    expect(Object.getPrototypeOf(rows[0])).toBe(Object.prototype)
   })
 })
 
@@ -259,6 +287,16 @@ describe('values', () => {
     )
   })
 
+  test('whole numbers arrive as integers, all others as what they are', async () => {
+    const values = [1, -(2 ** 53) + 1, 2n ** 60n, true, 1.5, -0, 2 ** 53, '1', new Uint8Array([1]), null]
+    const { rows } = await sql<{ types: string }>`
+      select ${sql.join(
+        values.map((value) => sql`typeof(${value})`),
+        sql` || ' ' || `,
+      )} as types`.execute(db)
+    expect(rows[0]!.types).toBe('integer integer integer integer real real real text blob null')
+  })
+
   test('text of every kind', async () => {
     for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום עולם', 'x'.repeat(1 << 20), '\u2028', '\ufeff'])
       await isSame(value)
@@ -318,13 +356,14 @@ describe('values', () => {
   })
 })
 
-test('vectors are kept as blobs and compared by the server', async () => {
+test('vectors are kept as blobs, compared by the server and found by its index', async () => {
   await db.schema
     .createTable('place')
     .addColumn('id', 'integer', (column) => column.primaryKey())
     .addColumn('at', vectorType(3))
     .execute()
   const places = db.withTables<{ place: { id: number; at: Uint8Array } }>()
+  await places.schema.createIndex('place_at').on('place').expression(sql`libsql_vector_idx(at)`).execute()
   await places
     .insertInto('place')
     .values([
@@ -345,6 +384,18 @@ test('vectors are kept as blobs and compared by the server', async () => {
   expect(near.map(({ id }) => id)).toEqual([2, 1])
   expect(near[1]).toMatchObject({ cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number })
   expect(decodeVector(near[0]!.at)).toEqual(new Float32Array([0, 1, 0.5]))
+  const nearest1 = await places
+    .selectFrom(nearest('place_at', [0, 1, 0], 1).as('near'))
+    .innerJoin('place', 'place.id', 'near.id')
+    .select('place.id')
+    .execute()
+  expect(nearest1).toEqual([{ id: 2 }])
+  await expect(
+    places
+      .selectFrom(nearest('nowhere', [0, 1, 0], 1).as('near'))
+      .select('near.id')
+      .execute(),
+  ).rejects.toBeInstanceOf(SqlError)
 })
 
 describe('ownership', () => {
@@ -355,6 +406,31 @@ describe('ownership', () => {
     await borrower.destroy()
     expect((await client.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
     await expect(borrower.selectFrom('person').selectAll().execute()).rejects.toThrow('destroyed')
+  })
+
+  test('a dialect may serve several instances, each with connections of its own', async () => {
+    const dialect = new BatonDialect(database.config)
+    const [one, other] = [new Kysely<Tables>({ dialect }), new Kysely<Tables>({ dialect })]
+    await one.selectFrom('person').selectAll().execute()
+    await one.destroy()
+    expect(await other.selectFrom('person').selectAll().execute()).toEqual([])
+    await other.destroy()
+  })
+
+  test('Kysely is told what the database can do', () => {
+    const { adapter } = db.getExecutor()
+    expect(adapter).toBeInstanceOf(SqliteAdapter)
+    expect(adapter).toMatchObject({
+      supportsMultipleConnections: true,
+      supportsTransactionalDdl: false,
+      supportsReturning: true,
+      supportsCreateIfNotExists: true,
+    })
+    const { supportsTransactionalDdl } = new BatonDialect({
+      url: database.url,
+      transactionalMigrations: true,
+    }).createAdapter()
+    expect(supportsTransactionalDdl).toBe(true)
   })
 
   test('exactly one of client and url has to be given', () => {

@@ -1,7 +1,7 @@
 import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
-import { type Migration, Migrator } from 'kysely/migration'
-import { afterAll, beforeEach, expect, test, vi } from 'vitest'
+import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
+import { afterAll, beforeEach, expect, inject, test, vi } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
 
 let server: TestServer
@@ -75,6 +75,40 @@ test('the lock of a migrator that died is taken over when its lease is over; a l
   ])
 })
 
+test('who waits for the lock does not wait for the write slot, which the lock’s owner needs', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  const owner = await db.startTransaction().execute()
+  await sql`update kysely_migration_lock set is_locked = unixepoch() + 60`.execute(db)
+  await sql`create table a (id integer)`.execute(owner)
+  const waiter = migratorOf(db, { '1': createTable('b') }).migrateToLatest()
+  const before = database.requestCount()
+  // an update that finds nothing to do would hang until the owner's transaction is over
+  await vi.waitFor(() => expect(database.requestCount() - before).toBeGreaterThan(8), 4000)
+  await owner.commit().execute()
+  await sql`update kysely_migration_lock set is_locked = 0`.execute(db)
+  expect(await waiter).not.toHaveProperty('error')
+  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
+})
+
+test('giving back a lock that was not got does nothing', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  const before = database.requestCount()
+  const lock = { lockTable: 'kysely_migration_lock', lockRowId: 'migration_lock' }
+  await db.getExecutor().adapter.releaseMigrationLock(db, lock)
+  expect(database.requestCount()).toBe(before)
+})
+
+test('a lock that cannot be got is the migration’s error', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  await sql`alter table kysely_migration_lock drop column is_locked`.execute(db)
+  const { error } = await migratorOf(db, { '1': createTable('a') }).migrateToLatest()
+  expect(error).toMatchObject({ message: expect.stringContaining('is_locked') as string })
+  expect(await db.introspection.getTables()).toEqual([])
+})
+
 test('the lock is given back by its owner only', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
@@ -138,4 +172,51 @@ test('transactionalMigrations: what fails leaves nothing behind', async () => {
   expect(await db.introspection.getTables()).toEqual([])
   await migratorOf(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
   expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
+})
+
+test('transactionalMigrations: ten migrators at once run each migration once', async () => {
+  const runs: string[] = []
+  const counted = (name: string): Migration => ({
+    async up(trx) {
+      runs.push(name)
+      await trx.schema.createTable(name).addColumn('id', 'integer').execute()
+    },
+  })
+  const outcomes = await Promise.all(
+    Array.from({ length: 10 }, () =>
+      migratorOf(open({ transactionalMigrations: true }), {
+        a: counted('a'),
+        b: counted('b'),
+      }).migrateToLatest(),
+    ),
+  )
+  expect(outcomes.filter((outcome) => outcome.error !== undefined)).toEqual([])
+  expect(runs).toEqual(['a', 'b'])
+})
+
+test('a transaction for each migration, where Kysely has that: since 0.30', async () => {
+  const failing: Migration = {
+    async up(trx) {
+      await trx.schema.createTable('b').addColumn('id', 'integer').execute()
+      throw new Error('mine')
+    },
+  }
+  const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failing }) }
+  const migrate = (options: DialectOptions): Promise<MigrationResultSet> =>
+    new Migrator({
+      db: open(options),
+      provider,
+      transactionMode: 'per-migration',
+    } as MigratorProps).migrateToLatest()
+  const tables = async (): Promise<string[]> =>
+    (await open().introspection.getTables()).map((table) => table.name)
+  if (inject('kysely') === '0.30') {
+    expect((await migrate({})).error).toMatchObject({
+      message: expect.stringContaining('transactional DDL is not supported') as string,
+    })
+    expect(await tables()).toEqual([])
+  }
+  expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'mine' })
+  // before that, all of them are one transaction
+  expect(await tables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
 })

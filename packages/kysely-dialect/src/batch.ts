@@ -6,10 +6,12 @@ import {
   type QueryResult,
   type RawBuilder,
   type RootOperationNode,
+  sql,
   type UnknownRow,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import { carry, prefetch } from './batch-carrier.ts'
+import { haveOneCompiler } from './query-compiler.ts'
 
 interface Builder<R = unknown> {
   compile(): CompiledQuery
@@ -38,7 +40,8 @@ export interface BatchOptions {
 
 /**
  * Runs queries as one transaction in one request: all of them take effect, or none. Inside a transaction (give `trx`) it is
- * one request of that, and what came before stays when it fails. No query can use the result of an earlier one.
+ * one request of that, and what came before stays when it fails. No query can use the result of an earlier one. Where the
+ * queries run is for `db` to say, also when a transaction of it built them.
  *
  * ```ts
  * const [ada, pets] = await batch(db, [
@@ -47,7 +50,7 @@ export interface BatchOptions {
  * ])
  * ```
  * Kysely's log shows the batch as one query, and then each of its queries, which take no time.
- * @throws SqlError with `statementIndex`; TypeError when `db` is of another dialect
+ * @throws SqlError with `statementIndex`; TypeError when `db` is of another dialect, or a query of another instance
  */
 export async function batch<const Q extends readonly Batchable[] | []>(
   db: QueryExecutorProvider,
@@ -59,7 +62,7 @@ export async function batch<const Q extends readonly Batchable[] | []>(
     throw new TypeError('batch() needs a Kysely instance, or a transaction of one, made with BatonDialect')
   const results: unknown[] = []
   if (queries.length > 0) {
-    const compiled = queries.map((query: Batchable) => compile(query, db))
+    const compiled = compileAll(queries, db)
     const carrier = carry({ queries: compiled, mode })
     const plain = executor.withoutPlugins()
     const { rows } = await plain.executeQuery<QueryResult<unknown>>(carrier).catch(async (error: unknown) => {
@@ -75,9 +78,17 @@ export async function batch<const Q extends readonly Batchable[] | []>(
 
 const isRaw = (query: Batchable): query is RawBuilder<unknown> => 'isRawBuilder' in query
 
-function compile(query: Batchable, db: QueryExecutorProvider): CompiledQuery {
-  if (isRaw(query)) return query.compile(db)
-  return 'compile' in query ? query.compile() : query
+function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): CompiledQuery[] {
+  const own = sql``.compile(db)
+  return queries.map((query, at) => {
+    if (isRaw(query)) return query.compile(db)
+    if (!('compile' in query)) return query
+    const compiled = query.compile()
+    // its replay would run it on the other database, too
+    if (!haveOneCompiler(compiled, own))
+      throw new TypeError(`query ${at} of the batch was built with another Kysely instance`)
+    return compiled
+  })
 }
 
 /**

@@ -5,12 +5,12 @@ import {
   type Driver,
   type Kysely,
   type QueryCompiler,
-  SqliteQueryCompiler,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
 import { BatonDriver } from './driver.ts'
 import { BatonIntrospector } from './introspector.ts'
+import { BatonQueryCompiler } from './query-compiler.ts'
 
 const OPTIONS = ['client', 'transactionMode', 'transactionalMigrations']
 
@@ -50,7 +50,7 @@ export class BatonDialect implements Dialect {
   }
 
   createQueryCompiler(): QueryCompiler {
-    return new SqliteQueryCompiler()
+    return new BatonQueryCompiler()
   }
 
   createAdapter(): DialectAdapter {

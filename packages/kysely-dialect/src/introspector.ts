@@ -1,10 +1,17 @@
 import {
   type DatabaseMetadataOptions,
+  type Expression,
   type Kysely,
+  type SqlBool,
   SqliteIntrospector,
   sql,
   type TableMetadata,
 } from 'kysely'
+
+interface TablesOptions extends DatabaseMetadataOptions {
+  /** Since Kysely 0.30. */
+  readonly where?: (refs: { readonly table: Expression<string> }) => Expression<SqlBool>
+}
 
 /** Depends on the client's `intMode`. */
 type Integer = number | bigint | string
@@ -34,11 +41,12 @@ export class BatonIntrospector extends SqliteIntrospector {
   }
 
   override async getTables(
-    options: DatabaseMetadataOptions = { withInternalKyselyTables: false },
+    options: TablesOptions = { withInternalKyselyTables: false },
   ): Promise<TableMetadata[]> {
     const internal = options.withInternalKyselyTables
       ? sql``
       : sql`and t.name not in ('kysely_migration', 'kysely_migration_lock')`
+    const wanted = options.where ? sql`and (${options.where({ table: sql.ref('t.name') })})` : sql``
     const { rows } = await sql<ColumnRow>`
       select t.name as "table", t.type = 'view' as "isView", s.sql, c.name, c.type, c."notnull",
         c.dflt_value is not null as "hasDefault", c.pk, c.hidden
@@ -47,7 +55,7 @@ export class BatonIntrospector extends SqliteIntrospector {
       left join pragma_table_xinfo(t.name) as c on c.hidden <> 1
       where t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
         and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
-        and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internal}
+        and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internal} ${wanted}
       order by t.name, c.cid`.execute(this.#db)
     return [...Map.groupBy(rows, (row) => row.table).values()].map(toTable)
   }

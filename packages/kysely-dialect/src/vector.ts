@@ -15,3 +15,14 @@ export const cosineDistance = (column: Operand, to: InVector): RawBuilder<number
 /** Euclidean distance. */
 export const euclideanDistance = (column: Operand, to: InVector): RawBuilder<number> =>
   sql<number>`vector_distance_l2(${operand(column)}, ${encodeVector(to)})`
+
+/**
+ * The `count` rows nearest to a vector, found by an index on `libsql_vector_idx(column)`: a table of their `id`, to be joined.
+ *
+ * ```ts
+ * db.selectFrom(nearest('place_at', [0, 1, 0], 10).as('near'))
+ *   .innerJoin('place', 'place.id', 'near.id')
+ * ```
+ */
+export const nearest = (index: string, to: InVector, count: number): RawBuilder<{ id: number }> =>
+  sql<{ id: number }>`vector_top_k(${index}, ${encodeVector(to)}, ${count})`
