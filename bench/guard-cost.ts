@@ -1,0 +1,86 @@
+// What does the guard cost that keeps transactions from tearing? Transactions of awaited statements with it and without,
+// over raw undici (the same requests, only the guard differs) and through core: npm run bench:guard [-- --rounds N]
+import { parseArgs } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { startSqld } from '@batonsql/local-server/sqld'
+import { Pool } from 'undici'
+
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '15' } } })
+const STATEMENTS = 10
+const TRANSACTIONS = 20
+const INSERT = 'insert into guarded (a) values (1)'
+const V3_GUARD = '{"type":"not","cond":{"type":"is_autocommit"}}'
+
+const sqld = await startSqld({ namespaces: false })
+const db = createClient({ url: sqld.url })
+await db.execute('create table guarded (id integer primary key, a)')
+const pool = new Pool(sqld.url)
+const headers = { 'content-type': 'application/json' }
+
+type Request = (sql: string) => string
+/** A statement, alone or with its guard, as the operation of one request. */
+const execute: Request = (sql) => `{"type":"execute","stmt":{"sql":"${sql}"}}`
+const guardedOnV3: Request = (sql) =>
+  `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"${sql}"},"condition":${V3_GUARD}}]}}`
+// a BEGIN that must fail; and a ROLLBACK for when it does not
+const guardedOnV2: Request = (sql) =>
+  `{"type":"batch","batch":{"steps":[{"stmt":{"sql":"BEGIN"}},{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"ok","step":0}},{"stmt":{"sql":"${sql}"},"condition":{"type":"not","cond":{"type":"ok","step":0}}}]}}`
+
+/** One transaction by hand. */
+async function byHand(path: string, request: Request): Promise<void> {
+  let baton = ''
+  const send = async (operations: string): Promise<void> => {
+    const body = `{${baton && `"baton":"${baton}",`}"requests":[${operations}]}`
+    const answer = await pool.request({ method: 'POST', path, headers, body })
+    const { baton: next } = JSON.parse(await answer.body.text()) as { baton: string | null }
+    baton = next ?? ''
+  }
+  await send(`${execute('BEGIN IMMEDIATE')},${execute(INSERT)}`)
+  for (let at = 1; at < STATEMENTS; at++) await send(request(INSERT))
+  await send(`${request('COMMIT')},{"type":"close"}`)
+}
+
+const SUBJECTS: Record<string, () => Promise<void>> = {
+  'by hand, no guard': () => byHand('/v3/pipeline', execute),
+  'by hand, guard of /v3': () => byHand('/v3/pipeline', guardedOnV3),
+  'by hand, no guard, /v2': () => byHand('/v2/pipeline', execute),
+  'by hand, guard of /v2': () => byHand('/v2/pipeline', guardedOnV2),
+  '@batonsql/core': () =>
+    db.transaction(async (tx) => {
+      for (let at = 0; at < STATEMENTS; at++) await tx.execute(INSERT)
+    }),
+}
+
+const times = new Map<string, number[]>()
+for (let round = -2; round < Number(values.rounds); round++) {
+  for (const [name, run] of Object.entries(SUBJECTS)) {
+    const started = performance.now()
+    for (let at = 0; at < TRANSACTIONS; at++) await run()
+    const micros = ((performance.now() - started) * 1000) / (TRANSACTIONS * STATEMENTS)
+    // two rounds to get warm
+    if (round >= 0) times.set(name, [...(times.get(name) ?? []), micros])
+  }
+}
+const median = (name: string): number => {
+  const sorted = (times.get(name) ?? []).toSorted((a, b) => a - b)
+  return sorted[sorted.length >> 1] ?? Number.NaN
+}
+console.log(
+  `a transaction of ${STATEMENTS} awaited statements, median of ${values.rounds} rounds, a statement`,
+)
+console.table(
+  Object.fromEntries(
+    Object.keys(SUBJECTS).map((name) => [
+      name,
+      {
+        µs: median(name).toFixed(0),
+        'to no guard': (
+          median(name) / median(name.includes('/v2') ? 'by hand, no guard, /v2' : 'by hand, no guard')
+        ).toFixed(2),
+      },
+    ]),
+  ),
+)
+await db.close()
+await pool.close()
+await sqld.close()

@@ -1,0 +1,141 @@
+// Does anything grow? 64 calls in flight for some minutes, one request in ten going wrong: memory, sockets, listeners and
+// the server's streams, every 15 s: npm run bench:soak [-- --minutes 5]
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { createClient, DatabaseError, readRows } from '@batonsql/core'
+import { startSqld } from '@batonsql/local-server/sqld'
+import { seeded } from '../test/faults/random.ts'
+
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' } },
+})
+const IN_FLIGHT = 64
+const SAMPLE_MS = 15_000
+/** A server takes so many streams; the rest is refused. */
+const SERVER_STREAMS = 128
+
+const sqld = await startSqld({ namespaces: false })
+// the proxy is a process of its own, so that what it keeps is not counted here
+const proxy = fork(fileURLToPath(new URL('../test/faults/fault-proxy-process.ts', import.meta.url)), [
+  sqld.url,
+  values.seed,
+])
+const [url] = (await once(proxy, 'message')) as [string]
+const direct = createClient({ url: sqld.url })
+await direct.batch(['create table soak (id integer primary key, a)', 'insert into soak (a) values (1)'])
+const db = createClient({ url, requestTimeoutMs: 10_000, concurrency: IN_FLIGHT })
+
+let calls = 0
+let failed = 0
+const random = seeded(Number(values.seed))
+const until = Date.now() + Number(values.minutes) * 60_000
+const soon = (): AbortSignal => AbortSignal.timeout(50 + Math.floor(random() * 100))
+
+/** One call of a kind chosen at random. Writes are given up rarely: on the server they wait on, and each takes a stream. */
+async function call(): Promise<void> {
+  const kind = random()
+  if (kind < 0.4) await db.execute('select count(*) from soak', [], kind < 0.1 ? { signal: soon() } : {})
+  else if (kind < 0.42) await db.execute('insert into soak (a) values (?)', [1], { signal: soon() })
+  else if (kind < 0.55) await db.execute('insert into soak (a) values (?)', [1])
+  else if (kind < 0.7)
+    await db.batch([
+      'insert into soak (a) values (2)',
+      'delete from soak where id < (select max(id) from soak) - 100',
+    ])
+  else if (kind < 0.8)
+    for await (const _ of readRows(db, 'select a from soak'))
+      if (random() < 0.1) break
+      else
+        await db.transaction(
+          async (tx) => {
+            await tx.execute('insert into soak (a) values (3)')
+            if (random() < 0.2) throw new RangeError('given up')
+            await tx.savepoint((inner) => inner.execute('update soak set a = 4 where id = 1'))
+          },
+          { retry: 1 },
+        )
+}
+
+async function lane(): Promise<void> {
+  while (Date.now() < until) {
+    calls += 1
+    await call().catch((error: unknown) => {
+      const isExpected =
+        error instanceof DatabaseError ||
+        error instanceof RangeError ||
+        (error as Error).name === 'TimeoutError'
+      if (!isExpected) throw error
+      failed += 1
+    })
+  }
+}
+
+interface Sample {
+  readonly seconds: number
+  readonly calls: number
+  readonly failed: number
+  readonly heapMb: number
+  readonly sockets: number
+  readonly timers: number
+}
+
+async function sample(seconds: number): Promise<Sample> {
+  const collect = (globalThis as { gc?: () => void }).gc
+  for (let i = 0; i < 3; i++) {
+    collect?.()
+    await pause(10)
+  }
+  const resources = process.getActiveResourcesInfo()
+  const count = (kind: RegExp): number => resources.filter((name) => kind.test(name)).length
+  return {
+    seconds,
+    calls,
+    failed,
+    heapMb: Math.round(process.memoryUsage().heapUsed / 1e5) / 10,
+    sockets: count(/TCP|Socket/),
+    timers: count(/Timeout/),
+  }
+}
+
+const warnings: string[] = []
+process.on('warning', (warning) => warnings.push(warning.message))
+const started = Date.now()
+const lanes = Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+const samples: Sample[] = []
+while (Date.now() + SAMPLE_MS <= until) {
+  await pause(SAMPLE_MS)
+  samples.push(await sample(Math.round((Date.now() - started) / 1000)))
+  console.log(JSON.stringify(samples.at(-1)))
+}
+await lanes
+// a stream that lost its last answer is dropped by the server after 10 s
+await pause(11_000)
+const after = await sample(Math.round((Date.now() - started) / 1000))
+console.log(`at rest: ${JSON.stringify(after)}`)
+
+const streams = Array.from({ length: SERVER_STREAMS - 8 }, () => direct.openStream())
+const opened = await Promise.allSettled(streams.map((stream) => stream.execute('select 1')))
+const refusals = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []))
+const refused = refusals.length
+if (refused > 0) console.log(refusals[0])
+await Promise.all(streams.map((stream) => stream.close()))
+await db.close()
+
+const half = samples.length >> 1
+const mean = (part: readonly Sample[], of: (sample: Sample) => number): number =>
+  part.reduce((sum, each) => sum + of(each), 0) / part.length
+const growth = (of: (sample: Sample) => number): string =>
+  (mean(samples.slice(half), of) / mean(samples.slice(0, half), of)).toFixed(2)
+console.log(
+  `${calls} calls, ${failed} failed; second half to first: heap ${growth(({ heapMb }) => heapMb)}, sockets ${growth(({ sockets }) => sockets)}, timers ${growth(({ timers }) => timers)}`,
+)
+console.log(
+  `${refused} of ${streams.length} new streams refused by the server; warnings: ${warnings.join('; ') || 'none'}`,
+)
+await direct.close()
+proxy.kill()
+await sqld.close()
+process.exit(refused > 0 || warnings.length > 0 ? 1 : 0)
