@@ -10,6 +10,29 @@ export interface MigrationSource {
   readonly when: number
 }
 
+/** Where migrations are. */
+export type MigrationsAt<Source> =
+  | {
+      /** Folder that drizzle-kit writes. */
+      readonly migrationsFolder: string
+      readonly migrations?: undefined
+    }
+  | {
+      /** The migrations themselves, in order, for places without a file system. */
+      readonly migrations: readonly Source[]
+      readonly migrationsFolder?: undefined
+    }
+
+/** @throws TypeError when they are nowhere, or in two places */
+export async function findMigrations<Source>(
+  { migrations, migrationsFolder }: MigrationsAt<Source>,
+  readFolder: (folder: string) => Promise<readonly Source[]>,
+): Promise<readonly Source[]> {
+  if ((migrations === undefined) === (migrationsFolder === undefined))
+    throw new TypeError('expected either `migrationsFolder` or `migrations`')
+  return migrations ?? (await readFolder(migrationsFolder))
+}
+
 /** A migration ready to be applied. */
 export interface Migration {
   readonly tag: string

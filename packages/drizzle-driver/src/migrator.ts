@@ -1,25 +1,16 @@
 import type { Client } from '@batonsql/core'
 import { applyMigrations, type MigrateOptions } from './apply-migrations.ts'
 import { journalLayout } from './journal-layout.ts'
-import { type MigrationSource, readMigrations } from './migration-source.ts'
+import {
+  findMigrations,
+  type MigrationSource,
+  type MigrationsAt,
+  readMigrations,
+} from './migration-source.ts'
 
 export { type MigrateOptions, MigrationError } from './apply-migrations.ts'
 export type { MigrationSource }
-
-/** Where the migrations are, and how to apply them. */
-export type MigrateConfig = MigrateOptions &
-  (
-    | {
-        /** Folder that drizzle-kit writes, with `meta/_journal.json`. */
-        readonly migrationsFolder: string
-        readonly migrations?: undefined
-      }
-    | {
-        /** The migrations themselves, in order, for places without a file system. */
-        readonly migrations: readonly MigrationSource[]
-        readonly migrationsFolder?: undefined
-      }
-  )
+export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
@@ -32,9 +23,6 @@ export type MigrateConfig = MigrateOptions &
  * @throws MigrationError when one fails
  */
 export async function migrate(db: { readonly $client: Client }, config: MigrateConfig): Promise<string[]> {
-  const { migrations, migrationsFolder, ...options } = config
-  if ((migrations === undefined) === (migrationsFolder === undefined))
-    throw new TypeError('expected either `migrationsFolder` or `migrations`')
-  const sources = migrations ?? (await readMigrations(migrationsFolder))
-  return await applyMigrations(db.$client, journalLayout, { ...options, sources })
+  const sources = await findMigrations(config, readMigrations)
+  return await applyMigrations(db.$client, journalLayout, { ...config, sources })
 }

@@ -1,4 +1,5 @@
 export { type BatchMethod, type BatchQuery, type BatchResults, bind } from '../batch.ts'
+export { int64, vector } from '../columns.ts'
 export { cosineDistance, euclideanDistance } from '../distance.ts'
 export type { RunResult } from '../values.ts'
 export {
@@ -8,7 +9,6 @@ export {
   isNotNullViolation,
   isUniqueViolation,
 } from '../violation.ts'
-export { int64, vector } from './columns.ts'
 export { BatonDatabase, type BatonDrizzleConfig, drizzle } from './driver.ts'
 export { BatonPreparedQuery } from './prepared-query.ts'
 export { BatonSession } from './session.ts'

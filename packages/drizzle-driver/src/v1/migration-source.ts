@@ -1,3 +1,5 @@
+import type { MigrationSource as Pre1MigrationSource } from '../migration-source.ts'
+
 /** A migration as drizzle-kit 1.0 writes it, for places without a file system. */
 export interface MigrationSource {
   /** Name of its folder, such as `20260917101500_add_users`. */
@@ -6,13 +8,13 @@ export interface MigrationSource {
   readonly sql: string
 }
 
-/** The time a migration was made, in ms, as its name tells. @throws RangeError when the name does not */
-export function whenOf(name: string): number {
+/** Adds the time a migration was made, as its name tells. @throws RangeError when the name does not */
+export function toMigration({ name, sql }: MigrationSource): Pre1MigrationSource {
   const [, year, month, day, hour, minute, second] =
     /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(name)?.map(Number) ?? []
   if (year === undefined)
     throw new RangeError(`the name of migration ${name} does not begin with its time, YYYYMMDDHHMMSS`)
-  return Date.UTC(year, (month ?? 1) - 1, day, hour, minute, second)
+  return { tag: name, sql, when: Date.UTC(year, (month ?? 1) - 1, day, hour, minute, second) }
 }
 
 /** Reads the folder that drizzle-kit writes. @throws Error when it is the folder of a version before 1.0, or cannot be read */

@@ -1,25 +1,12 @@
 import type { Client } from '@batonsql/core'
 import { applyMigrations, type MigrateOptions } from '../apply-migrations.ts'
+import { findMigrations, type MigrationsAt } from '../migration-source.ts'
 import { journalLayout } from './journal-layout.ts'
-import { type MigrationSource, readMigrations, whenOf } from './migration-source.ts'
+import { type MigrationSource, readMigrations, toMigration } from './migration-source.ts'
 
 export { type MigrateOptions, MigrationError } from '../apply-migrations.ts'
 export type { MigrationSource }
-
-/** Where the migrations are, and how to apply them. */
-export type MigrateConfig = MigrateOptions &
-  (
-    | {
-        /** Folder that drizzle-kit 1.0 writes, with one folder for each migration. */
-        readonly migrationsFolder: string
-        readonly migrations?: undefined
-      }
-    | {
-        /** The migrations themselves, in order, for places without a file system. */
-        readonly migrations: readonly MigrationSource[]
-        readonly migrationsFolder?: undefined
-      }
-  )
+export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
@@ -33,10 +20,6 @@ export type MigrateConfig = MigrateOptions &
  * @throws MigrationError when one fails; Error when the database has seen one, before 1.0, that is not here
  */
 export async function migrate(db: { readonly $client: Client }, config: MigrateConfig): Promise<string[]> {
-  const { migrations, migrationsFolder, ...options } = config
-  if ((migrations === undefined) === (migrationsFolder === undefined))
-    throw new TypeError('expected either `migrationsFolder` or `migrations`')
-  const found = migrations ?? (await readMigrations(migrationsFolder))
-  const sources = found.map(({ name, sql }) => ({ tag: name, sql, when: whenOf(name) }))
-  return await applyMigrations(db.$client, journalLayout, { ...options, sources })
+  const sources = await findMigrations(config, readMigrations)
+  return await applyMigrations(db.$client, journalLayout, { ...config, sources: sources.map(toMigration) })
 }
