@@ -1,18 +1,20 @@
-// The long forms of the tests with faults: thousands of transactions, tens of thousands of writes, on every server under
-// test. FAULT_SEED repeats a run.
+// The long forms of the tests with faults, on every server under test: thousands of transactions, tens of thousands of
+// writes, ten thousand pairs of a write and a read through replicas. FAULT_SEED repeats a run.
 import { spawnSync } from 'node:child_process'
 
-const env = { FAULT_TRANSACTIONS: '2000', FAULT_WRITES: '5000', FAULT_TIMEOUT_MS: '1800000', ...process.env }
+const env = {
+  FAULT_TRANSACTIONS: '2000',
+  FAULT_INTERLUDES: '10',
+  FAULT_WRITES: '20000',
+  FAULT_PAIRS: '10000',
+  FAULT_TIMEOUT_MS: '1800000',
+  ...process.env,
+}
+const files = ['core-faults', 'ended-transactions'].map((name) => `test/end-to-end/${name}.test.ts`)
+const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--no-file-parallelism']
 const { status } = spawnSync(
   process.execPath,
-  [
-    '--conditions=@batonsql/source',
-    'node_modules/vitest/vitest.mjs',
-    'run',
-    '--configLoader',
-    'native',
-    'test/end-to-end/core-faults.test.ts',
-  ],
+  ['--conditions=@batonsql/source', ...vitest, ...files, 'test/cluster', ...process.argv.slice(2)],
   { stdio: 'inherit', env },
 )
 process.exit(status ?? 1)

@@ -80,7 +80,9 @@ export class FaultProxy {
       return
     }
     if (fault.kind === 'delay') await new Promise((resolve) => setTimeout(resolve, fault.ms))
-    const answer = await this.#forward(upstream, from, body).catch(() => null)
+    const leaving = new AbortController()
+    to.once('close', () => leaving.abort())
+    const answer = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
     if (answer === null || fault.kind === 'drop-after') {
       to.destroy()
       return
@@ -101,7 +103,8 @@ export class FaultProxy {
     to.end(answer.body)
   }
 
-  #forward(upstream: URL, from: http.IncomingMessage, body: Buffer): Promise<Upstream> {
+  /** Passes a request on. @param signal ends it when its client has left, as the server would see it */
+  #forward(upstream: URL, from: http.IncomingMessage, body: Buffer, signal: AbortSignal): Promise<Upstream> {
     return new Promise((resolve, reject) => {
       // the answer is passed on by parts of it, so it must not be compressed
       const { 'transfer-encoding': _, 'accept-encoding': __, ...headers } = from.headers
@@ -111,6 +114,7 @@ export class FaultProxy {
           method: from.method,
           headers: { ...headers, host: upstream.host, 'content-length': body.length },
           agent: this.#agent,
+          signal,
         },
         (answer) => {
           const chunks: Buffer[] = []
