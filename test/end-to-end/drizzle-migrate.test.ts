@@ -3,11 +3,12 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
 import { MigrationError, type MigrationSource, migrate } from '@batonsql/drizzle-driver/migrator'
+import { startLocalServer } from '@batonsql/local-server'
 import { sql } from 'drizzle-orm'
 import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
 import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
 
 let server: TestServer
@@ -48,6 +49,28 @@ test('one migration is two requests, nothing to do is one, and both say what the
   expect(await migrate(db, { migrations: [one, two] })).toEqual(['0002_test'])
   expect(await migrate(db, { migrations: [] })).toEqual([])
   expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
+})
+
+const backend = (['embedded', 'sqld'] as const).find((name) => name === inject('target'))
+
+test.runIf(backend)('nothing to do needs no right to write', async () => {
+  await using local = await startLocalServer({ backend: backend as 'embedded', auth: true })
+  const address = await local.createDatabase('app')
+  const owner = drizzle({ connection: address })
+  await migrate(owner, { migrations: [one] })
+  const authToken = await local.createToken('app', { access: 'read-only' })
+  const reader = drizzle({ connection: { url: address.url, authToken } })
+  expect(await migrate(reader, { migrations: [one] })).toEqual([])
+  await expect(migrate(reader, { migrations: [one, two] })).rejects.toMatchObject({
+    name: 'MigrationError',
+    cause: { status: 403 },
+  })
+  await local.updateDatabase('app', { blockWrites: true })
+  expect(await migrate(owner, { migrations: [one] })).toEqual([])
+  await expect(migrate(owner, { migrations: [one, two] })).rejects.toMatchObject({
+    cause: { code: 'BLOCKED' },
+  })
+  await Promise.all([owner.$client.close(), reader.$client.close()])
 })
 
 describe('what drizzle-kit generated', () => {
