@@ -100,6 +100,24 @@ test('a write that did not arrive, and one whose answer was lost, are not repeat
   expect(await names()).toEqual(['b'])
 })
 
+test('queries that nobody waits for never run outside their transaction or connection', async () => {
+  const left: Promise<unknown>[] = []
+  const leave = (executor: Kysely<Tables>, name: string): void => {
+    left.push(insert(executor, name).catch(() => {}))
+  }
+  const mine = new Error('mine')
+  const failing = db.transaction().execute(async (trx) => {
+    await insert(trx, 'a')
+    for (let n = 0; n < 20; n++) leave(trx, `b${n}`)
+    throw mine
+  })
+  await expect(failing).rejects.toBe(mine)
+  const leaked = await db.connection().execute(async (connection) => ({ connection }))
+  await expect(insert(leaked.connection, 'c')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await Promise.all(left)
+  expect(await names()).toEqual([])
+})
+
 /** Has the server, or the client's own clock, end a transaction; the next request comes too late. */
 const ends: Record<string, () => Promise<unknown>> = {
   'that the server dropped': async () => fates.push('finds its stream gone'),
@@ -130,6 +148,17 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   test('refuses to commit', async () => {
     await expect(db.transaction().execute(begin)).rejects.toMatchObject(lost)
     expect(log).not.toContain('rollback')
+    expect(await names()).toEqual([])
+  })
+
+  test('keeps none of the queries that wait for their turn, either', async () => {
+    const crowd = (executor: Kysely<Tables>): Promise<unknown> =>
+      executor.transaction().execute(async (trx) => {
+        await begin(trx)
+        await Promise.all(Array.from({ length: 20 }, (_, n) => insert(trx, `b${n}`)))
+      })
+    await expect(crowd(db)).rejects.toMatchObject(lost)
+    await expect(db.connection().execute(crowd)).rejects.toMatchObject(lost)
     expect(await names()).toEqual([])
   })
 

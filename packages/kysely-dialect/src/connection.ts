@@ -105,15 +105,19 @@ export class BatonConnection implements DatabaseConnection {
     await this.release()
   }
 
-  /** Closes the stream, if there is one. Never rejects. */
+  /** Closes the stream. What still comes is refused. Never rejects. */
   async release(): Promise<void> {
-    await this.#stream?.close()
+    this.#closesWithTransaction = false
+    this.#stream ??= this.#client.openStream()
+    await this.#stream.close()
   }
 
   /** Goes on without the stream of a transaction that is over. Never rejects. */
   async leaveTransaction(): Promise<void> {
     if (!this.#closesWithTransaction) return
-    await this.release()
+    await this.#stream?.close()
+    // first the queries of the transaction that wait in Kysely's queue have to be refused
+    await new Promise((resolve) => setTimeout(resolve))
     this.#stream = null
   }
 
@@ -131,9 +135,9 @@ export class BatonConnection implements DatabaseConnection {
     const pending = executor.execute(sql, parameters as readonly InValue[], this.#callOptions())
     if (effect !== 'ends' || !this.#closesWithTransaction) return await pending
     // in the same tick: the end of the transaction and of the stream share a request
-    await Promise.allSettled([pending, this.release()])
+    await Promise.allSettled([pending, this.#stream?.close()])
     const result = await pending
-    await this.leaveTransaction()
+    this.#stream = null
     return result
   }
 
