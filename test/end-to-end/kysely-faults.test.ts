@@ -23,7 +23,7 @@ beforeEach(async () => {
     dialect: new BatonDialect({
       url: database.url,
       authToken: database.authToken,
-      transactionTimeoutMs: 300,
+      transactionTimeoutMs: 150,
       async fetch(input, init) {
         const fate = fates.shift() ?? 'passes'
         if (fate === 'does not arrive') throw new TypeError('fetch failed')
@@ -123,7 +123,7 @@ const ends: Record<string, () => Promise<unknown>> = {
   'that the server dropped': async () => fates.push('finds its stream gone'),
   // SQLite rolls back by itself
   'that a statement ended': async () => {},
-  'that was idle past its time': () => new Promise((resolve) => setTimeout(resolve, 400)),
+  'that was idle past its time': () => new Promise((resolve) => setTimeout(resolve, 250)),
 }
 
 describe.each(Object.keys(ends))('a transaction %s', (how) => {
@@ -142,6 +142,17 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
     })
     await expect(attempt).rejects.toMatchObject(lost)
     expect(log).not.toContain('rollback')
+    expect(await names()).toEqual([])
+  })
+
+  test('refuses savepoints and session statements, which would not be part of it', async () => {
+    const trx = await db.startTransaction().execute()
+    await begin(trx)
+    await expect(insert(trx, 'b')).rejects.toMatchObject(lost)
+    await expect(trx.savepoint('here').execute()).rejects.toMatchObject(lost)
+    await expect(sql`pragma defer_foreign_keys = on`.execute(trx)).rejects.toMatchObject(lost)
+    await expect(insert(trx, 'c')).rejects.toMatchObject(lost)
+    await trx.rollback().execute()
     expect(await names()).toEqual([])
   })
 

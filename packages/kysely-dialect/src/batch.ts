@@ -5,7 +5,6 @@ import {
   type QueryExecutorProvider,
   type QueryResult,
   type RawBuilder,
-  type RootOperationNode,
   sql,
   type UnknownRow,
 } from 'kysely'
@@ -100,7 +99,7 @@ async function replay(
   result: QueryResult<UnknownRow>,
   db: QueryExecutorProvider,
 ): Promise<unknown> {
-  const plugin = new PrefetchPlugin(result)
+  const plugin = answerWith(result)
   if (isRaw(query)) return await query.withPlugin(plugin).execute(db)
   if ('compile' in query) {
     const builder = query as Builder & { withPlugin?: (plugin: KyselyPlugin) => Builder }
@@ -113,22 +112,11 @@ async function replay(
   return transformed
 }
 
-/** Answers the query it is put on. */
-class PrefetchPlugin implements KyselyPlugin {
-  readonly #result: QueryResult<UnknownRow>
-
-  constructor(result: QueryResult<UnknownRow>) {
-    this.#result = result
-  }
-
-  transformQuery({ node, queryId }: Parameters<KyselyPlugin['transformQuery']>[0]): RootOperationNode {
-    prefetch(queryId, this.#result)
+/** A plugin that has the query it is put on answered. */
+const answerWith = (result: QueryResult<UnknownRow>): KyselyPlugin => ({
+  transformQuery({ node, queryId }) {
+    prefetch(queryId, result)
     return node
-  }
-
-  async transformResult({
-    result,
-  }: Parameters<KyselyPlugin['transformResult']>[0]): Promise<QueryResult<UnknownRow>> {
-    return result
-  }
-}
+  },
+  transformResult: async (args) => args.result,
+})

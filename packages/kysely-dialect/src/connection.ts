@@ -1,6 +1,7 @@
 import {
   type Client,
   type Executor,
+  type InStatement,
   type InValue,
   type ResultSet,
   readRows,
@@ -9,13 +10,9 @@ import {
 import {
   type CompiledQuery,
   type DatabaseConnection,
-  DeleteQueryNode,
-  InsertQueryNode,
-  MergeQueryNode,
   type QueryResult,
   RawNode,
   SelectQueryNode,
-  UpdateQueryNode,
 } from 'kysely'
 import { type Batch, batchOf, takePrefetched } from './batch-carrier.ts'
 import { type SavepointCommand, savepointCommand } from './savepoint.ts'
@@ -57,8 +54,7 @@ export class BatonConnection implements DatabaseConnection {
     this.#abort = options?.signal ? new AbortController() : null
     try {
       const batch = batchOf(query)
-      if (batch) return (await this.#executeBatch(batch)) as QueryResult<R>
-      return (await this.#execute(query)) as QueryResult<R>
+      return (await (batch ? this.#executeBatch(batch) : this.#execute(query))) as QueryResult<R>
     } catch (error) {
       throw addCaller(error)
     } finally {
@@ -78,12 +74,12 @@ export class BatonConnection implements DatabaseConnection {
     if (!Number.isInteger(chunkSize) || chunkSize < 1)
       throw new RangeError('`chunkSize` must be a positive integer')
     this.#checkAccess(query)
-    const statement = { sql: query.sql, args: query.parameters as readonly InValue[] }
+    const source = readRows<R>(this.#stream ?? this.#client, toStatement(query), undefined, {
+      signal: options?.signal,
+    })
     let rows: R[] = []
     try {
-      for await (const row of readRows<R>(this.#stream ?? this.#client, statement, undefined, {
-        signal: options?.signal,
-      })) {
+      for await (const row of source) {
         if (rows.push(row) < chunkSize) continue
         yield { rows }
         rows = []
@@ -128,11 +124,11 @@ export class BatonConnection implements DatabaseConnection {
     return queryResult(query, await this.#send(query))
   }
 
-  async #send({ sql, parameters }: CompiledQuery): Promise<ResultSet> {
-    const effect = sessionEffect(sql)
+  async #send(query: CompiledQuery): Promise<ResultSet> {
+    const effect = sessionEffect(query.sql)
     if (effect === 'begins' || effect === 'session') this.#openStream(effect === 'begins')
     const executor: Executor = this.#stream ?? this.#client
-    const pending = executor.execute(sql, parameters as readonly InValue[], this.#callOptions())
+    const pending = executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
     if (effect !== 'ends' || !this.#closesWithTransaction) return await pending
     // in the same tick: the end of the transaction and of the stream share a request
     await Promise.allSettled([pending, this.#stream?.close()])
@@ -141,17 +137,16 @@ export class BatonConnection implements DatabaseConnection {
     return result
   }
 
-  #checkAccess({ query }: CompiledQuery): void {
-    if (this.refusesChanges && this.inTransaction && !SelectQueryNode.is(query) && !RawNode.is(query))
+  #checkAccess(query: CompiledQuery): void {
+    if (this.refusesChanges && this.inTransaction && !mayRead(query))
       throw new TypeError("the transaction is read only; use setAccessMode('read write') to change something")
   }
 
   async #executeBatch({ queries, mode, recover }: Batch): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#checkAccess(query)
     const executor: Executor = this.#stream ?? this.#client
-    const statements = queries.map(({ sql, parameters }) => ({ sql, args: parameters as readonly InValue[] }))
     try {
-      const results = await executor.batch(statements, { mode, ...this.#callOptions() })
+      const results = await executor.batch(queries.map(toStatement), { mode, signal: this.#abort?.signal })
       return { rows: results.map((result, at) => queryResult(queries[at] as CompiledQuery, result)) }
     } catch (error) {
       if (recover?.(error)) return { rows: [] }
@@ -184,27 +179,26 @@ export class BatonConnection implements DatabaseConnection {
       this.#savepoints = []
       this.refusesChanges = false
     }
-    // a new transaction need not suffer from the end of the last one, but a session cannot be had again
-    if (this.#stream && (this.#stream.isOpen || !this.#closesWithTransaction)) return
+    // only a new transaction need not suffer from the end of the last one
+    const isNewBegin = forTransaction && this.#closesWithTransaction && !this.#stream?.isOpen
+    if (this.#stream && !isNewBegin) return
     this.#stream = this.#client.openStream()
     this.#closesWithTransaction = forTransaction
   }
-
-  #callOptions(): { signal?: AbortSignal } {
-    return this.#abort ? { signal: this.#abort.signal } : {}
-  }
 }
 
-const changesRows = ({ query }: CompiledQuery): boolean =>
-  InsertQueryNode.is(query) ||
-  UpdateQueryNode.is(query) ||
-  DeleteQueryNode.is(query) ||
-  MergeQueryNode.is(query)
+const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
+  sql,
+  args: parameters as readonly InValue[],
+})
+
+/** Whether a query may be one that only reads; all builders but selects change something. */
+const mayRead = ({ query }: CompiledQuery): boolean => SelectQueryNode.is(query) || RawNode.is(query)
 
 function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unknown> {
   const { rows, rowsAffected, lastInsertRowid } = result
   if (result.columns.length > 0)
-    return rowsAffected > 0 || changesRows(query) ? { rows, numAffectedRows: BigInt(rowsAffected) } : { rows }
+    return rowsAffected > 0 || !mayRead(query) ? { rows, numAffectedRows: BigInt(rowsAffected) } : { rows }
   return {
     rows,
     numAffectedRows: BigInt(rowsAffected),

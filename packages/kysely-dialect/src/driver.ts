@@ -1,11 +1,5 @@
 import { type Client, type ClientConfig, createClient } from '@batonsql/core'
-import {
-  CompiledQuery,
-  type DatabaseConnection,
-  type Driver,
-  type QueryCompiler,
-  type TransactionSettings,
-} from 'kysely'
+import { CompiledQuery, type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
 import { savepointQuery } from './savepoint.ts'
@@ -28,51 +22,46 @@ export class BatonDriver implements Driver {
 
   async init(): Promise<void> {}
 
-  async acquireConnection(): Promise<DatabaseConnection> {
+  async acquireConnection(): Promise<BatonConnection> {
     const connection = new BatonConnection(this.#client)
     this.#connections.add(connection)
     return connection
   }
 
   /** SQLite is serializable, which meets every isolation level that can be asked for. */
-  async beginTransaction(connection: DatabaseConnection, { accessMode }: TransactionSettings): Promise<void> {
+  async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const isReadOnly = accessMode === 'read only'
     const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
     await connection.executeQuery(CompiledQuery.raw(`begin ${mode}`))
-    ;(connection as BatonConnection).refusesChanges = isReadOnly
+    connection.refusesChanges = isReadOnly
   }
 
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+  async commitTransaction(connection: BatonConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('commit'))
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+  async rollbackTransaction(connection: BatonConnection): Promise<void> {
     // Kysely asks for it after a failed commit and for a lost transaction, too
-    if ((connection as BatonConnection).inTransaction)
-      await connection.executeQuery(CompiledQuery.raw('rollback'))
-    else await (connection as BatonConnection).leaveTransaction()
+    if (connection.inTransaction) await connection.executeQuery(CompiledQuery.raw('rollback'))
+    else await connection.leaveTransaction()
   }
 
-  async savepoint(connection: DatabaseConnection, name: string, compile: CompileQuery): Promise<void> {
+  async savepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
     await connection.executeQuery(savepointQuery({ verb: 'savepoint', name }, compile))
   }
 
-  async rollbackToSavepoint(
-    connection: DatabaseConnection,
-    name: string,
-    compile: CompileQuery,
-  ): Promise<void> {
+  async rollbackToSavepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
     await connection.executeQuery(savepointQuery({ verb: 'rollback to', name }, compile))
   }
 
-  async releaseSavepoint(connection: DatabaseConnection, name: string, compile: CompileQuery): Promise<void> {
+  async releaseSavepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
     await connection.executeQuery(savepointQuery({ verb: 'release', name }, compile))
   }
 
   /** Never rejects: that would take the place of the query's own result. */
-  async releaseConnection(connection: DatabaseConnection): Promise<void> {
-    this.#connections.delete(connection as BatonConnection)
-    await (connection as BatonConnection).release()
+  async releaseConnection(connection: BatonConnection): Promise<void> {
+    this.#connections.delete(connection)
+    await connection.release()
   }
 
   async destroy(): Promise<void> {

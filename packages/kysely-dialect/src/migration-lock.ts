@@ -15,16 +15,14 @@ const WAIT_LIMIT_MS = 10 * 60_000
  */
 export class MigrationLock {
   readonly #db: Kysely<unknown>
-  readonly #row: RawBuilder<unknown>
-  readonly #table: RawBuilder<unknown>
+  readonly #options: MigrationLockOptions
   readonly #timer: ReturnType<typeof setInterval>
   #leaseEnd: number
   #renewal: Promise<void> = Promise.resolve()
 
   private constructor(db: Kysely<unknown>, options: MigrationLockOptions, leaseEnd: number) {
     this.#db = db
-    this.#table = lockTable(options)
-    this.#row = sql`id = ${options.lockRowId}`
+    this.#options = options
     this.#leaseEnd = leaseEnd
     this.#timer = setInterval(() => {
       this.#renewal = this.#renew()
@@ -61,8 +59,7 @@ export class MigrationLock {
   }
 
   async #setLease(end: RawBuilder<unknown>): Promise<number | null> {
-    const { rows } = await sql<LeaseRow>`update ${this.#table} set is_locked = ${end}
-      where ${this.#row} and is_locked = ${this.#leaseEnd} returning is_locked`.execute(this.#db)
+    const { rows } = await leaseUpdate(this.#options, end, sql`= ${this.#leaseEnd}`).execute(this.#db)
     return rows[0] ? Number(rows[0].is_locked) : null
   }
 }
@@ -79,15 +76,18 @@ const lockTable = ({
 }: MigrationLockOptions): RawBuilder<unknown> =>
   sql.table(schema === undefined ? table : `${schema}.${table}`)
 
+const leaseUpdate = (options: MigrationLockOptions, end: RawBuilder<unknown>, where: RawBuilder<unknown>) =>
+  sql<LeaseRow>`update ${lockTable(options)} set is_locked = ${end}
+    where id = ${options.lockRowId} and is_locked ${where} returning is_locked`
+
 /**
  * One request, in which the update comes to its turn only when the lease is free. An update that finds nothing to do would
  * still wait for the write slot, and after 5 s the server would take that from the very migration the lease protects.
  */
 async function tryToTake(db: Kysely<unknown>, options: MigrationLockOptions): Promise<number | null> {
-  const table = lockTable(options)
-  const row = sql`id = ${options.lockRowId}`
-  const failUnlessFree = sql`select case when is_locked >= unixepoch() then json('held') end from ${table} where ${row}`
-  const take = sql`update ${table} set is_locked = ${LEASE_END} where ${row} and is_locked < unixepoch() returning is_locked`
+  const failUnlessFree = sql`select case when is_locked >= unixepoch() then json('held') end
+    from ${lockTable(options)} where id = ${options.lockRowId}`
+  const take = leaseUpdate(options, LEASE_END, sql`< unixepoch()`)
   const { rows } = await db.executeQuery<QueryResult<LeaseRow>>(
     carry({ queries: [failUnlessFree.compile(db), take.compile(db)], mode: 'deferred', recover: isHeld }),
   )
