@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { createClient, DatabaseError, readRows } from '@batonsql/core'
+import { createClient, DatabaseError, readRows, type Transaction } from '@batonsql/core'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { seeded } from '../test/faults/random.ts'
 
@@ -40,23 +40,23 @@ async function call(): Promise<void> {
   if (kind < 0.4) await db.execute('select count(*) from soak', [], kind < 0.1 ? { signal: soon() } : {})
   else if (kind < 0.42) await db.execute('insert into soak (a) values (?)', [1], { signal: soon() })
   else if (kind < 0.55) await db.execute('insert into soak (a) values (?)', [1])
-  else if (kind < 0.7)
-    await db.batch([
-      'insert into soak (a) values (2)',
-      'delete from soak where id < (select max(id) from soak) - 100',
-    ])
-  else if (kind < 0.8)
-    for await (const _ of readRows(db, 'select a from soak'))
-      if (random() < 0.1) break
-      else
-        await db.transaction(
-          async (tx) => {
-            await tx.execute('insert into soak (a) values (3)')
-            if (random() < 0.2) throw new RangeError('given up')
-            await tx.savepoint((inner) => inner.execute('update soak set a = 4 where id = 1'))
-          },
-          { retry: 1 },
-        )
+  else if (kind < 0.7) await db.batch(['insert into soak (a) values (2)', TRIM])
+  else if (kind < 0.8) await readSome()
+  else await db.transaction(change, { retry: 1 })
+}
+
+const TRIM = 'delete from soak where id < (select max(id) from soak) - 100'
+
+async function readSome(): Promise<void> {
+  for await (const _ of readRows(db, 'select a from soak')) {
+    if (random() < 0.1) break
+  }
+}
+
+async function change(tx: Transaction): Promise<void> {
+  await tx.execute('insert into soak (a) values (3)')
+  if (random() < 0.2) throw new RangeError('given up')
+  await tx.savepoint((inner) => inner.execute('update soak set a = 4 where id = 1'))
 }
 
 async function lane(): Promise<void> {

@@ -139,20 +139,30 @@ async function* rowsOf(
     : await sendWithIndex(http, { ...options, isRead: baton === null && isReadOnly(sql) }, open)
   let decode: ReturnType<typeof rowDecoder> | null = null
   let isDone = false
-  for await (const line of following(first, lines)) {
+  /** Takes one line of the answer. @returns what it has of rows: one or none */
+  const take = (line: string): (ObjectRow | ArrayRow)[] => {
     const entry = JSON.parse(line) as CursorEntry
     if (!('type' in entry)) connection.baton = entry.baton
     else if (entry.type === 'replication_index') http.server.sawIndex(entry.replication_index)
     else if (entry.type === 'step_begin')
       decode = rowDecoder(entry.cols, http.config.intMode, options.rowMode)
-    else if (entry.type === 'row') yield decode?.(entry.row)
+    else if (entry.type === 'row' && decode) return [decode(entry.row)]
     else if (entry.type === 'step_end') isDone = true
     else if (entry.type === 'step_error' || entry.type === 'error') {
       const error = new SqlError(entry.error, sql)
-      throw error.code === 'TRANSACTION_TIMEOUT'
-        ? borrowed.lose('TRANSACTION_EXPIRED', error.message, error)
-        : error
+      const isStolen = error.code === 'TRANSACTION_TIMEOUT'
+      throw isStolen ? borrowed.lose('TRANSACTION_EXPIRED', error.message, error) : error
     }
+    return []
+  }
+  for await (const line of following(first, lines)) {
+    let rows: (ObjectRow | ArrayRow)[]
+    try {
+      rows = take(line)
+    } catch (error) {
+      throw ProtocolError.of(error)
+    }
+    yield* rows
   }
   if (inTransaction && decode === null)
     throw borrowed.lose('TRANSACTION_LOST', 'the server had ended the transaction')

@@ -185,4 +185,10 @@ export class ProtocolError extends DatabaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
   readonly outcome = 'unknown'
+
+  /** What is thrown for an error that came up while an answer was read; a RangeError is about a value, not about its form. */
+  static of(error: unknown): unknown {
+    if (error instanceof DatabaseError || error instanceof RangeError) return error
+    return new ProtocolError('the answer is not one to this request', { cause: error })
+  }
 }

@@ -23,7 +23,7 @@ export function decodePipeline(text: string): WirePipelineResponse {
 
 /** State of the database that the first operation has left or seen, where the server tells. */
 export function replicationIndexOf({ results }: WirePipelineResponse): string | number | null | undefined {
-  const [first] = results
-  const result = first?.type === 'ok' ? first.response.result : null
-  return (result as WireResult | WireBatchResult | null | undefined)?.replication_index
+  // as it is read before anybody has looked whether the answer makes sense
+  const first = results[0] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
+  return first?.response?.result?.replication_index
 }

@@ -79,6 +79,14 @@ export class SqlRequest {
 
   /** Hands the results out to the entries. @param lose makes the one error of a transaction that turns out to be gone */
   settle(answer: WireStreamResult | undefined, intMode: IntMode, lose?: Lose): Settled {
+    try {
+      return this.#settle(answer, intMode, lose)
+    } catch (error) {
+      throw ProtocolError.of(error)
+    }
+  }
+
+  #settle(answer: WireStreamResult | undefined, intMode: IntMode, lose: Lose | undefined): Settled {
     const [entry] = this.entries as [Entry]
     if (answer?.type === 'error') return this.#refused(answer.error)
     if (entry.place === 'alone') {
@@ -149,7 +157,7 @@ function settle(entry: Entry, read: () => Results): void {
   try {
     entry.resolve(read())
   } catch (error) {
-    entry.reject(error)
+    entry.reject(ProtocolError.of(error))
   }
 }
 

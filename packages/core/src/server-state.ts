@@ -18,8 +18,8 @@ export class ServerState {
 
   /** Takes note of the index in an answer. */
   sawIndex(index: string | number | null | undefined): void {
-    if (this.#isIgnored || index == null) return
-    const seen = BigInt(index)
+    if (this.#isIgnored || !/^\d+$/.test(String(index))) return
+    const seen = BigInt(index as string)
     if (this.#index === null || seen > this.#index) this.#index = seen
   }
 

@@ -46,11 +46,13 @@ function encodeArgs(args: InArgs): string {
 const CONTROL = /^[\s;]*(begin|commit|end|rollback)\b(?:\s+transaction\b)?(\s+to\b)?/i
 const COMMENTS = /--[^\n]*|\/\*[^]*?(?:\*\/|$)/g
 
+/** The text without comments where they could hide a word that matters: most statements begin with one of their own. */
+export const withoutComments = (sql: string): string =>
+  /^[\s;]*(?:--|\/\*|rollback|release|savepoint)/i.test(sql) ? sql.replace(COMMENTS, ' ') : sql
+
 /** Tells whether a statement begins or ends a transaction; null for all others, also for ROLLBACK TO a savepoint. */
 export function transactionControl(sql: string): 'begin' | 'commit' | 'rollback' | null {
-  // comments are taken out only where they could hide a word: most statements begin with one of their own
-  const bare = /^[\s;]*(?:--|\/\*|rollback)/i.test(sql) ? sql.replace(COMMENTS, ' ') : sql
-  const [, word, to] = CONTROL.exec(bare) ?? []
+  const [, word, to] = CONTROL.exec(withoutComments(sql)) ?? []
   if (word === undefined || to !== undefined) return null
   return /^end/i.test(word) ? 'commit' : (word.toLowerCase() as 'begin')
 }

@@ -4,6 +4,7 @@ import { type ClientEvent, nextId } from './events.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import type { CallOptions } from './http.ts'
 import { STREAM_IDLE_MS } from './limits.ts'
+import { RawSavepoints } from './raw-savepoints.ts'
 import { type Entry, type Lose, type Results, SqlRequest } from './request.ts'
 import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
 import {
@@ -49,6 +50,7 @@ export class Stream implements Executor, AsyncDisposable {
   /** Number of the transaction in events. */
   #id = 0
   #lost: StreamError | null = null
+  readonly #savepoints = new RawSavepoints()
   #closing = false
   /** The way to the server failed, so that its end is only tried. */
   #isBroken = false
@@ -89,9 +91,11 @@ export class Stream implements Executor, AsyncDisposable {
     options: StatementOptions = {},
   ): Promise<Results[number]> {
     const encoded = encodeStatement(statement, args)
+    const savepoint = this.#savepoints.follow(encoded.sql, this.#inTransaction)
+    if (savepoint === 'begin') this.begin('deferred')
     const control = transactionControl(encoded.sql)
     if (control === 'begin') this.begin(encoded.sql)
-    else if (control === 'commit') await this.commit(options)
+    else if (control === 'commit' || savepoint === 'commit') await this.commit(options)
     else if (control === 'rollback') await this.rollback(options)
     else
       return (
