@@ -265,6 +265,22 @@ test('the deadline covers waiting for a connection, and that request never leave
   expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
 })
 
+test('the deadline covers the function that fetches the token, and the signal ends its wait', async () => {
+  const { db, received } = await scripted((_, response) => answer(response, executed), {
+    authToken: () => new Promise<string>(() => {}),
+  })
+  await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  const reason = new Error('changed my mind')
+  const controller = new AbortController()
+  const call = db.execute('select 1', [], { signal: controller.signal, timeoutMs: Infinity })
+  setTimeout(() => controller.abort(reason), 10)
+  await expect(call).rejects.toBe(reason)
+  expect(received).toEqual([])
+})
+
 test('one call that hangs holds up no other', async () => {
   const { db } = await scripted((request, response) => {
     if (!request.body.includes('hang')) answer(response, executed)

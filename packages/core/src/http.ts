@@ -5,6 +5,7 @@ import { Events } from './events.ts'
 import { RequestGate } from './request-gate.ts'
 import { RetryPolicy, sleep } from './retry.ts'
 import { ServerState } from './server-state.ts'
+import { timeoutError } from './transport/failure.ts'
 import { FetchTransport } from './transport/fetch.ts'
 import type { Transport, TransportRequest, TransportResponse } from './transport/transport.ts'
 
@@ -138,15 +139,34 @@ export class Http {
     { origin, basePath }: Address,
   ): Promise<TransportRequest> {
     const { authToken } = this.config
-    const headers =
-      typeof authToken === 'function'
-        ? { ...this.#headers, ...authorization(await authToken()) }
-        : this.#headers
+    let headers = this.#headers
+    if (typeof authToken === 'function') {
+      const token = await inTime(authToken(), timeoutMs, origin, signal)
+      headers = { ...headers, ...authorization(token) }
+    }
     return { method, origin, path: basePath + path, headers, body, timeoutMs, signal }
   }
 }
 
 const byteLength = (text: string | null | undefined): number => new TextEncoder().encode(text ?? '').length
+
+/** Waits for something of the user's, no longer than for an answer of the server. */
+async function inTime<T>(
+  given: T | Promise<T>,
+  timeoutMs: number,
+  origin: string,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  if (timeoutMs === Infinity && !signal) return await given
+  const done = new AbortController()
+  const waiting = sleep(timeoutMs, signal ? AbortSignal.any([signal, done.signal]) : done.signal)
+  const late = waiting.then(() => Promise.reject(timeoutError(timeoutMs, origin, false)))
+  try {
+    return await Promise.race([given, late])
+  } finally {
+    done.abort()
+  }
+}
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it

@@ -51,17 +51,18 @@ export function backoffMs(attempt: number): number {
   return Math.min(RETRY_DELAY_MS * 2 ** attempt, 1_000) * (0.5 + Math.random() / 2)
 }
 
-/** Waits. @throws the signal's reason as soon as that is aborted */
+/** Waits; Infinity = until the signal. @throws the signal's reason as soon as that is aborted */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
       clearTimeout(timer)
       reject(signal?.reason)
     }
-    const timer = setTimeout(() => {
+    const end = (): void => {
       signal?.removeEventListener('abort', abort)
       resolve()
-    }, ms)
+    }
+    const timer = ms === Infinity ? undefined : setTimeout(end, ms)
     signal?.addEventListener('abort', abort)
   })
 }
