@@ -1,5 +1,5 @@
-import { type AddressInfo, createServer } from 'node:net'
 import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
+import { stablePort } from './stable-port.ts'
 
 /** A primary and replicas of it, each a libsql-server of its own on this machine. */
 export interface Cluster extends AsyncDisposable {
@@ -15,8 +15,8 @@ export interface Cluster extends AsyncDisposable {
 
 /** Starts them empty. @param dataDirectory where the primary keeps its data, so that it can be started again */
 export async function startCluster(dataDirectory: string, replicaCount: number): Promise<Cluster> {
-  const grpc = `127.0.0.1:${await freePort()}`
-  const port = await freePort()
+  const grpc = `127.0.0.1:${await stablePort()}`
+  const port = await stablePort()
   const primaryUrl = `http://127.0.0.1:${port}`
   const startPrimary = (): Promise<SqldProcess> =>
     startSqld({
@@ -27,7 +27,7 @@ export async function startCluster(dataDirectory: string, replicaCount: number):
   let primary = await startPrimary()
   const replicas: SqldProcess[] = []
   for (let at = 0; at < replicaCount; at++) {
-    const ownPort = await freePort()
+    const ownPort = await stablePort()
     const serverArguments = ['--primary-grpc-url', `http://${grpc}`, '--http-primary-url', primaryUrl]
     serverArguments.push('--http-self-url', `http://127.0.0.1:${ownPort}`)
     replicas.push(await startSqld({ port: ownPort, serverArguments }))
@@ -50,12 +50,4 @@ export async function startCluster(dataDirectory: string, replicaCount: number):
       await Promise.all([...replicas, primary].map((server) => server.close()))
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

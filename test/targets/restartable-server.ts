@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
+import { stablePort } from './stable-port.ts'
 
 /** A database of limited size on a server that can be stopped, as a crash would, and started again. */
 export interface RestartableServer extends AsyncDisposable {
@@ -28,8 +29,9 @@ export async function openRestartableServer(
 }
 
 async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<RestartableServer> {
-  let sqld = await startSqld({ dataDirectory })
-  const { port, url } = sqld
+  const port = await stablePort()
+  let sqld = await startSqld({ dataDirectory, port })
+  const { url } = sqld
   await sqld.admin.configure('default', {
     allow_attach: false,
     block_reads: false,
@@ -47,8 +49,8 @@ async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<
 }
 
 async function openEmbedded(dataDirectory: string, sizeLimitBytes: number): Promise<RestartableServer> {
-  let server = await startLocalServer({ dataDirectory })
-  const { port } = server
+  const port = await stablePort()
+  let server = await startLocalServer({ dataDirectory, port })
   const { url, authToken } = await server.createDatabase('limited', { sizeLimitBytes })
   return {
     config: { url, authToken },

@@ -1,0 +1,19 @@
+import { createServer } from 'node:net'
+
+/**
+ * A port for a server that is started more than once: below the range that systems take ports for outgoing connections from,
+ * one of which could have it when the server comes back.
+ */
+export async function stablePort(): Promise<number> {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000)
+    const server = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!isFree) continue
+    await new Promise((resolve) => server.close(resolve))
+    return port
+  }
+}
