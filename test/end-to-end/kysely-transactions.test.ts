@@ -41,6 +41,23 @@ const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
 }
 
 describe('transactions', () => {
+  test.each(['commit', 'END', '-- enough\nrollback', 'begin'])(
+    'end by themselves: %j written inside one is refused, and it goes on',
+    async (control) => {
+      await db.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        await expect(sql.raw(control).execute(trx)).rejects.toThrow(TypeError)
+        await insert(trx, 'b')
+      })
+      const given = db.transaction().execute(async (trx) => {
+        await insert(trx, 'c')
+        await sql.raw(control).execute(trx)
+      })
+      await expect(given).rejects.toThrow(TypeError)
+      expect(await names()).toEqual(['a', 'b'])
+    },
+  )
+
   test('two statements are three requests, and begin and commit are in the log', async () => {
     const requests = await requestsOf(() =>
       db.transaction().execute(async (trx) => {

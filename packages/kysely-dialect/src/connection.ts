@@ -15,8 +15,9 @@ import {
   SelectQueryNode,
 } from 'kysely'
 import { type Batch, batchOf, takePrefetched } from './batch-carrier.ts'
+import { isControlQuery } from './control.ts'
 import { type SavepointCommand, savepointCommand } from './savepoint.ts'
-import { sessionEffect } from './session-statement.ts'
+import { type SessionEffect, sessionEffect } from './session-statement.ts'
 
 interface QueryOptions {
   readonly signal?: AbortSignal | undefined
@@ -32,6 +33,8 @@ export class BatonConnection implements DatabaseConnection {
   #stream: Stream | null = null
   /** The stream was opened for a transaction and ends with it. */
   #closesWithTransaction = false
+  /** The transaction was begun by Kysely, and not by a raw BEGIN. */
+  #isKyselys = false
   /** Names of the savepoints made in the transaction, the innermost last. */
   #savepoints: string[] = []
   #abort: AbortController | null = null
@@ -126,6 +129,7 @@ export class BatonConnection implements DatabaseConnection {
 
   async #send(query: CompiledQuery): Promise<ResultSet> {
     const effect = sessionEffect(query.sql)
+    this.#checkControl(query, effect)
     if (effect === 'begins' || effect === 'session') this.#openStream(effect === 'begins')
     const executor: Executor = this.#stream ?? this.#client
     const pending = executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
@@ -135,6 +139,17 @@ export class BatonConnection implements DatabaseConnection {
     const result = await pending
     this.#stream = null
     return result
+  }
+
+  /** What runs behind a COMMIT that Kysely knows nothing of would be in no transaction, and stay. */
+  #checkControl(query: CompiledQuery, effect: SessionEffect | null): void {
+    if (effect !== 'begins' && effect !== 'ends') return
+    const isKyselys = isControlQuery(query)
+    if (this.#isKyselys && !isKyselys && this.inTransaction)
+      throw new TypeError(
+        'a transaction of Kysely ends when its callback returns or throws, or by its own commit()',
+      )
+    this.#isKyselys = isKyselys && effect === 'begins'
   }
 
   #checkAccess(query: CompiledQuery): void {

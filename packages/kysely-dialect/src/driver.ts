@@ -1,6 +1,7 @@
 import { type Client, type ClientConfig, createClient } from '@batonsql/core'
-import { CompiledQuery, type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
+import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
+import { controlQuery } from './control.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
 import { savepointQuery } from './savepoint.ts'
 
@@ -32,17 +33,17 @@ export class BatonDriver implements Driver {
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const isReadOnly = accessMode === 'read only'
     const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
-    await connection.executeQuery(CompiledQuery.raw(`begin ${mode}`))
+    await connection.executeQuery(controlQuery(`begin ${mode}`))
     connection.refusesChanges = isReadOnly
   }
 
   async commitTransaction(connection: BatonConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('commit'))
+    await connection.executeQuery(controlQuery('commit'))
   }
 
   async rollbackTransaction(connection: BatonConnection): Promise<void> {
     // Kysely asks for it after a failed commit and for a lost transaction, too
-    if (connection.inTransaction) await connection.executeQuery(CompiledQuery.raw('rollback'))
+    if (connection.inTransaction) await connection.executeQuery(controlQuery('rollback'))
     else await connection.leaveTransaction()
   }
 
