@@ -55,6 +55,23 @@ describe('transactions', () => {
     expect(await names()).toEqual(['a', 'b'])
   })
 
+  test.each(['commit', 'END', 'rollback', 'begin'])(
+    '%s written inside one is refused, and it goes on',
+    async (control) => {
+      await db.transaction(async (tx) => {
+        await tx.insert(items).values({ name: 'a' })
+        await expect(tx.run(sql.raw(control))).rejects.toThrow()
+        await tx.insert(items).values({ name: 'b' })
+      })
+      const given = db.transaction(async (tx) => {
+        await tx.insert(items).values({ name: 'c' })
+        await tx.run(sql.raw(control))
+      })
+      await expect(given).rejects.toThrow()
+      expect(await names()).toEqual(['a', 'b'])
+    },
+  )
+
   test('an empty one sends nothing', async () => {
     expect(await requestsOf(() => db.transaction(async () => {}))).toBe(0)
   })
