@@ -53,6 +53,18 @@ describe.each([
     expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   })
 
+  test('leaving early inside a transaction ends the statement, and the transaction goes on', async () => {
+    await db.batch(['drop table if exists kept', 'create table kept (a)'])
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into kept values (1)')
+      for await (const { i } of readRows<{ i: number }>(tx, count(2_000_000))) if (i === 3) break
+      await tx.execute('insert into kept values (2)')
+      for await (const row of readRows(tx, 'insert into kept values (3), (4), (5) returning a'))
+        if (row) break
+    })
+    expect((await db.execute('select a from kept')).rows.map((row) => row['a'])).toEqual([1, 2, 3, 4, 5])
+  })
+
   test('errors: text that does not parse, a missing table, a failure in the middle', async () => {
     const read = async (sql: string): Promise<number> => {
       let rows = 0

@@ -6,7 +6,10 @@ import type { CursorSink, Session } from './session.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
-/** Takes the next piece of a cursor's text; resolves when more is wanted. */
+/** The client has left in the middle: the rest need not be run. */
+export class CursorLeftError extends Error {}
+
+/** Takes the next piece of a cursor's text; resolves when more is wanted. @throws CursorLeftError when none is */
 export type CursorOutput = (text: string) => Promise<void>
 
 /** Runs a batch as a cursor: a line of JSON for each thing that happens, handed over in pieces. */

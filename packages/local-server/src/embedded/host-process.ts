@@ -5,7 +5,7 @@
 import { writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import { runCursor } from './cursor.ts'
+import { CursorLeftError, runCursor } from './cursor.ts'
 import { Database } from './database.ts'
 import { openEngine } from './engine.ts'
 import { type CallOutcome, type FromHost, REPORT_FD, type ToHost } from './host-messages.ts'
@@ -83,13 +83,19 @@ async function cursor(message: Extract<ToHost, { type: 'cursor' }>): Promise<Cal
   const onReady = (): void => send({ type: 'cursor-begin', call })
   const session = sessionFor(message.stream)
   const output = async (text: string): Promise<void> => {
-    if (abandoned.has(call)) return
-    send({ type: 'cursor-lines', call, text })
-    await session.waiting(() => new Promise<void>((resolve) => cursorReaders.set(call, resolve)))
+    if (!abandoned.has(call)) {
+      send({ type: 'cursor-lines', call, text })
+      await session.waiting(() => new Promise<void>((resolve) => cursorReaders.set(call, resolve)))
+    }
+    if (abandoned.has(call)) throw new CursorLeftError()
   }
-  await session.exclusive(() => {
+  const running = session.exclusive(() => {
     session.call = call
     return runCursor(session, openDatabase(), { steps, rights, onReady }, output)
+  })
+  await running.catch((error: unknown) => {
+    // the stream goes on without it
+    if (!(error instanceof CursorLeftError)) throw error
   })
   return { type: 'results', text: '', isClosed: false }
 }

@@ -224,11 +224,18 @@ export class Session {
 
   async #streamStep(step: Step, index: number, sink: CursorSink): Promise<void> {
     const run = await this.#start(step)
-    await sink.stepBegin(index, run.columns)
-    for (;;) {
-      const next = this.#engineCall(step.statement.sql, () => run.rows.next())
-      if (next.done === true) break
-      await sink.row(next.value)
+    const { sql } = step.statement
+    try {
+      await sink.stepBegin(index, run.columns)
+      for (;;) {
+        const next = this.#engineCall(sql, () => run.rows.next())
+        if (next.done === true) break
+        await sink.row(next.value)
+      }
+    } catch (error) {
+      // a statement that is left half-run would keep the transaction from ending
+      if (!(error instanceof ResultError)) this.#engineCall(sql, () => run.stop())
+      throw error
     }
     await sink.stepEnd(run.finish())
   }
