@@ -14,6 +14,16 @@ test.each([
     'SQLITE_CONSTRAINT_UNIQUE',
   ],
   [
+    'SQLite error: UNIQUE constraint failed: odd "t".a b, odd "t".c.d',
+    { kind: 'unique', table: 'odd "t"', columns: ['a b', 'c.d'] },
+    'SQLITE_CONSTRAINT_UNIQUE',
+  ],
+  [
+    'SQLite error: CHECK constraint failed: t.a > 0.5',
+    { kind: 'check', table: null, columns: [] },
+    'SQLITE_CONSTRAINT_CHECK',
+  ],
+  [
     "SQLite error: UNIQUE constraint failed: index 'lower_email'",
     { kind: 'unique', table: null, columns: [] },
     'SQLITE_CONSTRAINT_UNIQUE',

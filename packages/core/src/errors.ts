@@ -84,11 +84,13 @@ const PRIMARY_ERRORS = [
 function readConstraint(message: string): ConstraintViolation {
   const [, kind, names = ''] =
     /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message) ?? []
-  const columns = names.split(', ').filter((name) => /^\w+\./.test(name))
+  // `table.column, table.column`, without quotes; or an index, or the text of a CHECK
+  const isColumns = /^[UN]/.test(kind ?? '') && !names.startsWith("index '")
+  const columns = isColumns ? names.split(', ').map((name) => name.split('.')) : []
   return {
     kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
-    table: columns[0]?.split('.')[0] ?? null,
-    columns: columns.map((name) => name.replace(/^\w+\./, '')),
+    table: columns[0]?.[0] ?? null,
+    columns: columns.map(([, ...column]) => column.join('.')),
   }
 }
 
