@@ -184,16 +184,21 @@ describe('errors of the primary, through a replica', () => {
   test('a primary that is gone: reads go on, a write ends with its deadline, and nobody knows', async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    // waits until the replica has it
+    await db.execute('select a from pair')
     await cluster.killPrimary()
-    expect((await db.execute('select a from pair')).rows).toEqual([])
-    await expect(db.execute('insert into pair values (1)', [], { timeoutMs: 500 })).rejects.toMatchObject({
-      code: 'TIMEOUT',
-      outcome: 'unknown',
-    })
-    await expect(
-      db.transaction((tx) => tx.execute('insert into pair values (2)', [], { timeoutMs: 500 })),
-    ).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
-    await cluster.restartPrimary()
+    try {
+      expect((await db.execute('select a from pair')).rows).toEqual([])
+      await expect(db.execute('insert into pair values (1)', [], { timeoutMs: 500 })).rejects.toMatchObject({
+        code: 'TIMEOUT',
+        outcome: 'unknown',
+      })
+      await expect(
+        db.transaction((tx) => tx.execute('insert into pair values (2)', [], { timeoutMs: 500 })),
+      ).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
+    } finally {
+      await cluster.restartPrimary()
+    }
     await db.execute('insert into pair values (3)')
     const { rows } = await primary.execute('select a from pair')
     expect(rows).toContainEqual({ a: 3 })
