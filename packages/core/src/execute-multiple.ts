@@ -11,8 +11,9 @@ import type { Stream } from './stream.ts'
  * length allows. Between `BEGIN` and `COMMIT` all of it takes effect or nothing; outside each statement by itself, and the
  * first that fails is the last. (For a script that is to be one transaction as a whole: `db.batch(splitStatements(text))`.)
  * `timeoutMs` is for each request.
- * @throws SyntaxError with line and column, before anything is sent, for what is not ended; SqlError, whose message has
- * line and column and whose `statementIndex` is the statement's place in the script
+ * @throws SyntaxError with line and column, before anything is sent, for what is not ended, and for a savepoint outside
+ * BEGIN and COMMIT; SqlError, whose message has line and column and whose `statementIndex` is the statement's place in the
+ * script
  */
 export async function executeMultiple(db: Client, script: string, options: CallOptions = {}): Promise<void> {
   const parts = partsOf(splitStatements(script))
@@ -29,12 +30,18 @@ async function runPart(
   { transaction, statements, offset }: ScriptPart,
   options: CallOptions,
 ) {
-  if (transaction) stream.begin(transaction.begin)
+  if (transaction) stream.begin(transaction.begin.sql)
   let done = offset
   for (const chunk of chunksOf(statements)) {
     try {
       await (transaction ? stream.batch(chunk, options) : stream.chain(chunk, options))
     } catch (error) {
+      if (transaction) {
+        // it travels with the first statements
+        const { begin } = transaction
+        const ofBegin = await locateRefusal(error, [begin], () => stream.batch(['select 1'], options))
+        if (ofBegin !== error) throw placed(ofBegin, [begin], offset - 1)
+      }
       const found = await locateRefusal(error, chunk, (batch) => stream.batch(batch, options))
       throw placed(found, chunk, done)
     }

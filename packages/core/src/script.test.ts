@@ -28,6 +28,14 @@ describe('splitStatements', () => {
       'CREATE TEMP TRIGGER IF NOT EXISTS t AFTER INSERT ON a BEGIN SELECT 1; /* x */ END -- y\n; select 1',
       ['CREATE TEMP TRIGGER IF NOT EXISTS t AFTER INSERT ON a BEGIN SELECT 1; /* x */ END -- y', 'select 1'],
     ],
+    [
+      'explain create trigger t after insert on a begin select 1; end; select 2',
+      ['explain create trigger t after insert on a begin select 1; end', 'select 2'],
+    ],
+    [
+      'explain query plan create temporary trigger t after insert on a begin select 1; end; select 2',
+      ['explain query plan create temporary trigger t after insert on a begin select 1; end', 'select 2'],
+    ],
     ['create table "trigger" (a); select 1', ['create table "trigger" (a)', 'select 1']],
     ['create table trigger_log (a); select 1', ['create table trigger_log (a)', 'select 1']],
     ['begin; select 1; end; select 2', ['begin', 'select 1', 'end', 'select 2']],
@@ -51,6 +59,8 @@ describe('splitStatements', () => {
   test.each([
     ["select 1;\nselect 'a", 'line 2, column 8: a quote that begins here is not ended'],
     ['select 1; select "a', 'line 1, column 18: a quote that begins here is not ended'],
+    ["select 'a''b", 'line 1, column 8: a quote that begins here is not ended'],
+    ['select "a""', 'line 1, column 8: a quote that begins here is not ended'],
     ['select [a', 'line 1, column 8: a quote that begins here is not ended'],
     ['select 1;\n\n/* and then', 'line 3, column 1: a comment that begins here is not ended'],
     [
@@ -81,6 +91,24 @@ describe('splitStatements', () => {
     const script = "insert into t values ('some text', 12345);\n".repeat(20_000)
     expect(splitStatements(script)).toHaveLength(20_000)
   })
+
+  test.each<[string, (text: string) => string]>([
+    ['literal', (text) => `'${text}'`],
+    ['literal of quotes', (text) => `'${text.slice(0, 2_000_000).replaceAll('a', "''")}'`],
+    ['name', (text) => `"${text}"`],
+    ['name in backticks', (text) => `\`${text}\``],
+    ['name in brackets', (text) => `[${text}]`],
+    ['comment', (text) => `/*${text}*/ 1`],
+    ['comment of lines', (text) => `1 --${text}\n`],
+    ['word', (text) => text],
+  ])('a long %s', (_, write) => {
+    const sql = `select ${write('a'.repeat(10_000_000))}`
+    expect(textsOf(`${sql}; select 2`).map(({ length }) => length)).toEqual([sql.trimEnd().length, 8])
+  })
+
+  test('a long text that is not ended', () => {
+    expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow('column 8: a quote')
+  })
 })
 
 describe('partsOf', () => {
@@ -103,6 +131,8 @@ describe('partsOf', () => {
       ],
     ],
     ['begin immediate; b; rollback', [['rollback', 'b', 1]]],
+    ['begin; b; commit /* all */ transaction -- of it', [['commit', 'b', 1]]],
+    ['begin; b; end  \n -- of it', [['commit', 'b', 1]]],
     [
       'begin; end; begin; end transaction',
       [
@@ -122,6 +152,12 @@ describe('partsOf', () => {
     ['begin;\n begin', 'line 2, column 2: a transaction is open already'],
     ['select 1; commit', 'line 1, column 11: no transaction is open'],
     ['rollback', 'line 1, column 1: no transaction is open'],
+    ...['savepoint a', 'release a', 'rollback to a', 'ROLLBACK/**/TRANSACTION TO SAVEPOINT a'].map((sql) => [
+      `begin; end;\n ${sql}; select 1`,
+      'line 2, column 2: a savepoint outside a transaction: put BEGIN and COMMIT around it',
+    ]),
+    ['begin;\nCOMMIT and chain', 'line 2, column 1: COMMIT and ROLLBACK have nothing behind them'],
+    ['begin; rollback work', 'line 1, column 8: COMMIT and ROLLBACK have nothing behind them'],
     ['select 1;\nbegin; select 2', 'line 2, column 1: the transaction is never committed'],
   ])('refuses %j', (script, message) => {
     expect(() => shape(script)).toThrow(new SyntaxError(message))

@@ -9,11 +9,15 @@ export interface ScriptStatement {
   readonly column: number
 }
 
+/** Text in quotes that may be doubled in it. Without a choice in the loop, which would run out of stack in long texts. */
+const quotedBy = (mark: string): string =>
+  `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}(?!${mark})`
+
 /** What a position says, and what may stand there, in the order in which to look. */
 const TOKEN = new RegExp(
   [
     String.raw`(?<blank>[ \t\n\f\r\ufeff]+|--[^\n]*|/\*[^]*?\*/)`,
-    String.raw`(?<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|${'`(?:[^`]|``)*`'}|\[[^\]]*\])`,
+    String.raw`(?<quoted>${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\[[^\]]*\])`,
     String.raw`(?<open>['"${'`'}[]|/\*)`,
     String.raw`(?<word>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
     String.raw`(?<end>;)`,
@@ -22,9 +26,9 @@ const TOKEN = new RegExp(
   'gy',
 )
 
-/** Enough to hold `CREATE TEMPORARY TRIGGER`. */
-const HEAD_LENGTH = 40
-const TRIGGER = /^CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
+/** Enough to hold `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
+const HEAD_LENGTH = 50
+const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
 
 /**
  * Splits a script into its statements, by SQLite's own rules: quotes, comments, and the body of a trigger, which ends with
@@ -75,7 +79,7 @@ function notEnded({ line, column }: { line: number; column: number }, what: stri
 /** A run of statements that belong together. */
 export interface ScriptPart {
   /** BEGIN and what ends it, for a transaction; null for statements that take effect one by one. */
-  readonly transaction: { readonly begin: string; readonly end: 'commit' | 'rollback' } | null
+  readonly transaction: { readonly begin: ScriptStatement; readonly end: 'commit' | 'rollback' } | null
   readonly statements: readonly ScriptStatement[]
   /** Number of its first statement in the script. */
   readonly offset: number
@@ -91,19 +95,30 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
       parts.push({ transaction, statements: statements.slice(from, to), offset: from })
     from = to + 1
   }
+  const refuse = ({ line, column }: ScriptStatement, what: string): never => {
+    throw new SyntaxError(`line ${line}, column ${column}: ${what}`)
+  }
   for (const [at, statement] of statements.entries()) {
     const control = transactionControl(statement.sql)
-    if (control === null) continue
-    if ((control === 'begin') !== (open === null)) {
-      throw new SyntaxError(
-        `line ${statement.line}, column ${statement.column}: ${open ? 'a transaction is open already' : 'no transaction is open'}`,
-      )
+    if (control === null) {
+      // for SQLite it would begin a transaction, whose end nobody looks after
+      if (!open && SAVEPOINT.test(statement.sql))
+        refuse(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
+      continue
     }
-    cut(at, open && control !== 'begin' ? { begin: open.sql, end: control } : null)
+    if ((control === 'begin') !== (open === null))
+      refuse(statement, open ? 'a transaction is open already' : 'no transaction is open')
+    // what stands there is not sent, so that the server could not object
+    if (open && MORE.test(statement.sql)) refuse(statement, 'COMMIT and ROLLBACK have nothing behind them')
+    cut(at, open && control !== 'begin' ? { begin: open, end: control } : null)
     open = control === 'begin' ? statement : null
   }
-  if (open)
-    throw new SyntaxError(`line ${open.line}, column ${open.column}: the transaction is never committed`)
+  if (open) refuse(open, 'the transaction is never committed')
   cut(statements.length, null)
   return parts
 }
+
+/** ROLLBACK that ends a transaction is found before. */
+const SAVEPOINT = /^(?:savepoint|release|rollback)\b/i
+/** A word behind the first, other than TRANSACTION. */
+const MORE = /^\w+\s+(?!transaction\b|--|\/\*)\S/i
