@@ -4,48 +4,29 @@ import type { Fetch, Transport, TransportBody, TransportRequest, TransportRespon
 /** Transport over `fetch`: the platform's, or one given by the user. */
 export class FetchTransport implements Transport {
   readonly fetch: Fetch
-  readonly #running = new Set<AbortController>()
-  #closed = false
+  /** What is under way; null when the transport is closed. */
+  running: Set<Exchange> | null = new Set()
 
   constructor(fetch: Fetch) {
     this.fetch = fetch
   }
 
   async request(request: TransportRequest): Promise<TransportResponse> {
-    if (this.#closed) throw closedError()
-    const { origin, timeoutMs, signal, method, headers, body } = request
-    signal?.throwIfAborted()
-    const controller = new AbortController()
-    const abort = (): void => controller.abort(signal?.reason)
-    const timer =
-      timeoutMs === Infinity
-        ? undefined
-        : setTimeout(() => controller.abort(timeoutError(timeoutMs, origin, true)), timeoutMs)
-    signal?.addEventListener('abort', abort)
-    this.#running.add(controller)
+    const exchange = new Exchange(this, request)
     try {
-      const response = await this.fetch(origin + request.path, {
-        method,
-        headers: { ...headers },
-        ...(body === null ? {} : { body }),
-        signal: controller.signal,
-        redirect: 'manual', // the token goes to the configured host and nowhere else
+      return await exchange.wait(async () => {
+        const response = await exchange.fetch()
+        return { ...headOf(response), text: await response.text() }
       })
-      const retryAfter = response.headers?.get('retry-after')
-      return { status: response.status, text: await response.text(), retryAfter }
-    } catch (error) {
-      // whatever the implementation makes of an abort, the reason is ours
-      throw controller.signal.aborted ? controller.signal.reason : networkError(error, origin, true)
     } finally {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-      this.#running.delete(controller)
+      exchange.end()
     }
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    for (const controller of this.#running) controller.abort(closedError())
+    const { running } = this
+    this.running = null
+    for (const exchange of running ?? []) exchange.abort(closedError())
   }
 }
 
@@ -53,70 +34,103 @@ export function createTransport(): Transport {
   return new FetchTransport((url, init) => fetch(url, init))
 }
 
+type Response = Awaited<ReturnType<Fetch>>
+
+const headOf = ({ status, headers }: Response): Pick<TransportResponse, 'status' | 'retryAfter'> => ({
+  status,
+  retryAfter: headers?.get('retry-after'),
+})
+
+/**
+ * One request and its answer. It ends with the caller's signal, with the transport and when it takes too long, whether the
+ * implementation of `fetch` listens to its signal or not; and whatever that makes of an abort, the reason is ours.
+ */
+class Exchange {
+  readonly #transport: FetchTransport
+  readonly #request: TransportRequest
+  readonly #controller = new AbortController()
+  readonly #onAbort = (): void => this.abort(this.#request.signal?.reason)
+  #giveUp: (reason: unknown) => void = () => {}
+
+  constructor(transport: FetchTransport, request: TransportRequest) {
+    if (!transport.running) throw closedError()
+    request.signal?.throwIfAborted()
+    this.#transport = transport
+    this.#request = request
+    request.signal?.addEventListener('abort', this.#onAbort)
+    transport.running.add(this)
+  }
+
+  async fetch(): Promise<Response> {
+    const { origin, path, method, headers, body } = this.#request
+    return await this.#transport.fetch(origin + path, {
+      method,
+      headers: { ...headers },
+      ...(body === null ? {} : { body }),
+      signal: this.#controller.signal,
+      redirect: 'manual', // the token goes to the configured host and nowhere else
+    })
+  }
+
+  /** Waits for a part of the work, for `timeoutMs` at most. */
+  async wait<T>(work: () => Promise<T>): Promise<T> {
+    const { timeoutMs, origin } = this.#request
+    const { signal } = this.#controller
+    signal.throwIfAborted()
+    const late = (): void => this.abort(timeoutError(timeoutMs, origin, true))
+    const timer = timeoutMs === Infinity ? undefined : setTimeout(late, timeoutMs)
+    try {
+      return await new Promise<T>((resolve, reject) => {
+        this.#giveUp = reject
+        work().then(resolve, reject)
+      })
+    } catch (error) {
+      throw signal.aborted ? signal.reason : networkError(error, origin, true)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+    this.#giveUp(reason)
+  }
+
+  end(): void {
+    this.#request.signal?.removeEventListener('abort', this.#onAbort)
+    this.#transport.running?.delete(this)
+  }
+}
+
 /**
  * Sends a request and gives its answer as it comes; `timeoutMs` is the longest silence. Not a method, so that programs
  * without cursors do not carry it.
  */
 export async function openBody(transport: Transport, request: TransportRequest): Promise<TransportBody> {
-  const { origin, path, method, headers, body, timeoutMs, signal } = request
-  signal?.throwIfAborted()
-  const controller = new AbortController()
-  const abort = (): void => controller.abort(signal?.reason)
-  signal?.addEventListener('abort', abort)
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const watch: Watch = {
-    progress() {
-      clearTimeout(timer)
-      if (timeoutMs === Infinity) return
-      timer = setTimeout(() => controller.abort(timeoutError(timeoutMs, origin, true)), timeoutMs)
-    },
-    end() {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-    },
-    reasonFor: (error) =>
-      controller.signal.aborted ? controller.signal.reason : networkError(error, origin, true),
-  }
-  watch.progress()
+  const exchange = new Exchange(transport as FetchTransport, request)
   try {
-    const response = await (transport as FetchTransport).fetch(origin + path, {
-      method,
-      headers: { ...headers },
-      ...(body === null ? {} : { body }),
-      signal: controller.signal,
-      redirect: 'manual',
-    })
-    const retryAfter = response.headers?.get('retry-after')
-    return { status: response.status, retryAfter, parts: readParts(response.body, watch) }
+    const response = await exchange.wait(() => exchange.fetch())
+    return { ...headOf(response), parts: readParts(response.body, exchange) }
   } catch (error) {
-    watch.end()
-    throw watch.reasonFor(error)
+    exchange.end()
+    throw error
   }
-}
-
-interface Watch {
-  progress(): void
-  end(): void
-  /** Whatever the implementation makes of an abort, the reason is ours. */
-  reasonFor(error: unknown): unknown
 }
 
 async function* readParts(
   body: ReadableStream<Uint8Array> | null | undefined,
-  watch: Watch,
+  exchange: Exchange,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = body?.getReader()
   try {
     for (;;) {
-      const part = await reader?.read()
+      const part = reader && (await exchange.wait(() => reader.read()))
       if (!part || part.done) return
-      watch.progress()
       yield part.value
     }
-  } catch (error) {
-    throw watch.reasonFor(error)
   } finally {
-    watch.end()
-    await reader?.cancel().catch(() => {})
+    const cancelled = reader?.cancel().catch(() => {})
+    await exchange.wait(async () => cancelled).catch(() => {})
+    exchange.end()
   }
 }

@@ -16,6 +16,8 @@ class NodeTransport implements Transport {
     if (this.#closed) throw closedError()
     request.signal?.throwIfAborted()
     const pool = this.#pools.get(request.origin) ?? (await this.#openPool(request.origin))
+    // who aborts meanwhile is not heard by the exchange, which is made now
+    request.signal?.throwIfAborted()
     return await new Promise((resolve, reject) => {
       pool.dispatch(
         { method: request.method, path: request.path, headers: request.headers, body: request.body },
