@@ -118,12 +118,47 @@ describe.each([
     })
   })
 
-  test('a statement issued while rows are read waits for its turn', async () => {
+  test('a statement in the loop over the rows is refused: it would wait for the loop, and the loop for it', async () => {
     await db.transaction(async (tx) => {
-      let later: Promise<unknown> | undefined
-      for await (const { i } of readRows<{ i: number }>(tx, count(100)))
-        if (i === 1) later = tx.execute('select 1')
-      await later
+      for await (const { i } of readRows<{ i: number }>(tx, count(100))) {
+        if (i !== 1) continue
+        await expect(tx.execute('select 1')).rejects.toThrow(TypeError)
+        await expect(tx.batch(['select 1'])).rejects.toThrow(/rows are being read/)
+        await expect(readRows(tx, 'select 1').next()).rejects.toThrow(TypeError)
+      }
+      expect((await tx.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+    })
+  })
+
+  test('an iterator that was left lying about does not keep the transaction from ending', async () => {
+    await db.batch(['drop table if exists c', 'create table c (a)'])
+    const mine = new Error('mine')
+    const given = db.transaction(async (tx) => {
+      await tx.execute('insert into c values (1)')
+      await readRows(tx, count(1_000_000)).next()
+      throw mine
+    })
+    await expect(given).rejects.toBe(mine)
+    const unfinished = db.transaction(async (tx) => {
+      await tx.execute('insert into c values (2)')
+      await readRows(tx, count(1_000_000)).next()
+    })
+    await expect(unfinished).rejects.toThrow(/rows are being read/)
+    const started = Date.now()
+    await db.execute('insert into c values (3)')
+    expect(Date.now() - started).toBeLessThan(3_000)
+    expect((await db.execute('select a from c')).rows).toEqual([{ a: 3 }])
+  })
+
+  test('an abort or a bad deadline that is there before it begins does not touch the transaction', async () => {
+    await db.transaction(async (tx) => {
+      await tx.execute('select 1')
+      const reason = new Error('changed my mind')
+      await expect(readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next()).rejects.toBe(
+        reason,
+      )
+      await expect(readRows(tx, 'select 1', [], { timeoutMs: 0 }).next()).rejects.toThrow(TypeError)
+      expect((await tx.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
     })
   })
 

@@ -203,3 +203,22 @@ test('no event holds an argument or a token', async () => {
   expect(text).not.toContain(SECRET)
   expect(text).not.toContain(database.authToken ?? 'a-token')
 })
+
+test('the end of a transaction is told once, however it comes', async () => {
+  const ends = (): string[] => types().filter((type) => /^transaction:(?!begin)/.test(type))
+  await db.execute('create table if not exists child (t references t (a) deferrable initially deferred)')
+  await expect(db.transaction((tx) => tx.execute('insert into child values (99)'))).rejects.toThrow()
+  expect(ends()).toEqual(['transaction:rollback'])
+  events.length = 0
+  const stream = db.openStream()
+  stream.begin()
+  await stream.execute('insert into t values (1)')
+  await stream.close()
+  expect(ends()).toEqual(['transaction:rollback'])
+  events.length = 0
+  await db.execute('insert into t values (1)')
+  const lost = db.transaction((tx) => tx.execute('insert or rollback into t values (1)').catch(() => {}))
+  await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(ends()).toEqual(['transaction:lost'])
+  await db.execute('drop table child')
+})

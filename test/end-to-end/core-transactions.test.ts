@@ -336,3 +336,202 @@ test('a raw savepoint where nobody wrote BEGIN is a transaction, guarded as any'
   await expect(stream.execute(insert('four'))).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(await values()).toEqual(['one'])
 })
+
+/** A statement whose answer is some MB: alone it may be as large as the server allows, two of them are too large. */
+const LARGE = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
+
+test('a write beside an answer that is too large is not run again, and nothing of the transaction stays', async () => {
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE))])
+  })
+  await expect(given).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
+  expect(await values()).toEqual([])
+})
+
+test('a read whose answer is too large leaves the transaction as it was', async () => {
+  const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await expect(tx.execute(tooLarge)).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
+    await tx.execute(insert('two'))
+  })
+  expect(await values()).toEqual(['one', 'two'])
+})
+
+test('a savepoint with an answer that is too large does not stay by half', async () => {
+  const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
+  const given = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.savepoint((inner) => inner.batch([insert('undone'), tooLarge])).catch(() => {})
+    await tx.execute(insert('two'))
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(await values()).toEqual([])
+})
+
+test('a statement given up before it left takes neither BEGIN nor savepoints with it', async () => {
+  const signal = AbortSignal.abort(new Error('changed my mind'))
+  await db.transaction(async (tx) => {
+    tx.execute(insert('zero'), undefined, { signal }).catch(() => {})
+    await tx.execute(insert('one'))
+    const undone = tx.savepoint(async (inner) => {
+      inner.execute(insert('in vain'), undefined, { signal }).catch(() => {})
+      await inner.execute(insert('in the savepoint'))
+      throw new Error('undo')
+    })
+    await expect(undone).rejects.toThrow('undo')
+    tx.execute(insert('in vain'), undefined, { signal }).catch(() => {})
+    await tx.execute(insert('two'))
+  })
+  expect(await values()).toEqual(['one', 'two'])
+})
+
+test('a statement that waits for its turn goes when its time is over, or its signal says so', async () => {
+  const slow =
+    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 1500000) select max(i) from n'
+  await db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    const running = tx.execute(slow)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    const reason = new Error('changed my mind')
+    const controller = new AbortController()
+    const started = Date.now()
+    const late = expect(tx.execute(insert('late'), undefined, { timeoutMs: 20 })).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      outcome: 'not_applied',
+    })
+    const aborted = expect(
+      tx.execute(insert('given up'), undefined, { signal: controller.signal }),
+    ).rejects.toBe(reason)
+    const patient = tx.execute(insert('patient'))
+    controller.abort(reason)
+    await Promise.all([late, aborted])
+    expect(Date.now() - started).toBeLessThan(150)
+    await Promise.all([running, patient])
+  })
+  expect(await values()).toEqual(['patient'])
+})
+
+test('this handle inside a savepoint does not wait for ever, but as long as the call may', async () => {
+  await db.transaction(async (tx) => {
+    await tx.savepoint(async () => {
+      await expect(tx.execute(insert('one'), undefined, { timeoutMs: 30 })).rejects.toMatchObject({
+        code: 'TIMEOUT',
+      })
+      const reason = new Error('changed my mind')
+      const given = tx.execute(insert('one'), undefined, { signal: AbortSignal.abort(reason) })
+      await expect(given).rejects.toBe(reason)
+    })
+  })
+  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 80 })
+  const stuck = hasty.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.savepoint(() => tx.execute(insert('two')))
+  })
+  await expect(stuck).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  const closed = createClient(database.config)
+  const isOpen = Promise.withResolvers<void>()
+  const hanging = closed.transaction(async (tx) => {
+    await tx.execute('select 1')
+    isOpen.resolve()
+    await tx.savepoint(() => tx.execute(insert('two')))
+  })
+  const ended = expect(hanging).rejects.toThrow()
+  await isOpen.promise
+  await closed.close()
+  await ended
+})
+
+test("a failing token or a closed client does not take the place of the user's error", async () => {
+  const mine = new Error('mine')
+  let calls = 0
+  await using flaky = createClient({
+    ...database.config,
+    authToken: () => {
+      calls += 1
+      if (calls > 1) throw new Error('the token service is down')
+      return database.authToken ?? ''
+    },
+  })
+  const given = flaky.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    throw mine
+  })
+  await expect(given).rejects.toBe(mine)
+  const closing = createClient(database.config)
+  const closedWithin = closing.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await closing.close()
+    throw mine
+  })
+  await expect(closedWithin).rejects.toBe(mine)
+})
+
+test('a stream that is lost or closed begins nothing any more', async () => {
+  const stream = db.openStream()
+  await stream.close()
+  expect(() => stream.begin()).toThrow(StreamError)
+  await expect(stream.execute('begin')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+})
+
+test('one that gives up takes its siblings along, each with an error of its own', async () => {
+  const slow =
+    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000000) select max(i) from n'
+  const reason = new Error('reason of the first')
+  const controller = new AbortController()
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    const first = tx.execute(slow, [], { signal: controller.signal })
+    const second = tx.execute('select 2')
+    setTimeout(() => controller.abort(reason), 20)
+    const [one, two] = await Promise.allSettled([first, second])
+    expect(one).toMatchObject({ status: 'rejected', reason })
+    expect(two).toMatchObject({ status: 'rejected', reason: { code: 'TRANSACTION_LOST', cause: reason } })
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test("a mistake in one call's options is that call's alone", async () => {
+  await db.transaction(async (tx) => {
+    const [bad, good] = await Promise.allSettled([
+      tx.execute(insert('bad'), undefined, { timeoutMs: 0 }),
+      tx.execute(insert('good')),
+    ])
+    expect(bad).toMatchObject({ status: 'rejected', reason: expect.any(TypeError) })
+    expect(good.status).toBe('fulfilled')
+  })
+  expect(await values()).toEqual(['good'])
+})
+
+test('what was to run behind a COMMIT that is refused does not run inside of it', async () => {
+  await using stream = db.openStream()
+  stream.begin()
+  await stream.execute(insert('one'))
+  await stream.execute('insert into child values (99)')
+  const [committed, behind] = await Promise.allSettled([stream.commit(), stream.execute(insert('log'))])
+  expect(committed).toMatchObject({
+    status: 'rejected',
+    reason: { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' },
+  })
+  expect(behind).toMatchObject({ status: 'rejected', reason: { outcome: 'not_applied' } })
+  expect(stream.inTransaction).toBe(true)
+  await stream.execute('delete from child')
+  await stream.commit()
+  expect(await values()).toEqual(['one'])
+})
+
+test('a transaction whose COMMIT was refused is closed when it is idle, as any', async () => {
+  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 100 })
+  await using stream = hasty.openStream()
+  stream.begin()
+  await stream.execute('insert into child values (99)')
+  await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
+  await new Promise((resolve) => setTimeout(resolve, 250))
+  await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+})
+
+test('savepoints outside a transaction are a mistake', async () => {
+  await using stream = db.openStream()
+  expect(() => stream.savepoint('a')).toThrow(TypeError)
+})

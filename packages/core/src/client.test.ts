@@ -121,7 +121,11 @@ test.each([
   const { db } = await scripted((__, response) => answer(response, body))
   await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'PROTOCOL' })
   await expect(db.batch(['select 1'])).rejects.toMatchObject({ code: 'PROTOCOL' })
-  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({ code: 'PROTOCOL' })
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
+    code: 'TRANSACTION_LOST',
+    outcome: 'not_applied',
+    cause: { code: 'PROTOCOL' },
+  })
 })
 
 test.each([502, 503, 504, 429])('a read is sent again after HTTP %i', async (code) => {

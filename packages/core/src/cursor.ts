@@ -1,6 +1,7 @@
 import { openBody } from '#transport'
 import { withIndex } from './batch.ts'
 import type { Client } from './client.ts'
+import { checkTimeout } from './config.ts'
 import { HttpError, ProtocolError, SqlError } from './errors.ts'
 import { type Events, nextId } from './events.ts'
 import type { StatementOptions } from './executor.ts'
@@ -52,23 +53,20 @@ export async function* readRows(
 ): AsyncGenerator<unknown, void, undefined> {
   const { sql, json } = encodeStatement(statement, args)
   refuseControl(sql)
+  const { signal, timeoutMs } = options
+  signal?.throwIfAborted()
+  if (timeoutMs !== undefined) checkTimeout('timeoutMs', timeoutMs)
   const isOwn = !(db instanceof Stream || db instanceof Transaction)
-  const stream = isOwn ? db.openStream() : db instanceof Transaction ? streamOf(db) : db
+  const stream = isOwn ? db.openStream() : db instanceof Transaction ? await streamOf(db, options) : db
   const borrowed = await borrowStream(stream)
-  const { http, baton } = borrowed.connection
-  const { timeoutMs = http.config.requestTimeoutMs, signal } = options
-  let hasPlace = false
+  const { events } = borrowed.connection.http
+  const given = { ...options, signal: signal ? AbortSignal.any([signal, borrowed.signal]) : borrowed.signal }
   try {
-    if (baton === null) {
-      await http.gate.enter(timeoutMs, http.config.address.origin, signal)
-      hasPlace = true
-    }
-    yield* observed(http.events, sql, borrowed.inTransaction, rowsOf(borrowed, sql, json, options))
+    yield* observed(events, sql, borrowed.inTransaction, rowsOf(borrowed, sql, json, given))
   } catch (error) {
     borrowed.fail(error)
     throw error
   } finally {
-    if (hasPlace) http.gate.leave()
     borrowed.giveBack()
     if (isOwn) await stream.close()
   }
@@ -205,11 +203,16 @@ async function* following<T>(
 
 async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
-  let rest = ''
+  // a row may come in many parts, and should not be searched again for each
+  let begun: string[] = []
   for await (const part of parts) {
-    const lines = (rest + decoder.decode(part, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
+    const [first = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')
+    begun.push(first)
+    if (lines.length === 0) continue
+    yield begun.join('')
+    begun = [lines.pop() as string]
     yield* lines
   }
+  const rest = begun.join('')
   if (rest !== '') yield rest
 }

@@ -24,7 +24,7 @@ export abstract class DatabaseError extends Error {
 /** The database refused a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
 export class SqlError extends DatabaseError {
   override readonly name = 'SqlError'
-  readonly outcome = 'not_applied'
+  readonly outcome: Outcome
   readonly code: string
   /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; else null. */
   readonly extendedCode: string | null
@@ -49,6 +49,8 @@ export class SqlError extends DatabaseError {
     const kind = this.constraint?.kind ?? 'other'
     this.extendedCode =
       extendedCode ?? (kind === 'other' ? null : `SQLITE_CONSTRAINT_${kind.replace('_', '').toUpperCase()}`)
+    // it is found to be too large after it was made
+    this.outcome = code === 'RESPONSE_TOO_LARGE' ? 'unknown' : 'not_applied'
     this.statementIndex = statementIndex
     this.#sql = sql
     this.#results = results

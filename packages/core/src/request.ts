@@ -21,6 +21,10 @@ export interface Entry {
   /** Whether it may travel with other entries. */
   shares: boolean
   readonly options: StatementOptions
+  /** When the call was made, by the clock of `performance`. */
+  readonly since?: number
+  /** Takes it out of the hands of its deadline and signal, which the request has from then on. */
+  release?: () => void
   readonly resolve: (results: Results) => void
   readonly reject: (error: unknown) => void
 }
@@ -31,6 +35,8 @@ export interface Settled {
   readonly again?: readonly Entry[]
   /** Control statements that have not taken place and still have to. */
   readonly lead?: readonly string[]
+  /** Every statement of a batch went well. */
+  readonly isDone?: boolean
 }
 
 /** Declares a transaction gone. @returns its error, the first one if there was one before */
@@ -88,32 +94,42 @@ export class SqlRequest {
 
   #settle(answer: WireStreamResult | undefined, intMode: IntMode, lose: Lose | undefined): Settled {
     const [entry] = this.entries as [Entry]
-    if (answer?.type === 'error') return this.#refused(answer.error)
+    if (answer?.type === 'error')
+      return this.#refused(answer.error, entry.place === 'inside' ? lose : undefined)
     if (entry.place === 'alone') {
       settle(entry, () => [decode(answer?.response.result as WireResult, entry, intMode)])
       return {}
     }
     const batch = answer?.response.result as WireBatchResult | undefined
     if (!Array.isArray(batch?.step_results)) throw new ProtocolError('a batch without step results')
+    let isDone = true
     for (const [at, own] of this.#steps.entries()) {
       const each = this.entries[at] as Entry
-      settle(each, () => {
+      const wentWell = settle(each, () => {
         if (lose) checkTransaction(own, each, batch, lose)
         return readChain(own, each, batch, intMode)
       })
+      isDone = isDone && wentWell
     }
-    return {}
+    return { isDone }
   }
 
-  /** Refused as a whole, so nothing ran. One of several spoils it for all: each has to go by itself. */
-  #refused(error: WireError): Settled {
+  /** Refused as a whole. */
+  #refused(wireError: WireError, lose: Lose | undefined): Settled {
     const [entry, ...others] = this.entries as [Entry, ...Entry[]]
-    if (others.length > 0) {
+    const { statements, lead, place } = entry
+    const error = new SqlError(wireError, statements.length === 1 ? statements[0]?.sql : null)
+    // what the server's parser refuses has not run, and it spoils it for all: each has to go by itself
+    const ranNothing = /^(SQL|ARGS)_/.test(error.code)
+    if (ranNothing && others.length > 0) {
       for (const each of this.entries) each.shares = false
       return { again: this.entries }
     }
-    entry.reject(new SqlError(error, entry.statements.length === 1 ? entry.statements[0]?.sql : null))
-    return entry.place === 'inside' ? { lead: entry.lead } : {}
+    // what came of an answer that is too large is not told; only reads are sure to have done nothing
+    const isHarmless = ranNothing || (others.length === 0 && lead.length === 0 && this.isRead)
+    if (lose && !isHarmless) lose('TRANSACTION_LOST', 'the server did not tell what was done', error)
+    for (const each of this.entries) each.reject(error)
+    return ranNothing && place === 'inside' ? { lead } : {}
   }
 
   /** Whether it does no harm to send it twice, as the first of its stream. */
@@ -145,7 +161,10 @@ export class SqlRequest {
   callOptions(): CallOptions {
     const all = this.entries.map((entry) => entry.options)
     const signals = all.flatMap(({ signal }) => signal ?? [])
-    const times = all.flatMap(({ timeoutMs }) => timeoutMs ?? [])
+    const now = performance.now()
+    const times = this.entries.flatMap(({ options, since = now }) =>
+      options.timeoutMs === undefined ? [] : Math.max(1, options.timeoutMs - (now - since)),
+    )
     return {
       signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0],
       timeoutMs: times.length > 0 ? Math.min(...times) : undefined,
@@ -153,11 +172,14 @@ export class SqlRequest {
   }
 }
 
-function settle(entry: Entry, read: () => Results): void {
+/** @returns whether it went well */
+function settle(entry: Entry, read: () => Results): boolean {
   try {
     entry.resolve(read())
+    return true
   } catch (error) {
     entry.reject(ProtocolError.of(error))
+    return false
   }
 }
 

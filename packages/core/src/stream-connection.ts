@@ -6,6 +6,7 @@ import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipel
 import { sendWithIndex } from './replica-read.ts'
 import type { SqlRequest } from './request.ts'
 import type { OpenStream } from './request-gate.ts'
+import { sleep } from './retry.ts'
 import type { WireStreamResult } from './wire.ts'
 
 /** The server's side of a stream: the baton that continues it, and the address and protocol version it is bound to. */
@@ -16,6 +17,10 @@ export class StreamConnection implements OpenStream {
   #baton: string | null = null
   #isV3 = true
   #isBusy = false
+  /** The bare close that is under way. */
+  #ending: Promise<unknown> | null = null
+  /** Called when the client is closed. */
+  onAbandon: () => void = () => {}
 
   constructor(http: Http) {
     this.http = http
@@ -40,10 +45,13 @@ export class StreamConnection implements OpenStream {
     let text: string
     this.#isBusy = true
     try {
-      text = await this.#post(request, close)
+      const answered = this.#post(request, close)
+      if (request === null) this.#ending = answered.catch(() => {})
+      text = await answered
     } catch (error) {
       const isMissing = error instanceof HttpError && error.status === 404 && !error.body
-      if (!isMissing || !isNew || server.hasV3 !== undefined) throw error
+      // others may have found it out meanwhile
+      if (!isMissing || !isNew || !this.#isV3 || server.hasV3 === true) throw error
       this.#isV3 = false
       text = await this.#post(request, close)
     } finally {
@@ -58,9 +66,16 @@ export class StreamConnection implements OpenStream {
     return results[0]
   }
 
+  /** Whether a request can tell the server itself to check for the transaction. */
+  get isV3(): boolean {
+    return this.#isV3 && this.http.server.hasV3 !== false
+  }
+
   async abandon(): Promise<void> {
+    this.onAbandon()
+    if (this.#ending) await Promise.race([this.#ending, sleep(CLOSE_TIMEOUT_MS)])
     // the server ends one whose client leaves in the middle of a request
-    if (this.#isBusy) return
+    if (this.#isBusy || this.#baton === null) return
     const body = pipelineBody([CLOSE], this.baton)
     const options = { isHeld: true, timeoutMs: CLOSE_TIMEOUT_MS }
     await this.http.post(`/v${this.#isV3 ? 3 : 2}/pipeline`, body, options, this.address).catch(() => {})

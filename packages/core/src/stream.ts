@@ -1,4 +1,5 @@
 import { beginStatement, type TransactionMode } from './batch.ts'
+import { checkTimeout } from './config.ts'
 import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError, TransportError } from './errors.ts'
 import { type ClientEvent, nextId } from './events.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
@@ -18,13 +19,15 @@ import {
 } from './statement.ts'
 import type { StreamConnection } from './stream-connection.ts'
 import { TransactionClock } from './transaction-clock.ts'
-import { queueFull } from './transport/failure.ts'
+import { queueFull, timeoutError } from './transport/failure.ts'
 import type { WireStreamResult } from './wire.ts'
 
 /** A stream in the hands of a cursor. */
 export interface Borrowed {
   readonly connection: StreamConnection
   readonly inTransaction: boolean
+  /** Aborted when the stream is ended under the cursor's hands. */
+  readonly signal: AbortSignal
   readonly lose: Lose
   fail(error: unknown): void
   giveBack(): void
@@ -47,8 +50,12 @@ export class Stream implements Executor, AsyncDisposable {
   #lead: readonly string[] = []
   #inTransaction = false
   #clock: TransactionClock | null = null
-  /** Number of the transaction in events. */
-  #id = 0
+  /** Number of the transaction in events; null when its end was told. */
+  #id: number | null = null
+  /** Takes the stream out of a cursor's hands. */
+  #breakCursor: (() => void) | null = null
+  /** Told when nothing more can be run. */
+  readonly #onEnd = new Set<() => void>()
   #lost: StreamError | null = null
   readonly #savepoints = new RawSavepoints()
   #closing = false
@@ -58,6 +65,7 @@ export class Stream implements Executor, AsyncDisposable {
 
   constructor(connection: StreamConnection) {
     this.#connection = connection
+    connection.onAbandon = () => this.#lose('TRANSACTION_LOST', 'the client was closed')
   }
 
   /** Whether a transaction was begun and not ended, as far as the client knows. */
@@ -142,13 +150,15 @@ export class Stream implements Executor, AsyncDisposable {
   begin(mode?: TransactionMode | (string & {})): void {
     if (this.#inTransaction)
       throw new TypeError('a transaction is open on this stream already; use a savepoint')
+    this.#checkOpen()
     this.#inTransaction = true
-    this.#id = nextId()
+    const id = nextId()
+    this.#id = id
     this.#clock = new TransactionClock(this.#connection.http.config.transactionTimeoutMs, {
       expire: () => this.#expire(),
-      warn: (remainingMs) => this.#emit({ type: 'transaction:expiring', id: this.#id, remainingMs }),
+      warn: (remainingMs) => this.#emit({ type: 'transaction:expiring', id, remainingMs }),
     })
-    this.#emit({ type: 'transaction:begin', id: this.#id })
+    this.#emit({ type: 'transaction:begin', id })
     this.#lead = [
       mode && transactionControl(mode) ? mode : beginStatement(mode as TransactionMode | undefined),
     ]
@@ -157,35 +167,39 @@ export class Stream implements Executor, AsyncDisposable {
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
   async commit(options: CallOptions = {}): Promise<void> {
     if (!this.#inTransaction && this.isOpen) throw new TypeError('no transaction is open on this stream')
+    this.#checkNoCursor()
     await this.#endTransaction(COMMIT, options)
-    this.#emit({ type: 'transaction:commit', id: this.#id })
+    this.#emitEnd('transaction:commit')
   }
 
   /** Rolls back. Never rejects because the transaction is gone already. */
   async rollback(options: CallOptions = {}): Promise<void> {
     if (!this.#inTransaction) return
+    this.#breakCursor?.()
     try {
       await this.#endTransaction(ROLLBACK, options)
-      this.#emit({ type: 'transaction:rollback', id: this.#id })
+      this.#emitEnd('transaction:rollback')
     } catch (error) {
       // lost, refused or cut off: in each case the server rolls back, at the latest when it drops the stream
-      if (!(error instanceof DatabaseError)) throw error
       this.#lose('TRANSACTION_LOST', 'the rollback failed and the stream was given up', error)
     }
   }
 
   /** Marks a point in the transaction; travels with the next statement. */
   savepoint(name: string): void {
+    if (!this.#inTransaction && this.isOpen) throw new TypeError('no transaction is open on this stream')
     this.#lead = [...this.#lead, `SAVEPOINT ${quote(name)}`]
   }
 
   /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
   rollbackTo(name: string): void {
+    if (!this.#inTransaction) return
     if (!this.#hasJustMarked(name)) this.#lead = [...this.#lead, `ROLLBACK TO ${quote(name)}`]
   }
 
   /** Forgets a savepoint and keeps what was done since; travels with the next statement. */
   release(name: string): void {
+    if (!this.#inTransaction) return
     this.#lead = this.#hasJustMarked(name)
       ? this.#lead.slice(0, -1)
       : [...this.#lead, `RELEASE ${quote(name)}`]
@@ -199,9 +213,58 @@ export class Stream implements Executor, AsyncDisposable {
   /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
   async close(): Promise<void> {
     this.#closing = true
+    this.#breakCursor?.()
+    for (const tell of this.#onEnd) tell()
+    this.#clock?.pause()
     const closed = this.#pump()
     // nobody should wait for a server that did not answer before
     if (!this.#isBroken) await closed
+    if (this.#inTransaction) this.#emitEnd('transaction:rollback')
+  }
+
+  /**
+   * Waits for something else to end, such as a savepoint: as long as a call may take, and the stream is open.
+   * @throws TransportError when the time is over; the signal's reason; StreamError
+   */
+  waitFor(event: Promise<unknown> | null, what: string, { signal, timeoutMs }: CallOptions): Promise<void> {
+    const { requestTimeoutMs } = this.#connection.http.config
+    const ms = timeoutMs ?? requestTimeoutMs
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', abort)
+        this.#onEnd.delete(over)
+        settle()
+      }
+      const abort = (): void => end(() => reject(signal?.reason))
+      const over = (): void => end(() => reject(this.#endError()))
+      const late = (): void =>
+        end(() =>
+          reject(new TransportError('TIMEOUT', `${what} was not over within ${ms} ms`, 'not_applied')),
+        )
+      const timer = ms === Infinity ? undefined : setTimeout(late, ms)
+      if (signal?.aborted) return abort()
+      if (!this.isOpen) return over()
+      signal?.addEventListener('abort', abort)
+      this.#onEnd.add(over)
+      void Promise.resolve(event).then(() => end(resolve))
+    })
+  }
+
+  #endError(): StreamError {
+    return this.#lost ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
+  }
+
+  #checkOpen(): void {
+    if (!this.isOpen) throw this.#endError()
+  }
+
+  /** A loop over rows that waits for what waits for the loop would wait for ever. */
+  #checkNoCursor(): void {
+    if (this.#breakCursor)
+      throw new TypeError(
+        'rows are being read on this stream: take them to the end, or leave the loop, first',
+      )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -209,16 +272,23 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   async #endTransaction(sql: string, options: CallOptions): Promise<void> {
+    if (this.#closing) this.#checkOpen()
     const isEmpty = !this.#pumping && transactionControl(this.#lead[0] ?? '') === 'begin'
     if (isEmpty) this.#lead = []
     const ended = isEmpty ? null : this.#enqueue([encodeSql(sql)], 'inside', options, false)
     this.#inTransaction = false
-    try {
-      await ended
-    } catch (error) {
-      // a deferred constraint: the transaction is still there, to be mended or rolled back
-      if (error instanceof SqlError && !this.#lost) this.#inTransaction = true
-      throw error
+    await ended
+  }
+
+  /** The COMMIT was refused, as by a deferred constraint: the transaction is still there, to be mended or rolled back. */
+  #reopen(): void {
+    this.#inTransaction = true
+    this.#clock?.resume(false)
+    // was to run behind it, on its own
+    const outside = new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it was refused')
+    for (const entry of this.#queue.splice(0)) {
+      entry.release?.()
+      entry.reject(outside)
     }
   }
 
@@ -228,17 +298,52 @@ export class Stream implements Executor, AsyncDisposable {
     options: BatchOptions,
     shares: boolean,
   ): Promise<Results> {
-    if (this.#lost) return Promise.reject(this.#lost)
-    if (this.#closing) return Promise.reject(new StreamError('STREAM_CLOSED', 'the stream is closed'))
-    const { queueLimit } = this.#connection.http.config
-    const isEnd = place === 'inside' && !shares
-    if (!isEnd && this.#queue.length >= queueLimit) return Promise.reject(queueFull(queueLimit))
     return new Promise((resolve, reject) => {
+      this.#checkOpen()
+      this.#checkNoCursor()
+      const { signal, timeoutMs } = options
+      signal?.throwIfAborted()
+      if (timeoutMs !== undefined) checkTimeout('timeoutMs', timeoutMs)
+      const { queueLimit } = this.#connection.http.config
+      const isEnd = place === 'inside' && !shares
+      if (!isEnd && this.#queue.length >= queueLimit) throw queueFull(queueLimit)
       const lead = place === 'atomic' ? [beginStatement(options.mode)] : this.#lead
       this.#lead = []
-      this.#queue.push({ statements, place, lead, shares, options, resolve, reject })
+      const since = performance.now()
+      const entry: Entry = { statements, place, lead, shares, options, since, resolve, reject }
+      this.#queue.push(entry)
+      this.#watch(entry)
       void this.#pump()
     })
+  }
+
+  /** Lets a call that still waits for its turn go when its time is over, or its signal says so. */
+  #watch(entry: Entry): void {
+    const { http, address } = this.#connection
+    const { signal, timeoutMs = http.config.requestTimeoutMs } = entry.options
+    const leave = (reason: unknown): void => {
+      const at = this.#queue.indexOf(entry)
+      this.#queue.splice(at, 1)
+      entry.release?.()
+      this.#passLead(entry.lead, at)
+      entry.reject(reason)
+    }
+    const abort = (): void => leave(signal?.reason)
+    const late = (): void => leave(timeoutError(timeoutMs, address.origin, false))
+    // the first in line leaves at once
+    const waits = this.#pumping !== null && timeoutMs !== Infinity
+    const timer = waits ? setTimeout(late, timeoutMs) : undefined
+    signal?.addEventListener('abort', abort)
+    entry.release = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  /** Tells the end of a transaction, once. */
+  #emitEnd(type: 'transaction:commit' | 'transaction:rollback'): void {
+    if (this.#id !== null) this.#emit({ type, id: this.#id })
+    this.#id = null
   }
 
   /** Tells those who listen, if there are any. */
@@ -251,32 +356,44 @@ export class Stream implements Executor, AsyncDisposable {
     borrowStream = (stream) => stream.#borrow()
   }
 
-  /** Gives the stream to a cursor; what is queued meanwhile waits. */
+  /** Gives the stream to a cursor, until it gives it back or the stream is ended. */
   async #borrow(): Promise<Borrowed> {
+    this.#checkNoCursor()
     // BEGIN and savepoints that still wait for a statement
-    if (this.#lead.length > 0) await this.batch(['select 1'])
+    if (this.#lead.length > 0) await this.#enqueue([encodeSql('select 1')], 'inside', {}, true)
     while (this.#pumping) await this.#pumping
-    if (this.#lost) throw this.#lost
-    if (this.#closing) throw new StreamError('STREAM_CLOSED', 'the stream is closed')
+    this.#checkOpen()
+    this.#checkNoCursor()
     this.#clock?.pause()
-    let giveBack = (): void => {}
+    const broken = new AbortController()
+    let done = (): void => {}
     this.#pumping = new Promise((resolve) => {
-      giveBack = resolve
+      done = resolve
     })
+    const giveBack = (): void => {
+      if (this.#breakCursor !== breakCursor) return
+      this.#breakCursor = null
+      this.#pumping = null
+      done()
+      if (this.#inTransaction && this.isOpen) this.#clock?.resume(false)
+      if (this.#queue.length > 0 || this.#closing) void this.#pump()
+    }
+    const breakCursor = (): void => {
+      giveBack()
+      broken.abort(this.#endError())
+    }
+    this.#breakCursor = breakCursor
     return {
       connection: this.#connection,
       inTransaction: this.#inTransaction,
+      signal: broken.signal,
       lose: this.#lose,
       fail: (error) => {
         // an error of the statement itself leaves the stream as it was
-        if (!(error instanceof SqlError) && !this.#lost) this.#fail([], error)
+        const isMine = this.#breakCursor === breakCursor
+        if (isMine && !(error instanceof SqlError) && !this.#lost) this.#fail([], error)
       },
-      giveBack: () => {
-        this.#pumping = null
-        giveBack()
-        if (this.#inTransaction) this.#clock?.resume(false)
-        if (this.#queue.length > 0 || this.#closing) void this.#pump()
-      },
+      giveBack,
     }
   }
 
@@ -305,26 +422,23 @@ export class Stream implements Executor, AsyncDisposable {
   /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
   #take(): Entry[] {
     let count = 1
-    while (this.#queue[0]?.shares && this.#queue[count]?.shares) count += 1
-    return this.#queue.splice(0, count).filter((entry) => {
-      const { signal } = entry.options
-      if (!signal?.aborted) return true
-      entry.reject(signal.reason)
-      this.#restoreLead(entry.lead)
-      return false
-    })
+    const most = this.#connection.isV3 ? Infinity : V2_ENTRIES
+    while (count < most && this.#queue[0]?.shares && this.#queue[count]?.shares) count += 1
+    const entries = this.#queue.splice(0, count)
+    for (const entry of entries) entry.release?.()
+    return entries
   }
 
-  /** Gives control statements that did not travel to whatever comes next. */
-  #restoreLead(lead: readonly string[]): void {
-    const [next] = this.#queue
+  /** Gives control statements that did not travel to whatever comes next, from a place in the queue on. */
+  #passLead(lead: readonly string[], at = 0): void {
+    const next = this.#queue[at]
     if (next) next.lead = [...lead, ...next.lead]
     else this.#lead = [...lead, ...this.#lead]
   }
 
   async #exchange(entries: readonly Entry[], close: boolean): Promise<void> {
     // to close is to roll back
-    const isRollback = close && entries[0]?.statements[0]?.sql === ROLLBACK
+    const isRollback = close && isEndOf(entries[0], ROLLBACK)
     this.#clock?.pause()
     const request = isRollback || entries.length === 0 ? null : new SqlRequest(entries)
     try {
@@ -339,10 +453,13 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   #settle(request: SqlRequest, answer: WireStreamResult | undefined): void {
-    const { again, lead } = request.settle(answer, this.#connection.http.config.intMode, this.#lose)
+    const { again, lead, isDone } = request.settle(answer, this.#connection.http.config.intMode, this.#lose)
     if (again) this.#queue.unshift(...again)
-    if (lead) this.#restoreLead(lead)
-    if (this.#inTransaction) this.#clock?.resume(!again && !lead && request.writes)
+    for (const entry of again ?? []) this.#watch(entry)
+    if (lead) this.#passLead(lead)
+    const isCommit = isEndOf(request.entries[0], COMMIT)
+    if (isCommit && !isDone && !this.#lost) this.#reopen()
+    if (this.#inTransaction && !this.#closing) this.#clock?.resume(!again && !lead && request.writes)
   }
 
   /** Closes a transaction that is idle when its time is over, so that others can write. */
@@ -372,25 +489,33 @@ export class Stream implements Executor, AsyncDisposable {
         : `the stream broke off: ${String(error)}`,
       error,
     )
+    const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
     for (const entry of entries) {
+      const { signal } = entry.options
       // without a COMMIT nothing was kept, whatever the request did; a lost COMMIT is for the caller to look after
-      const isCommit = entry.statements[0]?.sql === COMMIT
-      const isLoss = isRefused || (error instanceof TransportError && entry.place === 'inside' && !isCommit)
-      entry.reject(isLoss ? this.#lost : error)
+      const isLoss = isRefused || (entry.place === 'inside' && !isKnown && !isEndOf(entry, COMMIT))
+      if (signal?.aborted && error === signal.reason) entry.reject(error)
+      else entry.reject(isLoss ? this.#lost : error)
     }
   }
 
   readonly #lose: Lose = (code, message, cause) => {
     if (this.#lost) return this.#lost
     this.#lost = new StreamError(code, message, cause, this.#clock?.elapsedMs, this.#connection.lastSql)
-    if (this.#inTransaction) this.#emit({ type: 'transaction:lost', id: this.#id, error: this.#lost })
+    if (this.#id !== null) this.#emit({ type: 'transaction:lost', id: this.#id, error: this.#lost })
+    this.#id = null
     this.#clock?.pause()
     this.#inTransaction = false
     this.#lead = []
+    for (const tell of this.#onEnd) tell()
     return this.#lost
   }
 }
 
+/** Entries in one request where each carries the conditions of all before it. */
+const V2_ENTRIES = 32
 const COMMIT = 'COMMIT'
 const ROLLBACK = 'ROLLBACK'
+const isEndOf = (entry: Entry | undefined, end: string): boolean =>
+  entry?.place === 'inside' && entry.statements[0]?.sql === end
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

@@ -1,11 +1,12 @@
 import { StreamError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
+import type { CallOptions } from './http.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
 import { type InArgs, type InStatement, refuseControl } from './statement.ts'
 import type { Stream } from './stream.ts'
 
-/** For cursors: the stream that a transaction runs on. */
-export let streamOf: (tx: Transaction) => Stream
+/** For cursors: the stream that a transaction runs on, as soon as no savepoint has it. */
+export let streamOf: (tx: Transaction, options: CallOptions) => Promise<Stream>
 
 /**
  * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
@@ -15,7 +16,7 @@ export class Transaction implements Executor {
   readonly #stream: Stream
   readonly #depth: number
   /** Savepoints of this transaction run one after the other, and hold up its own statements meanwhile. */
-  #savepoint: Promise<unknown> | null = null
+  #savepoint: Promise<void> | null = null
   #finished: 'committed' | 'rolled back' | null = null
 
   constructor(stream: Stream, depth = 0) {
@@ -49,7 +50,7 @@ export class Transaction implements Executor {
     options: StatementOptions = {},
   ): Promise<ResultSet<ObjectRow | ArrayRow>> {
     refuseControl(typeof statement === 'string' ? statement : statement.sql)
-    while (this.#savepoint !== null) await this.#savepoint
+    while (this.#savepoint !== null) await this.#waitForSavepoint(options)
     this.#checkOpen()
     return await this.#stream.execute(statement, args, options)
   }
@@ -66,7 +67,7 @@ export class Transaction implements Executor {
     statements: readonly InStatement[],
     options: BatchOptions = {},
   ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
-    while (this.#savepoint !== null) await this.#savepoint
+    while (this.#savepoint !== null) await this.#waitForSavepoint(options)
     this.#checkOpen()
     return await this.#stream.batch(statements, options)
   }
@@ -74,20 +75,21 @@ export class Transaction implements Executor {
   /**
    * Runs a part that can fail by itself: when the callback throws, what it did is undone, and the transaction goes on.
    * Costs no requests of its own. Inside the callback use its own argument; this handle waits until the callback is done.
+   * @param options `timeoutMs` and `signal` of the wait for a sibling
    */
-  async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
-    while (this.#savepoint !== null) await this.#savepoint
+  async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
+    while (this.#savepoint !== null) await this.#waitForSavepoint(options)
     this.#checkOpen()
-    const running = this.#runSavepoint(callback)
-    const settled = running.then(
-      () => {},
-      () => {},
-    )
-    this.#savepoint = settled
+    let end = (): void => {}
+    // before the callback runs: its first statement may be one of this handle
+    this.#savepoint = new Promise((resolve) => {
+      end = resolve
+    })
     try {
-      return await running
+      return await this.#runSavepoint(callback)
     } finally {
       this.#savepoint = null
+      end()
     }
   }
 
@@ -116,10 +118,20 @@ export class Transaction implements Executor {
   }
 
   static {
-    streamOf = (tx) => {
+    streamOf = async (tx, options) => {
+      while (tx.#savepoint !== null) await tx.#waitForSavepoint(options)
       tx.#checkOpen()
       return tx.#stream
     }
+  }
+
+  /**
+   * Waits for the savepoint that is open, inside which this handle's statements must not land. To be asked again in the same
+   * breath in which one goes on: another may have been quicker.
+   */
+  #waitForSavepoint(options: CallOptions): Promise<void> {
+    const what = 'a savepoint (inside its callback use its own argument)'
+    return this.#stream.waitFor(this.#savepoint, what, options)
   }
 
   #checkOpen(): void {
