@@ -69,8 +69,15 @@ test.each([
   [{ fetch: {} }, /fetch/],
   [{ concurrency: 0 }, /concurrency/],
   [{ concurrency: 1.5 }, /concurrency/],
+  [{ maxRetries: Number.NaN }, /maxRetries must be an integer from 0 up/],
+  [{ maxRetries: -1 }, /maxRetries/],
+  [{ maxRetries: 0.5 }, /maxRetries/],
 ])('refuses the option %o', (options, message) => {
   expect(() => createClient({ url: 'http://h', ...options } as never)).toThrow(message)
+})
+
+test('no retries is a number of retries', () => {
+  expect(resolveConfig({ url: 'http://h', maxRetries: 0 }).maxRetries).toBe(0)
 })
 
 test('refuses a bare URL, and says what to give', () => {

@@ -37,12 +37,12 @@ export interface ClientConfig {
    */
   readonly maxRetries?: number | undefined
   /**
-   * How many requests may be under way at once; others wait in line. Those that go on with a transaction do not count, so
-   * that it can always be ended.
+   * How many reads may be under way at once, and how many requests that may have to wait for the write slot; others wait in
+   * line, reads in one of their own. What goes on with a transaction does not count, so that it can always be ended.
    * @default 64
    */
   readonly concurrency?: number | undefined
-  /** How many calls may wait in line, of the client or of one transaction; more reject with `QUEUE_FULL`. @default 10000 */
+  /** How many calls may wait in each line, and in one transaction; more reject with `QUEUE_FULL`. @default 10000 */
   readonly queueLimit?: number | undefined
   /**
    * Whether a read waits until the replica that answers it has got what this client wrote or saw before.
@@ -112,8 +112,10 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   const { namespace, maxRetries = MAX_RETRIES, transactionTimeoutMs = TRANSACTION_WINDOW_MS } = config
   checkTimeout('requestTimeoutMs', requestTimeoutMs)
   checkTimeout('transactionTimeoutMs', transactionTimeoutMs)
-  for (const [name, value] of Object.entries({ concurrency, queueLimit }))
-    if (!(value >= 1) || value % 1) throw new TypeError(`${name} must be an integer from 1 up`)
+  for (const [name, value] of Object.entries({ maxRetries, concurrency, queueLimit })) {
+    const least = name === 'maxRetries' ? 0 : 1
+    if (!(value >= least) || value % 1) throw new TypeError(`${name} must be an integer from ${least} up`)
+  }
   if (minReplicationIndex !== undefined && !/^\d+$/.test(String(minReplicationIndex)))
     throw new TypeError('minReplicationIndex must be a whole number')
   const { address, token } = parseUrl(String(config.url))

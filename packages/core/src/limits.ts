@@ -7,7 +7,7 @@ export const STREAM_IDLE_MS = 10_000
 /** How long a buffered call may take in all, in ms. Behind a queue of writers the real server needs up to 27 s. */
 export const REQUEST_TIMEOUT_MS = 30_000
 
-/** Requests of one client that are under way at once at most; a libsql-server serves 128 streams in all. */
+/** Reads, and writes, of one client that are under way at once at most; a libsql-server serves 128 streams in all. */
 export const CONCURRENCY = 64
 
 /** Calls that may wait for their turn. */
