@@ -87,6 +87,90 @@ describe('close', () => {
   })
 })
 
+describe('close, and calls that wait before they are sent again', () => {
+  /** Client of a server that is overloaded at first. */
+  const clientOf = (retryAfter: string, refusals: number) => {
+    const asked = Promise.withResolvers<void>()
+    let requests = 0
+    const answer = '{"baton":null,"base_url":null,"results":[]}'
+    const db = createClient({
+      url: 'http://x',
+      fetch: async () => {
+        asked.resolve()
+        const status = requests++ < refusals ? 429 : 200
+        return { status, headers: { get: () => retryAfter }, text: async () => answer }
+      },
+    })
+    return { db, asked: asked.promise, count: () => requests }
+  }
+
+  test('at once: they are cut off', async () => {
+    const { db, asked, count } = clientOf('5', Infinity)
+    const call = expect(db.health()).rejects.toThrow('the client is closed')
+    await asked
+    await pause(10)
+    const started = performance.now()
+    await db.close()
+    await call
+    expect(performance.now() - started).toBeLessThan(1_000)
+    expect(count()).toBe(1)
+  })
+
+  test('with patience: they come to their end', async () => {
+    const { db, asked, count } = clientOf('1', 1)
+    const call = db.health()
+    await asked
+    await pause(10)
+    await db.close({ drainMs: 10_000 })
+    expect(await Promise.race([call, Promise.resolve('not yet')])).toBe(true)
+    expect(count()).toBe(2)
+  })
+
+  test('a transaction that would be run again', async () => {
+    for (const drainMs of [0, 10_000]) {
+      const { db, asked } = clientOf('1', Infinity)
+      const transaction = expect(
+        db.transaction((tx) => tx.execute('select 1'), { retry: 1000 }),
+      ).rejects.toThrow(drainMs ? '429' : 'the client is closed')
+      await asked
+      await pause(10)
+      await db.close({ drainMs })
+      await transaction
+    }
+  })
+})
+
+describe('closing twice', () => {
+  test('with patience: both settle when the work is done', async () => {
+    const db = createClient(database.config)
+    const query = db.execute(SLOW)
+    const started = performance.now()
+    await Promise.all([db.close({ drainMs: 10_000 }), db.close({ drainMs: 10_000 })])
+    expect(performance.now() - started).toBeLessThan(8_000)
+    expect(await Promise.race([query, Promise.resolve('not yet')])).not.toBe('not yet')
+  })
+
+  test('at once in the middle of a patient one: both settle at once', async () => {
+    const db = createClient(database.config)
+    const stream = db.openStream()
+    stream.begin()
+    await stream.execute('insert into t values (1)')
+    const patient = db.close({ drainMs: 10_000 })
+    const started = performance.now()
+    await db.close()
+    await patient
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expect((await direct.execute('select a from t')).rows).toEqual([])
+  })
+
+  test('refuses what is no time', async () => {
+    const db = createClient(database.config)
+    await expect(db.close({ drainMs: Number.NaN })).rejects.toThrow('drainMs must be')
+    await expect(db.close({ drainMs: -1 })).rejects.toThrow('drainMs must be')
+    await db.close({ drainMs: Infinity })
+  })
+})
+
 describe('more calls than may be under way', () => {
   test('all of them come to their end', async () => {
     await using db = createClient({ ...database.config, concurrency: 3 })
@@ -116,6 +200,36 @@ describe('more calls than may be under way', () => {
       await tx.execute('insert into t values (1)')
       expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
     })
+  })
+
+  test('a read outside a transaction does not wait behind those that wait for its write slot', async () => {
+    await using db = createClient({ ...database.config, concurrency: 2 })
+    const started = Date.now()
+    await Promise.all(
+      Array.from({ length: 6 }, (_, i) =>
+        db.transaction(async (tx) => {
+          await tx.execute('insert into t values (?)', [i])
+          await db.execute('select count(*) from t')
+          await db.batch(['select count(*) from t'], { mode: 'readonly' })
+          await tx.execute('insert into t values (?)', [i])
+        }),
+      ),
+    )
+    // each steal of the slot would cost 5 s
+    expect(Date.now() - started).toBeLessThan(5_000)
+    expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 12 }])
+  })
+
+  test('reads that take the write slot wait as writers do', async () => {
+    await using db = createClient({ ...database.config, concurrency: 1 })
+    const { waiting } = await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      const batch = db.batch(['select 1'])
+      await pause(20)
+      await db.execute('select 1')
+      return { waiting: batch }
+    })
+    await waiting
   })
 
   test('a line that is full turns away, in a transaction too', async () => {

@@ -1,5 +1,5 @@
 import { beginStatement, type TransactionMode } from './batch.ts'
-import { type ClientConfig, resolveConfig } from './config.ts'
+import { type ClientConfig, checkTimeout, resolveConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
 import { type CallOptions, Http } from './http.ts'
@@ -7,7 +7,7 @@ import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipel
 import { sendWithIndex } from './replica-read.ts'
 import { type Entry, type Results, SqlRequest } from './request.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
-import { backoffMs, isPassing, sleep } from './retry.ts'
+import { backoffMs, isPassing } from './retry.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -114,18 +114,25 @@ export class Client implements Executor, AsyncDisposable {
     callback: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
-    for (let attempt = 0; ; attempt++) {
-      const stream = this.openStream()
-      stream.begin(options.mode)
-      try {
-        return await Transaction.run(stream, callback)
-      } catch (error) {
-        if (attempt >= (options.retry ?? 0) || !isPassing(error)) throw error
-        const delayMs = backoffMs(attempt)
-        const { events } = this.#http
-        if (events.isWatched) events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
-        await sleep(delayMs)
+    const { gate, events } = this.#http
+    const { mode, retry = 0 } = options
+    gate.begin()
+    try {
+      for (let attempt = 0; ; attempt++) {
+        const stream = this.openStream()
+        stream.begin(mode)
+        try {
+          return await Transaction.run(stream, callback)
+        } catch (error) {
+          // to a client that is being closed another attempt would be a new transaction
+          if (!(attempt < retry) || gate.isClosed || !isPassing(error)) throw error
+          const delayMs = backoffMs(attempt)
+          if (events.isWatched) events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+          await gate.rest(delayMs)
+        }
       }
+    } finally {
+      gate.end()
     }
   }
 
@@ -151,10 +158,12 @@ export class Client implements Executor, AsyncDisposable {
   }
 
   /**
-   * Ends what is under way and frees the connections. Does nothing on the second call.
-   * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused
+   * Ends what is under way and frees the connections. Of several calls the one with the least patience counts.
+   * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
+   * Infinity = as long as they take
    */
   async close({ drainMs = 0 }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    if (drainMs !== 0) checkTimeout('drainMs', drainMs)
     await this.#http.close(drainMs)
   }
 
@@ -183,6 +192,7 @@ export class Client implements Executor, AsyncDisposable {
             http.post('/v2/pipeline', pipelineBody([request.encode(false, index), CLOSE]), {
               ...callOptions,
               isRepeatable: isRead,
+              isRead: isRead && !lead.includes(beginStatement()),
             }),
           )
             .then((text) => {

@@ -17,8 +17,21 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
 }
 
+/** What the sender of a request adds to the settings of its call. */
+export interface SendOptions extends CallOptions {
+  /**
+   * When the call began, by `performance.now()`, if it has sent something before: its time is counted from then. A cursor
+   * has time for each silence instead.
+   */
+  readonly started?: number | undefined
+  /** Called each time the request leaves, after its wait in line. */
+  readonly onLeave?: (() => void) | undefined
+}
+
 /** What is known of a request. */
-export interface RequestOptions extends CallOptions {
+export interface RequestOptions extends SendOptions {
+  /** Whether it waits for nobody who writes, so that it may pass by those that do. */
+  readonly isRead?: boolean | undefined
   /** Whether it does no harm to run it twice. */
   readonly isRepeatable?: boolean | undefined
   /** Whether it goes on with a stream. */
@@ -63,7 +76,13 @@ export class Http {
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
   get(path: string, options?: CallOptions): Promise<string> {
-    return this.#exchange('GET', path, null, { ...options, isRepeatable: true }, this.config.address)
+    return this.#exchange(
+      'GET',
+      path,
+      null,
+      { ...options, isRepeatable: true, isRead: true },
+      this.config.address,
+    )
   }
 
   async #exchange(
@@ -73,33 +92,45 @@ export class Http {
     options: RequestOptions,
     address: Address,
   ): Promise<string> {
-    const { signal, timeoutMs = this.config.requestTimeoutMs, isRepeatable = false } = options
+    const { timeoutMs = this.config.requestTimeoutMs, isHeld } = options
     if (timeoutMs !== this.config.requestTimeoutMs) checkTimeout('timeoutMs', timeoutMs)
-    const started = Date.now()
-    let leftMs = timeoutMs
-    const passTime = (): void => {
-      leftMs = Math.max(1, timeoutMs - (Date.now() - started))
+    if (isHeld) return await this.#attempts(method, path, body, { ...options, timeoutMs }, address)
+    this.gate.begin(options.started !== undefined)
+    try {
+      return await this.#attempts(method, path, body, { ...options, timeoutMs }, address)
+    } finally {
+      this.gate.end()
     }
+  }
+
+  async #attempts(
+    method: Method,
+    path: string,
+    body: string | null,
+    options: RequestOptions & { readonly timeoutMs: number },
+    address: Address,
+  ): Promise<string> {
+    const { signal, timeoutMs, isRepeatable = false, isRead, isHeld, onLeave } = options
+    const { started = performance.now() } = options
+    const left = (): number => Math.max(1, Math.ceil(timeoutMs - (performance.now() - started)))
     for (let attempt = 0; ; attempt++) {
       try {
-        const queued = options.isHeld ? undefined : this.gate.enter(leftMs, address.origin, signal)
-        if (queued) await queued.then(passTime)
+        if (!isHeld) await this.gate.enter(left(), address.origin, signal, isRead, true)
         try {
-          const request = await this.prepare(method, path, body, { signal, timeoutMs: leftMs }, address)
+          const callOptions = { signal, timeoutMs: left(), onLeave }
+          const request = await this.prepare(method, path, body, callOptions, address)
           const { status, text, retryAfter } = await this.#send(request)
           if (status < 200 || status > 299) throw new HttpError(status, address.origin, text, retryAfter)
           this.#retries.succeeded()
           return text
         } finally {
-          if (!options.isHeld) this.gate.leave()
+          if (!isHeld) this.gate.leave(isRead)
         }
       } catch (error) {
-        passTime()
         const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
-        if (delayMs === null || delayMs >= leftMs) throw error
+        if (delayMs === null || delayMs >= left()) throw error
         if (this.events.isWatched) this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
-        await sleep(delayMs, signal)
-        passTime()
+        await this.gate.rest(delayMs, signal)
       }
     }
   }
@@ -135,7 +166,7 @@ export class Http {
     method: Method,
     path: string,
     body: string | null,
-    { signal, timeoutMs = this.config.requestTimeoutMs }: CallOptions,
+    { signal, timeoutMs = this.config.requestTimeoutMs, onLeave }: SendOptions,
     { origin, basePath }: Address,
   ): Promise<TransportRequest> {
     const { authToken } = this.config
@@ -144,6 +175,7 @@ export class Http {
       const token = await inTime(authToken(), timeoutMs, origin, signal)
       headers = { ...headers, ...authorization(token) }
     }
+    onLeave?.()
     return { method, origin, path: basePath + path, headers, body, timeoutMs, signal }
   }
 }

@@ -1,5 +1,5 @@
 import { TransportError } from './errors.ts'
-import type { CallOptions, Http } from './http.ts'
+import type { Http, SendOptions } from './http.ts'
 import { REPLICA_WAIT_MS } from './limits.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
 
@@ -11,34 +11,38 @@ import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipel
  */
 export async function sendWithIndex<T>(
   http: Http,
-  { isRead, ...options }: CallOptions & { readonly isRead: boolean },
-  send: (index: string | null, options: CallOptions) => Promise<T>,
+  given: SendOptions & { readonly isRead: boolean },
+  send: (index: string | null, options: SendOptions) => Promise<T>,
 ): Promise<T> {
+  const { isRead, ...call } = given
   const { server } = http
   const index = server.replicationIndex
-  if (index === null) return await send(null, options)
-  const { signal, timeoutMs = http.config.requestTimeoutMs } = options
-  const started = Date.now()
-  const stuck = isRead ? new AbortController() : null
+  if (index === null) return await send(null, call)
+  const { signal, started = performance.now() } = call
   const giveUp = async (): Promise<void> => {
-    if (!(await isBehind(http, index))) return
-    server.dropIndex(index)
-    stuck?.abort(stuck)
+    if (await server.isBehind(index, (wanted) => isBehind(http, wanted))) server.dropIndex(index)
   }
-  const timer = stuck && setTimeout(() => void giveUp(), REPLICA_WAIT_MS)
+  const stuck = new AbortController()
+  const stopIfDropped = (): void => {
+    if (server.hasDropped(index)) stuck.abort(stuck)
+  }
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const onLeave = (): void => {
+    // dropped while this one waited in line
+    stopIfDropped()
+    clearTimeout(timer)
+    timer = setTimeout(() => void giveUp().then(stopIfDropped), REPLICA_WAIT_MS)
+  }
   try {
-    if (!stuck) return await send(index, options)
-    return await send(index, {
-      ...options,
-      signal: signal ? AbortSignal.any([signal, stuck.signal]) : stuck.signal,
-    })
+    if (!isRead) return await send(index, call)
+    const either = signal ? AbortSignal.any([signal, stuck.signal]) : stuck.signal
+    return await send(index, { ...call, signal: either, onLeave })
   } catch (error) {
-    if (error === stuck)
-      return await send(null, { ...options, timeoutMs: timeoutMs - (Date.now() - started) })
+    if (error === stuck) return await sendWithIndex(http, { ...given, started }, send)
     if (error instanceof TransportError && error.code === 'TIMEOUT') void giveUp()
     throw error
   } finally {
-    if (timer) clearTimeout(timer)
+    clearTimeout(timer)
   }
 }
 

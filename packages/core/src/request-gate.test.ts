@@ -24,6 +24,22 @@ test('lets in as many as there is room for, the others in the order they came', 
   expect(enter(gate)).toBe(undefined)
 })
 
+test('reads have places and a line of their own', async () => {
+  const gate = new RequestGate(1, 1)
+  const read = () => gate.enter(Infinity, origin, undefined, true)
+  expect(enter(gate)).toBe(undefined)
+  void enter(gate)
+  expect(() => enter(gate)).toThrow('queueLimit')
+  expect(read()).toBe(undefined)
+  const second = read()
+  expect(() => read()).toThrow('queueLimit')
+  gate.leave(true)
+  await second
+  gate.leave(true)
+  expect(read()).toBe(undefined)
+  expect(() => enter(gate)).toThrow('queueLimit')
+})
+
 test('a line that is full turns away', () => {
   const gate = new RequestGate(1, 1)
   void enter(gate)
@@ -94,4 +110,73 @@ test('streams that are open at the end are abandoned', async () => {
   gate.noteStream({ abandon: async () => void (abandoned += 1) }, true)
   await gate.close(0)
   expect(abandoned).toBe(1)
+})
+
+test('a call that rests: closing with patience lets it come back and end', async () => {
+  const gate = new RequestGate(1, 10)
+  gate.begin()
+  let isClosed = false
+  const closed = gate.close(60_000).then(() => {
+    isClosed = true
+  })
+  await gate.rest(20)
+  expect(isClosed).toBe(false)
+  expect(() => gate.begin()).toThrow('the client is closed')
+  expect(() => enter(gate)).toThrow('the client is closed')
+  expect(gate.enter(Infinity, origin, undefined, false, true)).toBe(undefined)
+  gate.leave()
+  gate.end()
+  await closed
+})
+
+test('closing at once ends a rest', async () => {
+  const gate = new RequestGate(1, 10)
+  gate.begin()
+  const rest = expect(gate.rest(60_000)).rejects.toThrow('the client is closed')
+  await gate.close(0)
+  await rest
+  await expect(gate.rest(60_000)).rejects.toThrow('the client is closed')
+  expect(() => gate.enter(Infinity, origin, undefined, false, true)).toThrow('the client is closed')
+})
+
+test('a rest ends with the signal, also with one that was aborted before', async () => {
+  const gate = new RequestGate(1, 10)
+  const controller = new AbortController()
+  const rest = expect(gate.rest(60_000, controller.signal)).rejects.toThrow('changed my mind')
+  controller.abort(new Error('changed my mind'))
+  await rest
+  await expect(gate.rest(60_000, controller.signal)).rejects.toThrow('changed my mind')
+})
+
+test('closing twice: both settle with the work', async () => {
+  const gate = new RequestGate(1, 10)
+  void enter(gate)
+  const closed = Promise.all([gate.close(60_000), gate.close(60_000), gate.close(Infinity)])
+  gate.leave()
+  await closed
+  await gate.close(60_000)
+})
+
+test('closing at once in the middle of a patient closing: both settle, streams are abandoned once', async () => {
+  const gate = new RequestGate(1, 10)
+  void enter(gate)
+  let abandoned = 0
+  gate.noteStream({ abandon: async () => void (abandoned += 1) }, true)
+  const patient = gate.close(60_000)
+  await gate.close(0)
+  await patient
+  expect(abandoned).toBe(1)
+})
+
+test('a stream that the last answer brought is waited for', async () => {
+  const gate = new RequestGate(1, 10)
+  const stream = { abandon: () => Promise.reject(new Error('abandoned')) }
+  gate.begin()
+  const closed = gate.close(60_000)
+  gate.end()
+  await Promise.resolve()
+  gate.noteStream(stream, true)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  gate.noteStream(stream, false)
+  await closed
 })
