@@ -17,9 +17,9 @@ import {
   type InStatement,
   transactionControl,
 } from './statement.ts'
+import { StatementQueue } from './statement-queue.ts'
 import type { StreamConnection } from './stream-connection.ts'
 import { TransactionClock } from './transaction-clock.ts'
-import { queueFull, timeoutError } from './transport/failure.ts'
 import type { WireStreamResult } from './wire.ts'
 
 /** A stream in the hands of a cursor. */
@@ -45,9 +45,7 @@ export let borrowStream: (stream: Stream) => Promise<Borrowed>
  */
 export class Stream implements Executor, AsyncDisposable {
   readonly #connection: StreamConnection
-  readonly #queue: Entry[] = []
-  /** Control statements that wait for something to travel with. */
-  #lead: readonly string[] = []
+  readonly #queue: StatementQueue
   #inTransaction = false
   #clock: TransactionClock | null = null
   /** Number of the transaction in events; null when its end was told. */
@@ -65,6 +63,7 @@ export class Stream implements Executor, AsyncDisposable {
 
   constructor(connection: StreamConnection) {
     this.#connection = connection
+    this.#queue = new StatementQueue(connection.http.config)
     connection.onAbandon = () => this.#lose('TRANSACTION_LOST', 'the client was closed')
   }
 
@@ -159,9 +158,8 @@ export class Stream implements Executor, AsyncDisposable {
       warn: (remainingMs) => this.#emit({ type: 'transaction:expiring', id, remainingMs }),
     })
     this.#emit({ type: 'transaction:begin', id })
-    this.#lead = [
-      mode && transactionControl(mode) ? mode : beginStatement(mode as TransactionMode | undefined),
-    ]
+    const isStatement = mode !== undefined && transactionControl(mode) !== null
+    this.#queue.addLead(isStatement ? mode : beginStatement(mode as TransactionMode | undefined))
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
@@ -188,26 +186,17 @@ export class Stream implements Executor, AsyncDisposable {
   /** Marks a point in the transaction; travels with the next statement. */
   savepoint(name: string): void {
     if (!this.#inTransaction && this.isOpen) throw new TypeError('no transaction is open on this stream')
-    this.#lead = [...this.#lead, `SAVEPOINT ${quote(name)}`]
+    this.#queue.savepoint(name)
   }
 
   /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
   rollbackTo(name: string): void {
-    if (!this.#inTransaction) return
-    if (!this.#hasJustMarked(name)) this.#lead = [...this.#lead, `ROLLBACK TO ${quote(name)}`]
+    if (this.#inTransaction) this.#queue.rollbackTo(name)
   }
 
   /** Forgets a savepoint and keeps what was done since; travels with the next statement. */
   release(name: string): void {
-    if (!this.#inTransaction) return
-    this.#lead = this.#hasJustMarked(name)
-      ? this.#lead.slice(0, -1)
-      : [...this.#lead, `RELEASE ${quote(name)}`]
-  }
-
-  /** Whether nothing happened since a savepoint was asked for, so that neither it nor its end has to travel. */
-  #hasJustMarked(name: string): boolean {
-    return this.#lead.at(-1) === `SAVEPOINT ${quote(name)}`
+    if (this.#inTransaction) this.#queue.release(name)
   }
 
   /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
@@ -273,8 +262,8 @@ export class Stream implements Executor, AsyncDisposable {
 
   async #endTransaction(sql: string, options: CallOptions): Promise<void> {
     if (this.#closing) this.#checkOpen()
-    const isEmpty = !this.#pumping && transactionControl(this.#lead[0] ?? '') === 'begin'
-    if (isEmpty) this.#lead = []
+    const isEmpty = !this.#pumping && this.#queue.isToBegin
+    if (isEmpty) this.#queue.dropLead()
     const ended = isEmpty ? null : this.#enqueue([encodeSql(sql)], 'inside', options, false)
     this.#inTransaction = false
     await ended
@@ -285,11 +274,7 @@ export class Stream implements Executor, AsyncDisposable {
     this.#inTransaction = true
     this.#clock?.resume(false)
     // was to run behind it, on its own
-    const outside = new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it was refused')
-    for (const entry of this.#queue.splice(0)) {
-      entry.release?.()
-      entry.reject(outside)
-    }
+    this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it was refused'))
   }
 
   #enqueue(
@@ -304,40 +289,20 @@ export class Stream implements Executor, AsyncDisposable {
       const { signal, timeoutMs } = options
       signal?.throwIfAborted()
       if (timeoutMs !== undefined) checkTimeout('timeoutMs', timeoutMs)
-      const { queueLimit } = this.#connection.http.config
-      const isEnd = place === 'inside' && !shares
-      if (!isEnd && this.#queue.length >= queueLimit) throw queueFull(queueLimit)
-      const lead = place === 'atomic' ? [beginStatement(options.mode)] : this.#lead
-      this.#lead = []
-      const since = performance.now()
-      const entry: Entry = { statements, place, lead, shares, options, since, resolve, reject }
-      this.#queue.push(entry)
-      this.#watch(entry)
+      const lead = place === 'atomic' ? [beginStatement(options.mode)] : []
+      const entry: Entry = {
+        statements,
+        place,
+        lead,
+        shares,
+        options,
+        since: performance.now(),
+        resolve,
+        reject,
+      }
+      this.#queue.add(entry, this.#pumping !== null)
       void this.#pump()
     })
-  }
-
-  /** Lets a call that still waits for its turn go when its time is over, or its signal says so. */
-  #watch(entry: Entry): void {
-    const { http, address } = this.#connection
-    const { signal, timeoutMs = http.config.requestTimeoutMs } = entry.options
-    const leave = (reason: unknown): void => {
-      const at = this.#queue.indexOf(entry)
-      this.#queue.splice(at, 1)
-      entry.release?.()
-      this.#passLead(entry.lead, at)
-      entry.reject(reason)
-    }
-    const abort = (): void => leave(signal?.reason)
-    const late = (): void => leave(timeoutError(timeoutMs, address.origin, false))
-    // the first in line leaves at once
-    const waits = this.#pumping !== null && timeoutMs !== Infinity
-    const timer = waits ? setTimeout(late, timeoutMs) : undefined
-    signal?.addEventListener('abort', abort)
-    entry.release = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-    }
   }
 
   /** Tells the end of a transaction, once. */
@@ -360,7 +325,7 @@ export class Stream implements Executor, AsyncDisposable {
   async #borrow(): Promise<Borrowed> {
     this.#checkNoCursor()
     // BEGIN and savepoints that still wait for a statement
-    if (this.#lead.length > 0) await this.#enqueue([encodeSql('select 1')], 'inside', {}, true)
+    if (this.#queue.hasLead) await this.#enqueue([encodeSql('select 1')], 'inside', {}, true)
     while (this.#pumping) await this.#pumping
     this.#checkOpen()
     this.#checkNoCursor()
@@ -406,7 +371,7 @@ export class Stream implements Executor, AsyncDisposable {
     // what is issued in the same tick leaves together
     await Promise.resolve()
     for (let done = false; !done; ) {
-      const entries = this.#take()
+      const entries = this.#queue.take(this.#connection.isV3 ? Infinity : V2_ENTRIES)
       const close = this.#closing && this.#queue.length === 0
       if (this.#lost) for (const entry of entries.splice(0)) entry.reject(this.#lost)
       const isBareClose = close && entries.length === 0
@@ -417,23 +382,6 @@ export class Stream implements Executor, AsyncDisposable {
       done = this.#queue.length === 0 && (!this.#closing || isBareClose || (close && !this.#connection.baton))
     }
     this.#pumping = null
-  }
-
-  /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
-  #take(): Entry[] {
-    let count = 1
-    const most = this.#connection.isV3 ? Infinity : V2_ENTRIES
-    while (count < most && this.#queue[0]?.shares && this.#queue[count]?.shares) count += 1
-    const entries = this.#queue.splice(0, count)
-    for (const entry of entries) entry.release?.()
-    return entries
-  }
-
-  /** Gives control statements that did not travel to whatever comes next, from a place in the queue on. */
-  #passLead(lead: readonly string[], at = 0): void {
-    const next = this.#queue[at]
-    if (next) next.lead = [...lead, ...next.lead]
-    else this.#lead = [...lead, ...this.#lead]
   }
 
   async #exchange(entries: readonly Entry[], close: boolean): Promise<void> {
@@ -454,9 +402,8 @@ export class Stream implements Executor, AsyncDisposable {
 
   #settle(request: SqlRequest, answer: WireStreamResult | undefined): void {
     const { again, lead, isDone } = request.settle(answer, this.#connection.http.config.intMode, this.#lose)
-    if (again) this.#queue.unshift(...again)
-    for (const entry of again ?? []) this.#watch(entry)
-    if (lead) this.#passLead(lead)
+    if (again) this.#queue.putBack(again)
+    if (lead) this.#queue.passLead(lead)
     const isCommit = isEndOf(request.entries[0], COMMIT)
     if (isCommit && !isDone && !this.#lost) this.#reopen()
     if (this.#inTransaction && !this.#closing) this.#clock?.resume(!again && !lead && request.writes)
@@ -506,7 +453,7 @@ export class Stream implements Executor, AsyncDisposable {
     this.#id = null
     this.#clock?.pause()
     this.#inTransaction = false
-    this.#lead = []
+    this.#queue.dropLead()
     for (const tell of this.#onEnd) tell()
     return this.#lost
   }
@@ -518,4 +465,3 @@ const COMMIT = 'COMMIT'
 const ROLLBACK = 'ROLLBACK'
 const isEndOf = (entry: Entry | undefined, end: string): boolean =>
   entry?.place === 'inside' && entry.statements[0]?.sql === end
-const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
