@@ -124,6 +124,25 @@ describe('an index that the database does not come to', () => {
     expect(Date.now() - again).toBeLessThan(1_500)
   })
 
+  test('is asked about once, and dropped for those that wait in line, too', async () => {
+    await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
+    let requests = 0
+    await using db = createClient({
+      url: cluster.replicaUrls[0] as string,
+      minReplicationIndex: ahead,
+      concurrency: 3,
+      observe: (event) => event.type === 'request' && (requests += 1),
+    })
+    const started = Date.now()
+    const results = await Promise.all(
+      Array.from({ length: 30 }, () => db.execute('select max(a) as n from pair')),
+    )
+    expect(results.map(({ rows }) => rows[0]?.['n'])).toEqual(Array.from({ length: 30 }, () => 7))
+    expect(Date.now() - started).toBeLessThan(4_000)
+    // each once, those that had left twice, and the question
+    expect(requests).toBeLessThanOrEqual(30 + 3 + 1)
+  })
+
   test('does not hold up a write', async () => {
     await primary.batch(['drop table if exists pair', 'create table pair (a)'])
     await using db = createClient({ url: cluster.replicaUrls[0] as string, minReplicationIndex: ahead })

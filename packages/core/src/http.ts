@@ -176,6 +176,7 @@ export class Http {
       headers = { ...headers, ...authorization(token) }
     }
     onLeave?.()
+    signal?.throwIfAborted()
     return { method, origin, path: basePath + path, headers, body, timeoutMs, signal }
   }
 }
