@@ -345,7 +345,11 @@ test('a write beside an answer that is too large is not run again, and nothing o
     await tx.execute('select 1')
     await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE))])
   })
-  await expect(given).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
+  await expect(given).rejects.toMatchObject({
+    code: 'TRANSACTION_LOST',
+    outcome: 'not_applied',
+    cause: { code: 'RESPONSE_TOO_LARGE' },
+  })
   expect(await values()).toEqual([])
 })
 

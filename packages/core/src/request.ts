@@ -127,8 +127,8 @@ export class SqlRequest {
     }
     // what came of an answer that is too large is not told; only reads are sure to have done nothing
     const isHarmless = ranNothing || (others.length === 0 && lead.length === 0 && this.isRead)
-    if (lose && !isHarmless) lose('TRANSACTION_LOST', 'the server did not tell what was done', error)
-    for (const each of this.entries) each.reject(error)
+    const lost = !isHarmless && lose?.('TRANSACTION_LOST', 'the server did not tell what was done', error)
+    for (const each of this.entries) each.reject(lost || error)
     return ranNothing && place === 'inside' ? { lead } : {}
   }
 
