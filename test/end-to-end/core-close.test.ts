@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient } from '@batonsql/core'
+import { createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../targets/test-server.ts'
 
@@ -250,4 +250,33 @@ describe('more calls than may be under way', () => {
       1, 2, 3, 11, 12,
     ])
   })
+})
+
+test('a read-only transaction awaited inside one that writes does not wait behind others that want to write', async () => {
+  await using db = createClient({ ...database.config, concurrency: 2 })
+  const started = Date.now()
+  await Promise.all(
+    Array.from({ length: 6 }, (_, i) =>
+      db.transaction(async (tx) => {
+        await tx.execute('insert into t values (?)', [i])
+        await db.transaction((read) => read.execute('select count(*) from t'), { mode: 'readonly' })
+      }),
+    ),
+  )
+  expect(Date.now() - started).toBeLessThan(4_000)
+})
+
+test('a loop over rows is waited for by a patient close, and one that begins then is refused', async () => {
+  const db = createClient(database.config)
+  const rows = readRows(
+    db,
+    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 500) select i from n',
+  )
+  await rows.next()
+  const closed = db.close({ drainMs: 20_000 })
+  await expect(readRows(db, 'select 1').next()).rejects.toThrow('the client is closed')
+  let count = 1
+  for await (const row of rows) count += row['i'] ? 1 : 0
+  expect(count).toBe(500)
+  await closed
 })

@@ -2,6 +2,7 @@ import { createClient } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { accountFor, randomFault } from '../faults/accounting.ts'
 import { type Fault, FaultProxy, NO_FAULT } from '../faults/fault-proxy.ts'
+import { nestTransactions } from '../faults/nested-transactions.ts'
 import { pick, seeded } from '../faults/random.ts'
 import { tearTransactions } from '../faults/torn-transactions.ts'
 import { openTestServer } from '../targets/test-server.ts'
@@ -43,6 +44,18 @@ describe.each([
     // the test is about something
     expect(account.endedByServer).toBeGreaterThan(transactions / 4)
     expect(account.committed).toBeGreaterThan(transactions / 10)
+  })
+
+  test(`nor with savepoints, batches, rows and calls that are given up (seed ${seed})`, {
+    timeout,
+  }, async () => {
+    await using db = createClient({ ...database.config, url: proxy.url })
+    const account = await nestTransactions(db, direct, transactions, seeded(seed), !hidesV3)
+    console.log(
+      `nested transactions: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`,
+    )
+    expect(account.mistakes).toEqual([])
+    expect(account.committed).toBeGreaterThan(transactions / 4)
   })
 
   test(`nor when requests go wrong as well (seed ${seed})`, { timeout }, async () => {

@@ -59,8 +59,9 @@ export async function* readRows(
   const isOwn = !(db instanceof Stream || db instanceof Transaction)
   const stream = isOwn ? db.openStream() : db instanceof Transaction ? await streamOf(db, options) : db
   const borrowed = await borrowStream(stream)
-  const { events } = borrowed.connection.http
+  const { events, gate } = borrowed.connection.http
   const given = { ...options, signal: signal ? AbortSignal.any([signal, borrowed.signal]) : borrowed.signal }
+  if (isOwn) gate.begin()
   try {
     yield* observed(events, sql, borrowed.inTransaction, rowsOf(borrowed, sql, json, given))
   } catch (error) {
@@ -68,7 +69,10 @@ export async function* readRows(
     throw error
   } finally {
     borrowed.giveBack()
-    if (isOwn) await stream.close()
+    if (isOwn) {
+      await stream.close()
+      gate.end()
+    }
   }
 }
 

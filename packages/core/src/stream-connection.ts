@@ -91,7 +91,7 @@ export class StreamConnection implements OpenStream {
       return this.http.post(
         path,
         pipelineBody(requests, baton),
-        { ...options, isHeld: baton !== null },
+        { ...options, isHeld: baton !== null, isRead: request !== null && !request.writes },
         this.address,
       )
     }
