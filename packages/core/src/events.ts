@@ -1,6 +1,6 @@
 import { hasSubscribers, publish } from '#diagnostics'
 import type { DatabaseError } from './errors.ts'
-import type { Results } from './request.ts'
+import type { ResultSet } from './result.ts'
 import type { EncodedStatement } from './statement.ts'
 
 /** What `observe` hears. Statements come as their text, without arguments; nothing holds a token. Times are in ms. */
@@ -84,25 +84,25 @@ export class Events {
   }
 
   /** Reports a call from its beginning to its end. */
-  query(
+  query<T extends readonly ResultSet<unknown>[]>(
     statements: readonly EncodedStatement[],
     inTransaction: boolean,
-    run: () => Promise<Results>,
-  ): Promise<Results> {
+    run: () => Promise<T>,
+  ): Promise<T> {
     return this.isWatched ? this.#query(statements, inTransaction, run) : run()
   }
 
-  async #query(
+  async #query<T extends readonly ResultSet<unknown>[]>(
     statements: readonly EncodedStatement[],
     inTransaction: boolean,
-    run: () => Promise<Results>,
-  ): Promise<Results> {
+    run: () => Promise<T>,
+  ): Promise<T> {
     const id = nextId()
     const started = performance.now()
     this.emit({ type: 'query:start', id, sql: statements.map(({ sql }) => sql), inTransaction })
     try {
       const results = await run()
-      const total = (of: (result: Results[number]) => number): number =>
+      const total = (of: (result: ResultSet<unknown>) => number): number =>
         results.reduce((sum, result) => sum + of(result), 0)
       this.emit({
         type: 'query:end',
