@@ -280,3 +280,14 @@ test('a loop over rows is waited for by a patient close, and one that begins the
   expect(count).toBe(500)
   await closed
 })
+
+test('a stream that is idle when the client is closed says what it has lost', async () => {
+  const db = createClient(database.config)
+  const [plain, within] = [db.openStream(), db.openStream()]
+  await plain.execute('select 1')
+  within.begin()
+  await within.execute('insert into t values (1)')
+  await db.close()
+  await expect(plain.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(within.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})

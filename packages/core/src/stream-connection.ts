@@ -19,7 +19,7 @@ export class StreamConnection implements OpenStream {
   #isBusy = false
   /** The bare close that is under way. */
   #ending: Promise<unknown> | null = null
-  /** Called when the client is closed. */
+  /** Called when the client is closed while no request is under way. */
   onAbandon: () => void = () => {}
 
   constructor(http: Http) {
@@ -72,10 +72,11 @@ export class StreamConnection implements OpenStream {
   }
 
   async abandon(): Promise<void> {
-    this.onAbandon()
     if (this.#ending) await Promise.race([this.#ending, sleep(CLOSE_TIMEOUT_MS)])
-    // the server ends one whose client leaves in the middle of a request
-    if (this.#isBusy || this.#baton === null) return
+    // the server ends one whose client leaves in the middle of a request; what became of a COMMIT its answer tells
+    if (this.#isBusy) return
+    this.onAbandon()
+    if (this.#baton === null) return
     const body = pipelineBody([CLOSE], this.baton)
     const options = { isHeld: true, timeoutMs: CLOSE_TIMEOUT_MS }
     await this.http.post(`/v${this.#isV3 ? 3 : 2}/pipeline`, body, options, this.address).catch(() => {})

@@ -64,7 +64,8 @@ export class Stream implements Executor, AsyncDisposable {
   constructor(connection: StreamConnection) {
     this.#connection = connection
     this.#queue = new StatementQueue(connection.http.config)
-    connection.onAbandon = () => this.#lose('TRANSACTION_LOST', 'the client was closed')
+    connection.onAbandon = () =>
+      this.#lose(this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_CLOSED', 'the client was closed')
   }
 
   /** Whether a transaction was begun and not ended, as far as the client knows. */
