@@ -110,12 +110,12 @@ export class Http {
     options: RequestOptions & { readonly timeoutMs: number },
     address: Address,
   ): Promise<string> {
-    const { signal, timeoutMs, isRepeatable = false, isRead, isHeld, onLeave } = options
+    const { signal, timeoutMs, isRepeatable = false, isRead = false, isHeld, onLeave } = options
     const { started = performance.now() } = options
     const left = (): number => Math.max(1, Math.ceil(timeoutMs - (performance.now() - started)))
     for (let attempt = 0; ; attempt++) {
       try {
-        if (!isHeld) await this.gate.enter(left(), address.origin, signal, isRead, true)
+        if (!isHeld) await this.gate.enter(isRead, { timeoutMs: left(), origin: address.origin, signal })
         try {
           const callOptions = { signal, timeoutMs: left(), onLeave }
           const request = await this.prepare(method, path, body, callOptions, address)

@@ -3,7 +3,7 @@ import { RequestGate } from './request-gate.ts'
 
 const origin = 'http://x'
 const enter = (gate: RequestGate, timeoutMs = Infinity, signal?: AbortSignal) =>
-  gate.enter(timeoutMs, origin, signal)
+  gate.enter(false, { timeoutMs, origin, signal })
 
 test('lets in as many as there is room for, the others in the order they came', async () => {
   const gate = new RequestGate(2, 10)
@@ -13,20 +13,20 @@ test('lets in as many as there is room for, the others in the order they came', 
   const third = enter(gate)?.then(() => order.push(3))
   const fourth = enter(gate)?.then(() => order.push(4))
   expect(order).toEqual([])
-  gate.leave()
+  gate.leave(false)
   await third
   expect(order).toEqual([3])
-  gate.leave()
+  gate.leave(false)
   await fourth
   expect(order).toEqual([3, 4])
-  gate.leave()
-  gate.leave()
+  gate.leave(false)
+  gate.leave(false)
   expect(enter(gate)).toBe(undefined)
 })
 
 test('reads have places and a line of their own', async () => {
   const gate = new RequestGate(1, 1)
-  const read = () => gate.enter(Infinity, origin, undefined, true)
+  const read = () => gate.enter(true, { timeoutMs: Infinity, origin, signal: undefined })
   expect(enter(gate)).toBe(undefined)
   void enter(gate)
   expect(() => enter(gate)).toThrow('queueLimit')
@@ -57,7 +57,7 @@ test('who has waited too long, or gives up, leaves the line, and takes nobody’
   controller.abort(reason)
   await expect(waiting).rejects.toBe(reason)
   expect(() => enter(gate, Infinity, AbortSignal.abort(reason))).toThrow(reason)
-  gate.leave()
+  gate.leave(false)
   expect(enter(gate)).toBe(undefined)
   expect(enter(gate)).not.toBe(undefined)
 })
@@ -81,10 +81,10 @@ test('closing with patience waits for those inside, those in line, and open stre
   const closed = gate.close(60_000).then(() => {
     isClosed = true
   })
-  expect(() => enter(gate)).toThrow('the client is closed')
-  gate.leave()
+  expect(() => gate.begin()).toThrow('the client is closed')
+  gate.leave(false)
   await waiting
-  gate.leave()
+  gate.leave(false)
   await Promise.resolve()
   expect(isClosed).toBe(false)
   gate.noteStream(stream, false)
@@ -122,9 +122,8 @@ test('a call that rests: closing with patience lets it come back and end', async
   await gate.rest(20)
   expect(isClosed).toBe(false)
   expect(() => gate.begin()).toThrow('the client is closed')
-  expect(() => enter(gate)).toThrow('the client is closed')
-  expect(gate.enter(Infinity, origin, undefined, false, true)).toBe(undefined)
-  gate.leave()
+  expect(enter(gate)).toBe(undefined)
+  gate.leave(false)
   gate.end()
   await closed
 })
@@ -136,7 +135,7 @@ test('closing at once ends a rest', async () => {
   await gate.close(0)
   await rest
   await expect(gate.rest(60_000)).rejects.toThrow('the client is closed')
-  expect(() => gate.enter(Infinity, origin, undefined, false, true)).toThrow('the client is closed')
+  expect(() => enter(gate)).toThrow('the client is closed')
 })
 
 test('a rest ends with the signal, also with one that was aborted before', async () => {
@@ -152,7 +151,7 @@ test('closing twice: both settle with the work', async () => {
   const gate = new RequestGate(1, 10)
   void enter(gate)
   const closed = Promise.all([gate.close(60_000), gate.close(60_000), gate.close(Infinity)])
-  gate.leave()
+  gate.leave(false)
   await closed
   await gate.close(60_000)
 })

@@ -1,4 +1,5 @@
 import { closedError, queueFull, timeoutError } from './transport/failure.ts'
+import type { TransportRequest } from './transport/transport.ts'
 
 /** Ends the wait of one call: it may go, or it is told why not. */
 type Go = (refusal?: { readonly reason: unknown }) => void
@@ -58,18 +59,15 @@ export class RequestGate {
   }
 
   /**
-   * Waits for a place; undefined when there is one at once.
-   * @param isRead whether it waits for nobody who writes @param hasBegun whether it is part of a call that has begun
-   * @throws TransportError when the line is full or the time is over; the signal's reason; TypeError once closed
+   * Waits for a place for a request of a call that has begun; undefined when there is one at once.
+   * @param isRead whether it waits for nobody who writes
+   * @throws TransportError when the line is full or the time is over; the signal's reason; TypeError once cut off
    */
   enter(
-    timeoutMs: number,
-    origin: string,
-    signal: AbortSignal | undefined,
-    isRead = false,
-    hasBegun = false,
+    isRead: boolean,
+    { timeoutMs, origin, signal }: Pick<TransportRequest, 'timeoutMs' | 'origin' | 'signal'>,
   ): Promise<void> | undefined {
-    this.#refuse(hasBegun)
+    this.#refuse(true)
     signal?.throwIfAborted()
     const line = isRead ? this.#reads : this.#writes
     if (line.free > 0) {
@@ -81,7 +79,7 @@ export class RequestGate {
   }
 
   /** Gives the place to the next in line. */
-  leave(isRead = false): void {
+  leave(isRead: boolean): void {
     const line = isRead ? this.#reads : this.#writes
     const [next] = line.waiting
     if (next) next()
