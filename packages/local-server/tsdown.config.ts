@@ -5,9 +5,8 @@ export default defineConfig({
     index: 'src/index.ts',
     sqld: 'src/sqld.ts',
     cli: 'src/cli.ts',
-    // started as programs of their own, found by name beside the file that starts them
-    'host-process': 'src/embedded/host-process.ts',
-    'host-watchdog': 'src/embedded/host-watchdog.ts',
+    // started by name, beside the file that starts it
+    'engine/engine-worker': 'src/embedded/engine/engine-worker.ts',
   },
   format: ['esm'],
   platform: 'neutral',

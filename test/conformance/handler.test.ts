@@ -15,7 +15,7 @@ test('answers without a socket', async () => {
   expect(await query(app, 'SELECT count(*) FROM sqlite_schema', { fetch })).toEqual([['0']])
   expect((await pipeline('http://nobody.localhost', [close], { fetch })).status).toBe(404)
   const version = await handler.fetch(new Request('http://localhost/version'))
-  expect(await version.text()).toMatch(/^baton-local \S+ \(libsql \S+, SQLite 3\.\S+\)$/)
+  expect(await version.text()).toMatch(/^baton-local \S+ \(libSQL, SQLite 3\.\S+\)$/)
 })
 
 test('streams a cursor', async () => {

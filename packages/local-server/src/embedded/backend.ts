@@ -9,7 +9,8 @@ import {
   type ServiceResponse,
   textResponse,
 } from '../exchange.ts'
-import { libsqlVersion, PACKAGE_VERSION } from '../versions.ts'
+import { PACKAGE_VERSION } from '../versions.ts'
+import { SYSTEM_CLOCK } from './clock.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { NotBegunError } from './engine-host.ts'
 import type { CallOutcome } from './host-messages.ts'
@@ -24,7 +25,6 @@ import {
   type PipelineBody,
 } from './request-decoder.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
-import { SYSTEM_CLOCK } from './system-clock.ts'
 import { TokenCheck } from './token-check.ts'
 
 const MAX_ATTEMPTS = 5
@@ -37,7 +37,7 @@ export interface EmbeddedOptions {
   readonly publicKeyPem: string | null
 }
 
-/** The database API over the embedded engine: streams and rights here, statements in one process a database. */
+/** The database API over the embedded engine: streams and rights here, statements in a worker thread for each database. */
 export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
   readonly #directory: string
@@ -58,7 +58,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async start(): Promise<string> {
     const sqliteVersion = await this.#hosts.prepare()
-    return `baton-local ${PACKAGE_VERSION} (libsql ${libsqlVersion()}, SQLite ${sqliteVersion})`
+    return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
   }
 
   async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
@@ -111,8 +111,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       const host = this.#hosts.get(call.id)
       const outcome = await host.pipeline({ ...call, ...lease }, body.requests, version)
       if (outcome.type === 'failure') return this.#failed(lease, outcome)
-      if (outcome.isClosed) this.#streams.close(lease)
-      const baton = outcome.isClosed ? null : this.#streams.release(lease)
+      // whoever has left does not get the baton: the stream cannot be continued, nor may it keep the write lock
+      const isClosed = outcome.isClosed || call.signal.aborted
+      if (isClosed) this.#streams.close(lease)
+      const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
     } catch (error) {
       this.#streams.close(lease)
@@ -136,7 +138,7 @@ export class EmbeddedBackend implements DatabaseBackend {
         this.#streams.close(lease)
         lines.breakOff()
       },
-      () => lines.breakOff(), // the process died, its streams are closed already
+      () => lines.breakOff(), // the worker ended, its streams are closed already
     )
     return { status: 200, headers: { 'content-type': 'text/plain' }, body: lines.stream }
   }

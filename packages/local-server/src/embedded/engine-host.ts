@@ -1,35 +1,31 @@
-import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
-import type { CallOutcome, FromHost, ToHost } from './host-messages.ts'
+import { CallBoard } from './call-board.ts'
+import type { CallOutcome, FromHost, ToHost, WorkerStart } from './host-messages.ts'
 import { PipelineFailure } from './pipeline-failure.ts'
 import type { BatchStep, PipelineRequest, Rights } from './pipeline-types.ts'
 
-/** How long a statement may keep others of its database waiting before its host is ended. */
+/** How long a statement may keep other calls of its database waiting before it is interrupted. */
 const MAX_BLOCKING_MS = 60_000
-/** How long the statement of a client that has left may go on for the sake of others with an open stream. */
-const PATIENCE_MS = 5_000
+/** How long an interrupted statement has to end before its worker is ended. */
+const INTERRUPT_GRACE_MS = 2_000
+/** How long a worker has to close its connections at the end. */
+const CLOSE_GRACE_MS = 2_000
+const WATCH_INTERVAL_MS = 200
 const LOG_TAIL_CHARACTERS = 2_000
 
 /** A call on its way through a host. */
 interface PendingCall {
-  readonly stream: number
-  readonly isNewStream: boolean
-  resolve(outcome: CallOutcome): void
-  reject(error: Error): void
+  readonly resolve: (outcome: CallOutcome) => void
+  readonly reject: (error: Error) => void
   readonly onCursor: CursorListener | null
-  /** Whether the host says when it begins; it does so only where a call may have to wait. */
-  readonly isAnnounced: boolean
-  hasBegun: boolean
-  isAbandoned: boolean
 }
 
-/** The host has ended before it began with a call: nothing has happened, the call can be made again. */
+/** The worker has ended before it began with a call: nothing has happened, the call can be made again. */
 export class NotBegunError extends Error {}
 
-/** Told of a cursor while it runs. */
+/** Receives a cursor's text while it runs. */
 export interface CursorListener {
   begin(): void
   lines(text: string): void
@@ -43,49 +39,49 @@ export interface HostCall {
   readonly signal: AbortSignal
 }
 
-/** A process that runs the engine for one database. Made ahead of need, it is given its database later. */
+/** A worker thread that runs the engine for one database. Made ahead of need, it is given its database later. */
 export class EngineHost {
-  readonly #child: ChildProcess
+  readonly #worker: Worker
+  readonly #board = new CallBoard()
   readonly #ready: Promise<string>
   readonly #calls = new Map<number, PendingCall>()
-  readonly #streams = new Set<number>()
   readonly #onExit: () => void
   #lastCall = 0
-  #stuck: { call: number; since: number } | null = null
+  #watch: NodeJS.Timeout | null = null
+  #busy: { call: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
-  #report = ''
   #isDead = false
   #isEnding = false
 
-  /** `onExit` is called once when the process is gone, for whatever reason. */
-  constructor(onExit: () => void) {
+  /** `onExit` is called once when the worker is gone, for whatever reason. */
+  constructor(module: WebAssembly.Module, onExit: () => void) {
     this.#onExit = onExit
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-    const { NODE_OPTIONS: _, ...env } = process.env
-    this.#child = fork(new URL(`./host-process.${extension}`, import.meta.url), {
+    const workerData: WorkerStart = { module, board: this.#board.memory }
+    this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
+      workerData,
       // flags of ours, such as an inspector's port or a test runner's loader, are not for it
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      // from its TypeScript sources a host starts in a third of the time when Node remembers what it made of them
-      env: extension === 'ts' ? { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'), ...env } : env,
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc', 'pipe'],
+      env: {},
+      stdout: true,
+      stderr: true,
     })
-    this.#child.on('message', (message) => this.#receive(message as FromHost))
-    // not `exit`: the reports it left in the pipe are read first
-    this.#child.once('close', (code, signal) => this.#exited(signal ?? `code ${code}`))
-    this.#child.once('error', (error) => this.#exited(error.message))
-    this.#child.stderr?.on('data', (chunk: Buffer) => {
+    this.#worker.on('message', (message: FromHost) => this.#receive(message))
+    this.#worker.once('exit', (code) => this.#exited(`code ${code}`))
+    this.#worker.once('error', (error) => {
+      this.#log += `${error.name}: ${error.message}\n`
+    })
+    this.#worker.stderr.on('data', (chunk: Buffer) => {
       this.#log = (this.#log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
     })
-    this.#child.stdio[4]?.on('data', (chunk: Buffer) => this.#reported(chunk.toString('latin1')))
     this.#ready = this.#awaitReady()
     this.#ready.then(
       () => this.#detach(),
-      () => {}, // told again to whoever waits for it
+      () => {}, // reported to whoever waits for it
     )
   }
 
-  /** Resolves with the engine's version once the process can work. */
+  /** Resolves with the engine's version once the worker can work. */
   get ready(): Promise<string> {
     return this.#ready
   }
@@ -106,11 +102,11 @@ export class EngineHost {
     this.#send({ type: 'settings', settings })
   }
 
-  /** Runs a pipeline. Rejects with a `PipelineFailure` when the process dies meanwhile. */
+  /** Runs a pipeline. Rejects with a `PipelineFailure` when the worker ends meanwhile. */
   pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): Promise<CallOutcome> {
     const { stream, rights } = call
-    return this.#call(call, null, (number, announce) => {
-      this.#send({ type: 'pipeline', call: number, stream, rights, announce, requests, version })
+    return this.#call(call, null, (number) => {
+      this.#send({ type: 'pipeline', call: number, stream, rights, requests, version })
     })
   }
 
@@ -118,91 +114,81 @@ export class EngineHost {
   cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
     const { stream, rights } = call
     let number = 0
-    const outcome = this.#call(call, onCursor, (given, announce) => {
+    const outcome = this.#call(call, onCursor, (given) => {
       number = given
-      this.#send({ type: 'cursor', call: number, stream, rights, announce, steps })
+      this.#send({ type: 'cursor', call: number, stream, rights, steps })
     })
     return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
   }
 
   closeStream(stream: number): void {
-    this.#streams.delete(stream)
     this.#send({ type: 'close-stream', stream })
   }
 
-  /** Ends the process at once. What was acknowledged is in the file. */
-  async kill(): Promise<void> {
+  /** Ends the worker once its connections are closed, or at once when it is busy. What was acknowledged is kept. */
+  async end(): Promise<void> {
     if (this.#isDead) return
-    // its pipes, too: `close` comes after theirs, and nothing else may be left to keep this process waiting for it
-    this.#hold(true)
-    const gone = once(this.#child, 'close')
-    this.#end()
+    const gone = once(this.#worker, 'exit')
+    this.#isEnding = true
+    this.#worker.ref()
+    if (this.#board.current !== 0) this.#terminate()
+    else this.#send({ type: 'end' })
+    const timer = setTimeout(() => this.#terminate(), CLOSE_GRACE_MS)
     await gone
+    clearTimeout(timer)
   }
 
-  #end(): void {
+  #terminate(): void {
     this.#isEnding = true
-    this.#child.kill('SIGKILL')
+    void this.#worker.terminate()
   }
 
   async #awaitReady(): Promise<string> {
     return await new Promise((resolve, reject) => {
-      this.#child.on('message', (message: FromHost) => {
+      this.#worker.on('message', (message: FromHost) => {
         if (message.type === 'ready') resolve(message.sqliteVersion)
       })
-      this.#child.once('exit', () => reject(new Error(`the engine could not be started: ${this.#log}`)))
-      this.#child.once('error', reject)
+      this.#worker.once('exit', () => reject(new Error(`the engine could not be started: ${this.#log}`)))
     })
   }
 
   #call(
     call: HostCall,
     onCursor: CursorListener | null,
-    begin: (call: number, announce: boolean) => void,
+    begin: (call: number) => void,
   ): Promise<CallOutcome> {
     this.#lastCall = (this.#lastCall % 0x7fffffff) + 1
     const number = this.#lastCall
     return new Promise((resolve, reject) => {
-      const isAnnounced = this.#calls.size > 0 || this.#isEnding || !this.#child.connected
-      const pending: PendingCall = {
-        stream: call.stream,
-        isNewStream: !this.#streams.has(call.stream),
-        resolve,
-        reject,
-        onCursor,
-        isAnnounced,
-        hasBegun: false,
-        isAbandoned: false,
-      }
-      const abandon = (): void => this.#abandon(number, pending)
+      const abandon = (): void => this.#abandon(number)
       const settled = (): void => call.signal.removeEventListener('abort', abandon)
-      pending.resolve = (outcome) => {
-        settled()
-        if (outcome.type === 'failure' || outcome.isClosed) this.#streams.delete(call.stream)
-        resolve(outcome)
-      }
-      pending.reject = (error) => {
-        settled()
-        reject(error)
-      }
-      this.#calls.set(number, pending)
-      this.#streams.add(call.stream)
+      this.#calls.set(number, {
+        onCursor,
+        resolve: (outcome) => {
+          settled()
+          resolve(outcome)
+        },
+        reject: (error) => {
+          settled()
+          reject(error)
+        },
+      })
       if (this.#isDead) return this.#fail(number, 'it has ended')
-      begin(number, isAnnounced)
+      begin(number)
+      this.#watch ??= setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref()
       if (call.signal.aborted) abandon()
       else call.signal.addEventListener('abort', abandon)
     })
   }
 
-  #abandon(number: number, pending: PendingCall): void {
-    pending.isAbandoned = true
+  /** The client of a call has left: its statement is interrupted, and what has not begun will not begin. */
+  #abandon(number: number): void {
+    this.#board.interrupt(number)
     this.#send({ type: 'abandon', call: number })
-    if (this.#stuck?.call === number) this.#busyFor(number)
   }
 
   #receive(message: FromHost): void {
     if (message.type === 'ready') return
-    this.#stuck = null
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.onCursor?.begin()
@@ -214,47 +200,30 @@ export class EngineHost {
     }
   }
 
-  #reported(text: string): void {
-    this.#report += text
-    const lines = this.#report.split('\n')
-    this.#report = lines.pop() ?? ''
-    for (const line of lines) {
-      const [word, number] = line.split(' ')
-      const pending = this.#calls.get(Number(number))
-      if (word === 'busy') this.#busyFor(Number(number))
-      else if (pending !== undefined) pending.hasBegun = true
-    }
-  }
-
-  /** The watchdog in the process says which call its engine has been working on for a while. */
-  #busyFor(call: number): void {
-    if (this.#stuck?.call !== call) this.#stuck = { call, since: Date.now() }
-    const busyMs = Date.now() - this.#stuck.since
-    const blocksOthers = this.#calls.size > 1 && busyMs > MAX_BLOCKING_MS
-    const isUnwanted = this.#calls.get(call)?.isAbandoned === true
-    // a statement cannot be interrupted, only its process ended, and everybody's transaction with it
-    if (blocksOthers || (isUnwanted && (!this.#hurtsOthers(call) || busyMs > PATIENCE_MS))) this.#end()
-  }
-
-  /** Whether the end of the process would take a stream with it that is not this call's own. */
-  #hurtsOthers(call: number): boolean {
-    const spared = new Set<number>()
-    for (const [number, { stream, isNewStream, isAnnounced, hasBegun }] of this.#calls) {
-      if (number === call || (isNewStream && isAnnounced && !hasBegun)) spared.add(stream)
-    }
-    return [...this.#streams].some((stream) => !spared.has(stream))
+  /** Ends a statement that keeps others waiting for too long, and the worker when that does not help. */
+  #look(): void {
+    const call = this.#board.current
+    const now = Date.now()
+    if (call === 0) this.#busy = null
+    else if (this.#busy?.call !== call) this.#busy = { call, since: now, interruptedAt: null }
+    if (this.#busy === null) return
+    if (this.#calls.size > 1 && now - this.#busy.since > MAX_BLOCKING_MS) this.#board.interrupt(call)
+    if (!this.#board.isInterrupted) return
+    this.#busy.interruptedAt ??= now
+    if (now - this.#busy.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
   }
 
   #exited(reason: string): void {
     if (this.#isDead) return
     this.#isDead = true
+    this.#detach()
     for (const number of this.#calls.keys()) this.#fail(number, `it ended with ${reason}${this.#lastWords()}`)
     this.#onExit()
   }
 
-  /** The error the process has printed, if any. */
+  /** The error the worker has printed, if any. */
   #lastWords(): string {
-    const error = /^(?:\w*Error: .*|called `Result::unwrap.*)$/m.exec(this.#log)?.[0]
+    const error = /^\w*Error: .*$/m.exec(this.#log)?.[0]
     return error === undefined ? '' : ` (${error})`
   }
 
@@ -262,34 +231,25 @@ export class EngineHost {
     const pending = this.#calls.get(number)
     this.#calls.delete(number)
     if (pending === undefined) return
-    if (pending.isAnnounced && !pending.hasBegun) return pending.reject(new NotBegunError(reason))
+    if (!this.#board.hasBegun(number)) return pending.reject(new NotBegunError(reason))
     pending.reject(
       PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``),
     )
   }
 
   #send(message: ToHost): void {
-    if (this.#isDead || !this.#child.connected) return
-    // a process with calls to answer keeps this one alive, an idle one does not
-    if (this.#calls.size > 0) this.#hold(true)
-    this.#child.send(message, () => {})
+    if (this.#isDead) return
+    // a worker with calls to answer keeps the process alive, an idle one does not
+    if (this.#calls.size > 0) this.#worker.ref()
+    this.#worker.postMessage(message)
   }
 
   #detach(): void {
-    if (this.#calls.size === 0 && !this.#isEnding) this.#hold(false)
-  }
-
-  /** Whether this process goes on for the sake of the host. */
-  #hold(isHeld: boolean): void {
-    const pipes = [this.#child.stderr, this.#child.stdio[4]] as (
-      | { ref?(): void; unref?(): void }
-      | null
-      | undefined
-    )[]
-    for (const handle of [this.#child, this.#child.channel, ...pipes]) {
-      if (isHeld) handle?.ref?.()
-      else handle?.unref?.()
-    }
+    if (this.#calls.size > 0) return
+    if (this.#watch !== null) clearInterval(this.#watch)
+    this.#watch = null
+    this.#busy = null
+    if (!this.#isEnding) this.#worker.unref()
   }
 }
 

@@ -1,7 +1,14 @@
 import type { DatabaseSettings } from '../backend.ts'
 import type { BatchStep, PipelineRequest, Rights } from './pipeline-types.ts'
 
-/** What the server tells an engine host. */
+/** What a worker is started with. */
+export interface WorkerStart {
+  readonly module: WebAssembly.Module
+  /** The memory of the `CallBoard`. */
+  readonly board: SharedArrayBuffer
+}
+
+/** What the server sends to a worker. */
 export type ToHost =
   | { readonly type: 'open'; readonly id: string; readonly path: string; readonly settings: DatabaseSettings }
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
@@ -15,17 +22,14 @@ export type ToHost =
   /** The client of a call has left. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
+  /** Closes all connections, so that nothing is left in the journal, and ends. */
+  | { readonly type: 'end' }
 
 interface Call {
   readonly call: number
   readonly stream: number
   readonly rights: Rights
-  /** Whether the host shall say that it has begun, because the call may have to wait behind another one. */
-  readonly announce: boolean
 }
-
-/** The pipe beside the messages, on which a host reports even when its end is near. */
-export const REPORT_FD = 4
 
 /** The end of a call: text for the client, or why there is none. */
 export type CallOutcome =
@@ -37,7 +41,7 @@ export type CallOutcome =
       readonly body: string
     }
 
-/** What an engine host tells the server. */
+/** What a worker sends to the server. */
 export type FromHost =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   | { readonly type: 'answer'; readonly call: number; readonly outcome: CallOutcome }

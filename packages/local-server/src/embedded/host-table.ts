@@ -1,5 +1,6 @@
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
 import { EngineHost } from './engine-host.ts'
+import { engineModule } from './engine-module.ts'
 
 /** A host nobody has needed for so long is ended; the next request starts another one. */
 const IDLE_MS = 5_000
@@ -20,6 +21,7 @@ export class HostTable {
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
   readonly #owners = new Map<EngineHost, DatabaseId>()
+  #module: WebAssembly.Module | null = null
   #reserve: EngineHost | null = null
   #isClosed = false
 
@@ -29,6 +31,7 @@ export class HostTable {
 
   /** Starts the reserve and with it proves that the engine works here; resolves with the engine's version. */
   async prepare(): Promise<string> {
+    this.#module = await engineModule()
     this.#reserve ??= this.#start()
     return await this.#reserve.ready
   }
@@ -62,7 +65,7 @@ export class HostTable {
     this.#settings.delete(id)
     clearTimeout(this.#timers.get(id))
     this.#timers.delete(id)
-    await this.#hosts.get(id)?.kill()
+    await this.#hosts.get(id)?.end()
   }
 
   async close(): Promise<void> {
@@ -70,7 +73,7 @@ export class HostTable {
     for (const timer of this.#timers.values()) clearTimeout(timer)
     const hosts = [...this.#hosts.values()]
     if (this.#reserve !== null) hosts.push(this.#reserve)
-    await Promise.all(hosts.map((host) => host.kill()))
+    await Promise.all(hosts.map((host) => host.end()))
   }
 
   #takeReserve(): EngineHost {
@@ -84,7 +87,8 @@ export class HostTable {
   }
 
   #start(): EngineHost {
-    const host: EngineHost = new EngineHost(() => {
+    if (this.#module === null) throw new Error('the engine has not been prepared')
+    const host: EngineHost = new EngineHost(this.#module, () => {
       if (this.#reserve === host) this.#reserve = null
       const id = this.#owners.get(host)
       if (id === undefined) return
@@ -101,7 +105,7 @@ export class HostTable {
       const host = this.#hosts.get(id)
       if (host === undefined) return
       if (host.isBusy || !this.#options.isIdle(id)) this.#postponeEnd(id)
-      else void host.kill()
+      else void host.end()
     }, IDLE_MS).unref()
     this.#timers.set(id, timer)
   }

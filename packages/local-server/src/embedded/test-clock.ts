@@ -1,4 +1,4 @@
-import type { Clock } from './write-queue.ts'
+import type { Clock } from './clock.ts'
 
 /** Time that only passes when a test says so. */
 export class TestClock implements Clock {

@@ -25,8 +25,8 @@ describe('classes', () => {
     ['PRAGMA user_version = 5', 'pragma', 'write', true],
     ['DETACH a', 'detach', 'none', false],
     ['COMIT', 'unknown', 'read', false],
-  ])('%s', (sql, kind, access, needsWriteSlot) => {
-    expect(parseStatements(sql)[0]).toMatchObject({ kind, access, needsWriteSlot })
+  ])('%s', (sql, kind, access, needsWriteLock) => {
+    expect(parseStatements(sql)[0]).toMatchObject({ kind, access, needsWriteLock })
   })
 })
 
@@ -58,9 +58,4 @@ describe('refused, with the whole text in the message', () => {
     )
     expect(() => parseStatements("SELECT 1,\n 'abc")).toThrow('non-terminated literal at (2, 2)')
   })
-})
-
-test('parameters are numbered as SQLite does', () => {
-  const [statement] = parseStatements('SELECT ?, :a, ?5, :a, $b, ?, \'?\', "?", @c -- ?')
-  expect(statement?.parameters).toEqual([null, ':a', null, null, '?5', '$b', null, '@c'])
 })

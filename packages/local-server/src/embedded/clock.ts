@@ -1,4 +1,9 @@
-import type { Clock } from './write-queue.ts'
+/** Time; replaced in tests. */
+export interface Clock {
+  now(): number
+  /** Calls back after a while; the result cancels. */
+  after(delayMs: number, callback: () => void): () => void
+}
 
 /** The real time. Its timers keep no process alive. */
 export const SYSTEM_CLOCK: Clock = {

@@ -1,6 +1,5 @@
-import { findParameters, type ParameterNames } from './parameters.ts'
+import { ResultError } from '../result-error.ts'
 import { pragmaAccess } from './pragma-policy.ts'
-import { ResultError } from './result-error.ts'
 import {
   identifier,
   type StatementRange,
@@ -10,7 +9,7 @@ import {
   upper,
 } from './sql-scanner.ts'
 
-/** What a statement does, as far as rights, blocks, the write queue and the shape of its result are concerned. */
+/** What a statement does, as far as rights, blocks, and the write lock are concerned. */
 type StatementKind =
   | 'query'
   | 'insert'
@@ -30,13 +29,14 @@ export interface Statement {
   readonly kind: StatementKind
   /** The right it needs; `unknown` statements do not get as far as needing one. */
   readonly access: 'none' | 'read' | 'write' | 'attach'
-  /** Whether it must hold the database's write slot while it runs. */
-  readonly needsWriteSlot: boolean
-  readonly parameters: ParameterNames
+  /** Whether it must hold the database's write lock while it runs. */
+  readonly needsWriteLock: boolean
+  /** Its first word, in upper case. */
+  readonly verb: string
+  /** What an EXPLAIN explains; null for everything else. */
+  readonly explains: StatementKind | null
   /** Tokens with offsets into `sql`. */
   readonly tokens: readonly Token[]
-  /** Index of the RETURNING token, -1 without. */
-  readonly returningAt: number
   /** Where the statement begins in the text it came from. */
   readonly offset: number
 }
@@ -90,10 +90,10 @@ function toStatement(text: string, range: StatementRange): Statement {
     sql,
     kind,
     access: accessOf(kind, sql, tokens),
-    needsWriteSlot: needsWriteSlot(kind, sql, tokens),
-    parameters: findParameters(sql, tokens),
+    needsWriteLock: needsWriteLock(kind, sql, tokens),
+    verb: upper(sql, tokens[0]),
+    explains: kind === 'explain' ? classify(sql, explained(sql, tokens)) : null,
     tokens,
-    returningAt: kind === 'insert' || kind === 'change' ? findReturning(sql, tokens) : -1,
     offset,
   }
 }
@@ -147,14 +147,9 @@ function depthChange(sql: string, token: Token): number {
   return character === '(' ? 1 : character === ')' ? -1 : 0
 }
 
-function findReturning(sql: string, tokens: readonly Token[]): number {
-  let depth = 0
-  let found = -1
-  for (const [index, token] of tokens.entries()) {
-    if (token.kind === 'symbol') depth += depthChange(sql, token)
-    else if (depth === 0 && upper(sql, token) === 'RETURNING') found = index
-  }
-  return found
+/** What stands behind EXPLAIN or EXPLAIN QUERY PLAN. */
+function explained(sql: string, tokens: readonly Token[]): readonly Token[] {
+  return tokens.slice(upper(sql, tokens[1]) === 'QUERY' ? 3 : 1)
 }
 
 function accessOf(kind: StatementKind, sql: string, tokens: readonly Token[]): Statement['access'] {
@@ -180,7 +175,7 @@ function accessOf(kind: StatementKind, sql: string, tokens: readonly Token[]): S
   }
 }
 
-function needsWriteSlot(kind: StatementKind, sql: string, tokens: readonly Token[]): boolean {
+function needsWriteLock(kind: StatementKind, sql: string, tokens: readonly Token[]): boolean {
   if (kind === 'begin') return ['IMMEDIATE', 'EXCLUSIVE'].includes(upper(sql, tokens[1]))
   if (kind === 'pragma')
     return pragma(sql, tokens).name.toLowerCase() === 'user_version' && pragma(sql, tokens).hasArgument

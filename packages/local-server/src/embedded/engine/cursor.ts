@@ -1,15 +1,13 @@
+import type { BatchStep, Rights } from '../pipeline-types.ts'
 import type { Database } from './database.ts'
-import type { BatchStep, Rights } from './pipeline-types.ts'
-import type { ResultColumn, StatementResult } from './result-encoder.ts'
+import type { EngineColumn } from './engine-connection.ts'
+import type { StatementResult } from './result-encoder.ts'
 import { encodeError, type ResultError } from './result-error.ts'
 import type { CursorSink, Session } from './session.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
-/** The client has left in the middle: the rest need not be run. */
-export class CursorLeftError extends Error {}
-
-/** Takes the next piece of a cursor's text; resolves when more is wanted. @throws CursorLeftError when none is */
+/** Takes the next piece of a cursor's text; resolves when more is wanted. @throws ClientLeftError when none is */
 export type CursorOutput = (text: string) => Promise<void>
 
 /** Runs a batch as a cursor: a line of JSON for each thing that happens, handed over in pieces. */
@@ -32,12 +30,12 @@ class CursorLines implements CursorSink {
     this.#output = output
   }
 
-  async stepBegin(step: number, columns: readonly ResultColumn[]): Promise<void> {
+  async stepBegin(step: number, columns: readonly EngineColumn[]): Promise<void> {
     await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
   }
 
-  async row(row: string): Promise<void> {
-    await this.#line(`{"type":"row","row":${row}}`)
+  async rows(lines: string): Promise<void> {
+    await this.#add(lines)
   }
 
   async stepEnd({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
@@ -57,7 +55,11 @@ class CursorLines implements CursorSink {
   }
 
   async #line(text: string): Promise<void> {
-    this.#pending += `${text}\n`
+    await this.#add(`${text}\n`)
+  }
+
+  async #add(text: string): Promise<void> {
+    this.#pending += text
     if (this.#pending.length < CHUNK_CHARACTERS) return
     const chunk = this.#pending
     this.#pending = ''

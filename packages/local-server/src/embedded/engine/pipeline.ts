@@ -1,6 +1,7 @@
+import { PipelineFailure } from '../pipeline-failure.ts'
+import type { PipelineRequest, Rights } from '../pipeline-types.ts'
+import { ClientLeftError } from './connection.ts'
 import type { Database } from './database.ts'
-import { PipelineFailure } from './pipeline-failure.ts'
-import type { PipelineRequest, Rights } from './pipeline-types.ts'
 import { encodeError, ResultError } from './result-error.ts'
 import type { BatchOutcome, Session } from './session.ts'
 
@@ -30,7 +31,7 @@ export async function runPipeline(
   let isClosed = false
   for (const request of call.requests) {
     await session.pause()
-    if (call.isAbandoned()) throw PipelineFailure.service(499, 'The client has left')
+    if (call.isAbandoned()) throw new ClientLeftError()
     if (request.type === 'close') {
       isClosed = true
       results.push(ok('{"type":"close"}'))
@@ -68,7 +69,7 @@ async function respond(
       await session.sequence(session.texts.textOf(request), call.rights)
       return '{"type":"sequence"}'
     case 'describe':
-      return `{"type":"describe","result":${session.describe(session.texts.textOf(request), call.rights)}}`
+      return `{"type":"describe","result":${await session.describe(session.texts.textOf(request), call.rights)}}`
     case 'store_sql':
       session.texts.store(request.sqlId, request.sql)
       return '{"type":"store_sql"}'

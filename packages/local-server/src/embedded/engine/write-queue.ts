@@ -1,29 +1,30 @@
-/** Time as the queue sees it; replaced in tests. */
-export interface Clock {
-  now(): number
-  /** Calls back after a while; the result cancels. */
-  after(delayMs: number, callback: () => void): () => void
-}
+import type { Clock } from '../clock.ts'
 
-/** Whoever can hold the write slot. */
+/** Whoever can hold the write lock. */
 export interface Writer {
-  /** Whether a request of the writer is being worked on right now; then it is not robbed. */
+  /** Whether a request of the writer is being worked on right now; then it keeps the lock. */
   readonly isRunning: boolean
-  /** Called when the slot was taken away: rolls the transaction back. */
-  robbed(): void
+  /** Called when the lock was taken away: rolls the transaction back. */
+  onPreempted(): void
 }
 
-/** How long a writer may hold the slot while another one waits. */
+/** How long a writer may hold the lock while another one waits. */
 const TRANSACTION_WINDOW_MS = 5_000
 
+interface Waiter {
+  readonly writer: Writer
+  readonly grant: () => void
+  readonly reject: (reason: Error) => void
+}
+
 /**
- * The one write slot of a database. Writers wait in the order of their arrival. A holder keeps the slot as long as
+ * The one write lock of a database. Writers queue in the order of their arrival. A holder keeps the lock as long as
  * nobody else wants it; with somebody waiting it loses it when its 5 seconds are over, counted from the moment it
- * was given the slot.
+ * got the lock.
  */
 export class WriteQueue {
   readonly #clock: Clock
-  readonly #waiting: { writer: Writer; grant: () => void }[] = []
+  readonly #waiting: Waiter[] = []
   #holder: Writer | null = null
   #heldSince = 0
   #cancelTimer: (() => void) | null = null
@@ -36,28 +37,32 @@ export class WriteQueue {
     return this.#holder === writer
   }
 
-  /** Resolves when the writer has the slot, at once when it has it already or nobody does. */
+  /** Resolves when the writer has the lock; null when it has it at once. Rejects when the wait is cancelled. */
   acquire(writer: Writer): Promise<void> | null {
     if (this.#holder === writer) return null
     if (this.#holder === null) {
       this.#give(writer)
       return null
     }
-    return new Promise((resolve) => {
-      this.#waiting.push({ writer, grant: resolve })
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ writer, grant: resolve, reject })
       this.#watch()
     })
   }
 
-  /** Gives the slot back, or takes the writer out of the line. */
+  /** Takes a writer that waits out of the queue; its `acquire` rejects. */
+  cancel(writer: Writer, reason: Error): void {
+    const index = this.#waiting.findIndex((waiter) => waiter.writer === writer)
+    if (index >= 0) this.#waiting.splice(index, 1)[0]?.reject(reason)
+  }
+
+  /** Gives the lock back. */
   release(writer: Writer): void {
-    const place = this.#waiting.findIndex((entry) => entry.writer === writer)
-    if (place >= 0) this.#waiting.splice(place, 1)
     if (this.#holder === writer) this.#next()
   }
 
-  /** A program of the holder has ended: if its time ran out meanwhile, it is robbed now. */
-  programEnded(writer: Writer): void {
+  /** A request of the holder has ended: if its time ran out meanwhile, it loses the lock now. */
+  requestEnded(writer: Writer): void {
     if (this.#holder === writer && this.#waiting.length > 0) this.#watch()
   }
 
@@ -83,9 +88,9 @@ export class WriteQueue {
     this.#cancelTimer = this.#clock.after(Math.max(0, left), () => {
       this.#cancelTimer = null
       const holder = this.#holder
-      // nobody waits any more, or it is looked at again when the holder's program ends
+      // nobody waits any more, or it is looked at again when the holder's request ends
       if (holder === null || holder.isRunning || this.#waiting.length === 0) return
-      holder.robbed()
+      holder.onPreempted()
       this.#next()
     })
   }

@@ -1,10 +1,11 @@
-import { asEngineError, type SyntaxProblem, syntaxProblem } from './engine-error.ts'
+import { DeniedError, EngineError } from '../engine-connection.ts'
+import { type SyntaxProblem, syntaxProblem } from '../error-mapping.ts'
 import { parseError, parseStatements, type Statement } from './statement.ts'
 
 const CACHE_ENTRIES = 1_000
 const CACHE_TEXT_LENGTH = 10_000
 
-/** Has the engine read a statement; throws its error. */
+/** Has the engine compile a statement where that has no effect; throws its error. */
 export type SyntaxCheck = (sql: string) => unknown
 
 /** Takes SQL texts apart, and remembers those it has seen: an application sends the same few texts all the time. */
@@ -54,9 +55,9 @@ function findProblem(
     check(statement.sql)
     return null
   } catch (error) {
-    const engineError = asEngineError(error)
-    if (engineError === null) throw error
-    // tables that an earlier statement creates are not there yet: only syntax counts here
-    return syntaxProblem(engineError.message, text, statement, isFirst)
+    // the connection it is checked on has no tables: only syntax counts here
+    if (error instanceof DeniedError) return null
+    if (!(error instanceof EngineError)) throw error
+    return syntaxProblem(error.message, text, statement, isFirst)
   }
 }

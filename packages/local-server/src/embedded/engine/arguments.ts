@@ -1,9 +1,9 @@
-import type { ParameterNames } from './parameters.ts'
-import type { EngineValue } from './pipeline-types.ts'
+import type { EngineValue } from '../pipeline-types.ts'
 
 /** Longest text or blob that can be bound, in bytes. */
 const MAX_VALUE_BYTES = 5_000_000
 
+/** What a request gives for the parameters. */
 export interface StatementArguments {
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
@@ -16,7 +16,10 @@ export class ArgumentsError extends Error {}
  * Brings arguments into the order of the parameters. Positional ones feed `?` and `?NNN` only; named ones feed `:a`,
  * `@a` and `$a`, by the exact name first, then by the name without its prefix.
  */
-export function resolveArguments(names: ParameterNames, given: StatementArguments): EngineValue[] {
+export function resolveArguments(
+  names: readonly (string | null)[],
+  given: StatementArguments,
+): EngineValue[] {
   const named = new Map(given.namedArgs)
   const values: EngineValue[] = []
   for (const [index, name] of names.entries()) {

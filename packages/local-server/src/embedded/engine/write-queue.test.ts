@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { TestClock } from './test-clock.ts'
+import { TestClock } from '../test-clock.ts'
 import { WriteQueue, type Writer } from './write-queue.ts'
 
 class TestWriter implements Writer {
   isRunning = false
-  robberies = 0
+  preemptions = 0
 
-  robbed(): void {
-    this.robberies += 1
+  onPreempted(): void {
+    this.preemptions += 1
   }
 }
 
@@ -26,7 +26,7 @@ function setUp() {
 
 const microtasks = () => new Promise((resolve) => setImmediate(resolve))
 
-test('the slot is free, then held, then handed on in the order of arrival', async () => {
+test('the lock is free, then held, then handed on in the order of arrival', async () => {
   const { queue, a, b, c, got, wait } = setUp()
   wait('a', a)
   wait('a again', a)
@@ -41,51 +41,53 @@ test('the slot is free, then held, then handed on in the order of arrival', asyn
   expect(got.at(-1)).toBe('c')
 })
 
-test('a holder with a waiter is robbed 5 s after it got the slot, whenever the waiter came', async () => {
+test('a holder with a waiter loses it 5 s after it got the lock, whenever the waiter came', async () => {
   const { clock, queue, a, b, got, wait } = setUp()
   wait('a', a)
   clock.advance(3_000)
   wait('b', b)
   clock.advance(1_999)
-  expect(a.robberies).toBe(0)
+  expect(a.preemptions).toBe(0)
   clock.advance(1)
   await microtasks()
-  expect([a.robberies, got]).toEqual([1, ['a', 'b']])
+  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
   expect([queue.isHeldBy(a), queue.isHeldBy(b)]).toEqual([false, true])
 })
 
-test('without a waiter nothing happens; a late one gets the slot at once', async () => {
+test('without a waiter nothing happens; a late one gets the lock at once', async () => {
   const { clock, a, b, got, wait } = setUp()
   wait('a', a)
   clock.advance(60_000)
-  expect(a.robberies).toBe(0)
+  expect(a.preemptions).toBe(0)
   wait('b', b)
   clock.advance(0)
   await microtasks()
-  expect([a.robberies, got]).toEqual([1, ['a', 'b']])
+  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
 })
 
-test('a running program is not robbed, but as soon as it ends', async () => {
+test('a running program is not preempted, but as soon as it ends', async () => {
   const { clock, queue, a, b, got, wait } = setUp()
   wait('a', a)
   a.isRunning = true
   wait('b', b)
   clock.advance(9_000)
-  expect(a.robberies).toBe(0)
+  expect(a.preemptions).toBe(0)
   a.isRunning = false
-  queue.programEnded(a)
+  queue.requestEnded(a)
   clock.advance(0)
   await microtasks()
-  expect([a.robberies, got]).toEqual([1, ['a', 'b']])
+  expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
 })
 
-test('a waiter that gives up is skipped, and its clock robs nobody', async () => {
+test('a waiter that gives up is rejected and skipped, and its clock preempts nobody', async () => {
   const { clock, queue, a, b, c, got, wait } = setUp()
   wait('a', a)
-  wait('b', b)
-  queue.release(b)
+  const given = queue.acquire(b)
+  queue.cancel(b, new Error('given up'))
+  await expect(given).rejects.toThrow('given up')
+  queue.cancel(b, new Error('not waiting any more'))
   clock.advance(6_000)
-  expect(a.robberies).toBe(0)
+  expect(a.preemptions).toBe(0)
   wait('c', c)
   queue.release(a)
   await microtasks()
@@ -100,8 +102,8 @@ test('each holder has 5 s of its own', async () => {
   clock.advance(5_000)
   await microtasks()
   clock.advance(4_999)
-  expect([a.robberies, b.robberies]).toEqual([1, 0])
+  expect([a.preemptions, b.preemptions]).toEqual([1, 0])
   clock.advance(1)
   await microtasks()
-  expect([b.robberies, got]).toEqual([1, ['a', 'b', 'c']])
+  expect([b.preemptions, got]).toEqual([1, ['a', 'b', 'c']])
 })

@@ -1,18 +1,30 @@
+import type { CallBoard } from '../call-board.ts'
+import { PipelineFailure } from '../pipeline-failure.ts'
+import type { BatchStep, Rights, StatementRequest } from '../pipeline-types.ts'
 import { ArgumentsError } from './arguments.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
-import { type Connection, type RunningStatement, ValueTooBigError } from './connection.ts'
+import type { Connection, RunningStatement } from './connection.ts'
 import type { Database } from './database.ts'
-import { asEngineError, resultErrorOf } from './engine-error.ts'
-import { PipelineFailure } from './pipeline-failure.ts'
-import type { BatchStep, Rights, StatementRequest } from './pipeline-types.ts'
-import { encodeResult, type ResultColumn, type StatementResult, TextEncodingError } from './result-encoder.ts'
+import {
+  DeniedError,
+  type EngineColumn,
+  EngineError,
+  type EngineRows,
+  TextEncodingError,
+  ValueTooBigError,
+} from './engine-connection.ts'
+import { resultErrorOf } from './error-mapping.ts'
+import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { ResultError } from './result-error.ts'
-import { identifier, upper } from './sql-scanner.ts'
-import { firstStatement, type Statement } from './statement.ts'
+import { identifier, upper } from './sql/sql-scanner.ts'
+import { firstStatement, type Statement } from './sql/statement.ts'
 import type { StoredTexts } from './stored-texts.ts'
 
-const MAX_RESPONSE_CHARACTERS = 10_000_000
+const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
+/** How much of a cursor's rows is produced at a time. */
+const CURSOR_BYTES = 64 * 1_024
+const DISCARDED_BYTES = 1_000_000
 
 /** A statement of a program with what it is to be run with. */
 interface Step {
@@ -26,10 +38,11 @@ export interface BatchOutcome {
   readonly errors: readonly (ResultError | null)[]
 }
 
-/** Told of a running cursor; every call waits until the reader keeps up. */
+/** Takes what a cursor produces; every call waits until the reader keeps up. */
 export interface CursorSink {
-  stepBegin(step: number, columns: readonly ResultColumn[]): Promise<void>
-  row(row: string): Promise<void>
+  stepBegin(step: number, columns: readonly EngineColumn[]): Promise<void>
+  /** Rows, each a line. */
+  rows(lines: string): Promise<void>
   stepEnd(result: StatementResult): Promise<void>
   stepError(step: number, error: ResultError): Promise<void>
 }
@@ -39,34 +52,35 @@ export class Session {
   readonly #database: Database
   readonly #connection: Connection
   readonly texts: StoredTexts
-  readonly #busyWith: Int32Array
+  readonly #board: CallBoard
   #lastPause = 0
   #last: Promise<unknown> = Promise.resolve()
   /** Number of the call that is being answered. */
-  call = 0
+  #call = 0
 
-  /** `texts` are the client's stored texts; `busyWith` is shared with the watchdog: while the engine works, it holds the number of the call. */
-  constructor(database: Database, texts: StoredTexts, busyWith: Int32Array) {
+  /** `texts` are the client's stored texts; while the engine works, `board` has the number of the call. */
+  constructor(database: Database, texts: StoredTexts, board: CallBoard) {
     this.texts = texts
     this.#database = database
     this.#connection = database.connect()
-    this.#busyWith = busyWith
+    this.#board = board
   }
 
   /**
-   * Runs one thing at a time: a cursor may still be running when the next request comes. Until it is done the write
-   * slot stays where it is.
+   * Runs one call at a time: a cursor may still be running when the next request comes. Until it is done the write
+   * lock stays where it is.
    */
-  exclusive<T>(run: () => Promise<T>): Promise<T> {
+  exclusive<T>(call: number, run: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(() => {
       this.#lastPause = performance.now()
+      this.#call = call
       return this.#connection.working(run)
     })
     this.#last = turn.catch(() => {})
     return turn
   }
 
-  /** Waits for the client, who may take its time: the write slot does not wait with it. */
+  /** Waits for the client, who may take its time: the write lock does not wait with it. */
   waiting<T>(wait: () => Promise<T>): Promise<T> {
     return this.#connection.waiting(wait)
   }
@@ -77,6 +91,11 @@ export class Session {
     // messages are read between two rounds of immediates, not before the first
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     this.#lastPause = performance.now()
+  }
+
+  /** The client of a call has left: if it waits for the write lock, it does so no longer. */
+  stopWaiting(call: number): void {
+    if (this.#call === call) this.#connection.stopWaiting()
   }
 
   get isAutocommit(): boolean {
@@ -92,7 +111,7 @@ export class Session {
     const step = this.#prepareStep(request)
     this.#checkRights(step.statement, rights)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
-    const result = await this.#runStep(step, MAX_RESPONSE_CHARACTERS)
+    const result = await this.#runStep(step, MAX_RESPONSE_BYTES, rights)
     return encodeResult(result, this.#database.replicationIndex)
   }
 
@@ -102,13 +121,13 @@ export class Session {
     const results: (string | null)[] = []
     const errors: (ResultError | null)[] = []
     const isTimedOut = this.#connection.takeTimeout()
-    let left = MAX_RESPONSE_CHARACTERS
+    let left = MAX_RESPONSE_BYTES
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
       errors.push(isTimedOut ? transactionTimeout() : null)
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
-        const text = encodeResult(await this.#runStep(prepared[index] as Step, left), null)
+        const text = encodeResult(await this.#runStep(prepared[index] as Step, left, rights), null)
         results[index] = text
         left -= text.length
       } catch (error) {
@@ -137,7 +156,7 @@ export class Session {
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
-        await this.#streamStep(prepared[index] as Step, index, sink)
+        await this.#streamStep(prepared[index] as Step, index, { sink, rights })
         results[index] = 'done'
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
@@ -152,24 +171,28 @@ export class Session {
     for (const statement of statements) this.#checkRights(statement, rights)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     for (const statement of statements) {
-      await this.#runStep({ statement, request: NO_ARGUMENTS }, Number.POSITIVE_INFINITY)
+      await this.#runStep({ statement, request: NO_ARGUMENTS }, null, rights)
       await this.pause()
     }
   }
 
   /** Describes the first statement of a text as JSON. */
-  describe(text: string, rights: Rights): string {
+  async describe(text: string, rights: Rights): Promise<string> {
     if (!rights.read) throw this.#forbidden('Read')
     const statement = firstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
-    const prepared = this.#engineCall(statement.sql, () => this.#connection.check(statement.sql))
-    const columns = prepared.reader ? prepared.columns() : []
-    return JSON.stringify({
-      params: statement.parameters.map((name) => ({ name })),
-      cols: columns.map(({ name, type }) => ({ name, decltype: type })),
-      is_explain: statement.kind === 'explain',
-      is_readonly: !statement.needsWriteSlot && statement.kind !== 'unknown',
-    })
+    try {
+      return await this.#connection.examine(statement, rights.write, (prepared) =>
+        JSON.stringify({
+          params: prepared.parameters.map((name) => ({ name })),
+          cols: prepared.columns,
+          is_explain: prepared.isExplain,
+          is_readonly: prepared.isReadonly,
+        }),
+      )
+    } catch (error) {
+      throw this.#toResultError(error)
+    }
   }
 
   #prepareBatch(steps: readonly BatchStep[], version: 2 | 3, rights: Rights): Step[] {
@@ -202,62 +225,78 @@ export class Session {
   }
 
   #parse(text: string): readonly Statement[] {
-    return this.#database.texts.parse(text, (sql) => this.#connection.check(sql))
+    return this.#database.parse(text)
   }
 
-  async #runStep(step: Step, maxCharacters: number): Promise<StatementResult> {
-    const run = await this.#start(step)
-    const rows: string[] = []
-    let left = maxCharacters
-    this.#engineCall(step.statement.sql, () => {
-      for (const row of run.rows) {
-        left -= row.length
-        if (left < 0) {
-          run.stop()
-          throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
-        }
-        rows.push(row)
-      }
-    })
-    return { ...run.finish(), rows: rows.join() }
+  /** Runs a statement; its rows may be so many bytes, or null when nobody wants them. */
+  async #runStep(step: Step, maxBytes: number | null, rights: Rights): Promise<StatementResult> {
+    const run = await this.#start(step, rights)
+    let rows = ''
+    for (let isDone = false; !isDone; ) {
+      const next = this.#rowsOf(run, maxBytes ?? DISCARDED_BYTES, false)
+      isDone = next.isDone
+      if (maxBytes === null) continue
+      rows = next.text
+      if (isDone) break
+      run.stop()
+      throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
+    }
+    return { ...run.finish(), rows }
   }
 
-  async #streamStep(step: Step, index: number, sink: CursorSink): Promise<void> {
-    const run = await this.#start(step)
-    const { sql } = step.statement
+  async #streamStep(
+    step: Step,
+    index: number,
+    { sink, rights }: { readonly sink: CursorSink; readonly rights: Rights },
+  ): Promise<void> {
+    const run = await this.#start(step, rights)
     try {
       await sink.stepBegin(index, run.columns)
-      for (;;) {
-        const next = this.#engineCall(sql, () => run.rows.next())
-        if (next.done === true) break
-        await sink.row(next.value)
+      for (let isDone = false; !isDone; ) {
+        const next = this.#rowsOf(run, CURSOR_BYTES, true)
+        isDone = next.isDone
+        await sink.rows(next.text)
       }
     } catch (error) {
       // a statement that is left half-run would keep the transaction from ending
-      if (!(error instanceof ResultError)) this.#engineCall(sql, () => run.stop())
+      run.stop()
       throw error
     }
     await sink.stepEnd(run.finish())
   }
 
-  async #start(step: Step): Promise<RunningStatement> {
+  async #start(step: Step, rights: Rights): Promise<RunningStatement> {
     this.#checkBlocked(step.statement)
+    const { blockWrites, blockReads } = this.#database.settings
     try {
-      return await this.#connection.start(step.statement, step.request)
+      const mayWrite = rights.write && !blockWrites && !blockReads
+      return await this.#connection.start(step.statement, step.request, mayWrite)
     } catch (error) {
-      throw toResultError(error, step.statement.sql)
+      throw this.#toResultError(error)
     }
   }
 
-  #engineCall<T>(sql: string, run: () => T): T {
-    Atomics.store(this.#busyWith, 0, this.call)
+  #rowsOf(run: RunningStatement, limitBytes: number, asLines: boolean): EngineRows {
+    this.#board.current = this.#call
     try {
-      return run()
+      return run.rows(limitBytes, asLines)
     } catch (error) {
-      throw toResultError(error, sql)
+      throw this.#toResultError(error)
     } finally {
-      Atomics.store(this.#busyWith, 0, 0)
+      this.#board.current = 0
     }
+  }
+
+  /** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
+  #toResultError(error: unknown): unknown {
+    if (error instanceof ArgumentsError) {
+      return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
+    }
+    if (error instanceof ValueTooBigError)
+      return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
+    if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
+    if (error instanceof DeniedError) return this.#forbidden('Write')
+    return error instanceof EngineError ? resultErrorOf(error) : error
   }
 
   #isMet(condition: BatchStep['condition'], results: readonly (string | null)[]): boolean {
@@ -300,18 +339,6 @@ const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], named
 
 function transactionTimeout(): ResultError {
   return new ResultError('TRANSACTION_TIMEOUT', 'Transaction timed out')
-}
-
-/** Turns whatever a statement can throw into what the client is told; failures of the pipeline pass through. */
-function toResultError(error: unknown, sql: string): unknown {
-  if (error instanceof ArgumentsError) {
-    return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
-  }
-  if (error instanceof ValueTooBigError)
-    return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
-  if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
-  const engineError = asEngineError(error)
-  return engineError === null ? error : resultErrorOf(engineError, sql)
 }
 
 function attachTarget({ sql, tokens }: Statement): string {

@@ -1,0 +1,105 @@
+/* Opens connections as libsql-server has them, and lets a statement do only what it was given permission for. */
+#include <stdlib.h>
+#include <string.h>
+#include "host.h"
+#include "sqlite3.h"
+
+#define INSTRUCTIONS_BETWEEN_CHECKS 4000
+
+int RegisterExtensionFunctions(sqlite3*);
+int sqlite3_regexp_init(sqlite3*, char**, const void*);
+int sqlite3_series_init(sqlite3*, char**, const void*);
+int sqlite3_shathree_init(sqlite3*, char**, const void*);
+int sqlite3_uuid_init(sqlite3*, char**, const void*);
+
+/* What the statement that is being prepared may do. */
+static int mayWrite = 0;
+static int mayAttach = 0;
+static int wasDenied = 0;
+
+void baton_grant(int write, int attach){
+  mayWrite = write;
+  mayAttach = attach;
+  wasDenied = 0;
+}
+
+/* Whether something of the last statement was refused. */
+int baton_was_denied(void){ return wasDenied; }
+
+/* It hands out and takes addresses of code. */
+static int isForbiddenFunction(const char *name){ return sqlite3_stricmp("fts3_tokenizer", name) == 0; }
+
+/* Extensions are not compiled in; the service answers this. */
+static void loadExtension(sqlite3_context *context, int count, sqlite3_value **values){
+  (void)count; (void)values;
+  sqlite3_result_error(context, "not authorized", -1);
+}
+
+static int authorize(void *data, int action, const char *a, const char *b, const char *c, const char *d){
+  (void)data; (void)a; (void)c; (void)d;
+  switch( action ){
+    case SQLITE_SELECT: case SQLITE_READ: case SQLITE_RECURSIVE: case SQLITE_TRANSACTION: case SQLITE_SAVEPOINT:
+    case SQLITE_PRAGMA:
+      return SQLITE_OK;
+    case SQLITE_FUNCTION:
+      if( !b || !isForbiddenFunction(b) ) return SQLITE_OK;
+      break;
+    case SQLITE_DETACH:
+      return SQLITE_OK;
+    case SQLITE_ATTACH:
+      if( mayAttach ) return SQLITE_OK;
+      break;
+    /* R-trees compile the changes of their own tables when they are merely read: whether a statement of the user
+    ** changes anything is asked of the compiled statement */
+    case SQLITE_INSERT: case SQLITE_UPDATE: case SQLITE_DELETE:
+      return SQLITE_OK;
+    default:
+      if( mayWrite ) return SQLITE_OK;
+  }
+  wasDenied = 1;
+  return SQLITE_DENY;
+}
+
+static int isInterrupted(void *data){ (void)data; return host_interrupted(); }
+
+static void databaseName(sqlite3_context *context, int count, sqlite3_value **values){
+  (void)count; (void)values;
+  sqlite3_result_text(context, (const char*)sqlite3_user_data(context), -1, SQLITE_TRANSIENT);
+}
+
+/* A connection to the file of this name, or null. `name` is what libsql_server_database_name() answers. */
+sqlite3 *baton_open(const char *path, const char *name){
+  static int isPrepared = 0;
+  sqlite3 *connection = 0;
+  if( !isPrepared ){
+    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1); /* there is nowhere to spill to */
+    if( sqlite3_initialize() != SQLITE_OK ) return 0;
+    isPrepared = 1;
+  }
+  if( sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "host") != SQLITE_OK ){
+    sqlite3_close_v2(connection);
+    return 0;
+  }
+  sqlite3_extended_result_codes(connection, 1);
+  RegisterExtensionFunctions(connection);
+  sqlite3_regexp_init(connection, 0, 0);
+  sqlite3_series_init(connection, 0, 0);
+  sqlite3_shathree_init(connection, 0, 0);
+  sqlite3_uuid_init(connection, 0, 0);
+  sqlite3_create_function_v2(connection, "libsql_server_database_name", 0,
+      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, strdup(name), databaseName, 0, 0, free);
+  sqlite3_create_function_v2(connection, "load_extension", 1, SQLITE_UTF8, 0, loadExtension, 0, 0, 0);
+  sqlite3_create_function_v2(connection, "load_extension", 2, SQLITE_UTF8, 0, loadExtension, 0, 0, 0);
+  sqlite3_set_authorizer(connection, authorize, 0);
+  sqlite3_progress_handler(connection, INSTRUCTIONS_BETWEEN_CHECKS, isInterrupted, 0);
+  return connection;
+}
+
+/* Binds text; the memory comes from malloc and belongs to the statement from now on, whatever happens. */
+int baton_bind_text(sqlite3_stmt *statement, int number, char *text, int length){
+  return sqlite3_bind_text64(statement, number, text, length, free, SQLITE_UTF8);
+}
+
+int baton_bind_blob(sqlite3_stmt *statement, int number, void *bytes, int length){
+  return sqlite3_bind_blob64(statement, number, bytes, length, free);
+}

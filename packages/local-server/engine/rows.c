@@ -1,0 +1,203 @@
+/* Runs a statement and writes its rows as the wire's JSON, many at a time: one call for a result of ordinary size. */
+#include <stdlib.h>
+#include <string.h>
+#include "host.h"
+#include "sqlite3.h"
+
+/* Answers of baton_rows besides SQLite's own codes. */
+#define ROWS_VALUE_TOO_BIG 1001
+#define ROWS_TEXT_NOT_UTF8 1002
+
+static unsigned char *output = 0;
+static size_t outputLength = 0;
+static size_t outputCapacity = 0;
+static int rowCount = 0;
+static int badTextIndex = 0;
+static int badTextLength = 0;
+
+void *baton_output(void){ return output; }
+int baton_output_length(void){ return (int)outputLength; }
+/* Rows in the output of the last call. */
+int baton_row_count(void){ return rowCount; }
+/* Where the last text that is not UTF-8 breaks, and for how many bytes; 0 when it merely ends too early. */
+int baton_bad_text_index(void){ return badTextIndex; }
+int baton_bad_text_length(void){ return badTextLength; }
+
+static int reserve(size_t more){
+  size_t needed = outputLength + more;
+  if( needed <= outputCapacity ) return 1;
+  size_t capacity = outputCapacity ? outputCapacity : 65536;
+  while( capacity < needed ) capacity += capacity / 2;
+  unsigned char *grown = realloc(output, capacity);
+  if( !grown ) return 0;
+  output = grown;
+  outputCapacity = capacity;
+  return 1;
+}
+
+static void put(const char *text, size_t length){
+  memcpy(output + outputLength, text, length);
+  outputLength += length;
+}
+
+#define PUT(literal) put(literal, sizeof(literal) - 1)
+
+/* Length of the well-formed sequence that begins here, or the negative length of the malformed one; 0 cut off. */
+static int sequenceLength(const unsigned char *at, size_t left){
+  unsigned char first = at[0];
+  int length = first >= 0xc2 && first <= 0xdf ? 2 : first >= 0xe0 && first <= 0xef ? 3
+      : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  if( length == 0 ) return -1;
+  unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  for(int i = 1; i < length; i++){
+    if( (size_t)i >= left ) return 0;
+    if( at[i] < low || at[i] > high ) return -i;
+    low = 0x80;
+    high = 0xbf;
+  }
+  return length;
+}
+
+/* Writes text between quotes; 0 when it is not UTF-8. Six bytes for each of the text's are reserved. */
+static int putText(const unsigned char *text, size_t length){
+  static const char HEX[] = "0123456789abcdef";
+  unsigned char *to = output + outputLength;
+  *to++ = '"';
+  for(size_t i = 0; i < length; ){
+    unsigned char c = text[i];
+    if( c >= 0x80 ){
+      int sequence = sequenceLength(text + i, length - i);
+      if( sequence <= 0 ){
+        badTextIndex = (int)i;
+        badTextLength = -sequence;
+        return 0;
+      }
+      while( sequence-- > 0 ) *to++ = text[i++];
+      continue;
+    }
+    i++;
+    if( c >= 0x20 && c != '"' && c != '\\' ){ *to++ = c; continue; }
+    *to++ = '\\';
+    switch( c ){
+      case '"': case '\\': *to++ = c; break;
+      case '\b': *to++ = 'b'; break;
+      case '\f': *to++ = 'f'; break;
+      case '\n': *to++ = 'n'; break;
+      case '\r': *to++ = 'r'; break;
+      case '\t': *to++ = 't'; break;
+      default:
+        memcpy(to, "u00", 3);
+        to[3] = HEX[c >> 4];
+        to[4] = HEX[c & 15];
+        to += 5;
+    }
+  }
+  *to++ = '"';
+  outputLength = to - output;
+  return 1;
+}
+
+static void putBase64(const unsigned char *bytes, size_t length){
+  static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  unsigned char *to = output + outputLength;
+  size_t i = 0;
+  for(; i + 2 < length; i += 3){
+    unsigned group = bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2];
+    *to++ = DIGITS[group >> 18];
+    *to++ = DIGITS[group >> 12 & 63];
+    *to++ = DIGITS[group >> 6 & 63];
+    *to++ = DIGITS[group & 63];
+  }
+  if( i < length ){
+    unsigned group = bytes[i] << 16 | (i + 1 < length ? bytes[i + 1] << 8 : 0);
+    *to++ = DIGITS[group >> 18];
+    *to++ = DIGITS[group >> 12 & 63];
+    if( i + 1 < length ) *to++ = DIGITS[group >> 6 & 63];
+  }
+  outputLength = to - output;
+}
+
+static void putInteger(sqlite3_int64 value){
+  char digits[24];
+  int at = sizeof(digits);
+  sqlite3_uint64 left = value < 0 ? 0 - (sqlite3_uint64)value : (sqlite3_uint64)value;
+  do{ digits[--at] = '0' + left % 10; left /= 10; }while( left );
+  if( value < 0 ) digits[--at] = '-';
+  put(digits + at, sizeof(digits) - at);
+}
+
+static int putValue(sqlite3_stmt *statement, int column, int maxBytes){
+  int length;
+  if( !reserve(128) ) return SQLITE_NOMEM;
+  switch( sqlite3_column_type(statement, column) ){
+    case SQLITE_NULL: PUT("{\"type\":\"null\"}"); return SQLITE_OK;
+    case SQLITE_INTEGER:
+      PUT("{\"type\":\"integer\",\"value\":\"");
+      putInteger(sqlite3_column_int64(statement, column));
+      PUT("\"}");
+      return SQLITE_OK;
+    case SQLITE_FLOAT:
+      PUT("{\"type\":\"float\",\"value\":");
+      outputLength += host_float(sqlite3_column_double(statement, column), (char*)output + outputLength);
+      PUT("}");
+      return SQLITE_OK;
+    case SQLITE_TEXT: {
+      const unsigned char *text = sqlite3_column_text(statement, column);
+      length = sqlite3_column_bytes(statement, column);
+      if( length > maxBytes ) return ROWS_VALUE_TOO_BIG;
+      if( (!text && length) || !reserve(128 + 6 * (size_t)length) ) return SQLITE_NOMEM;
+      PUT("{\"type\":\"text\",\"value\":");
+      if( !putText(text, length) ) return ROWS_TEXT_NOT_UTF8;
+      PUT("}");
+      return SQLITE_OK;
+    }
+    default: {
+      const unsigned char *bytes = sqlite3_column_blob(statement, column);
+      length = sqlite3_column_bytes(statement, column);
+      if( length > maxBytes ) return ROWS_VALUE_TOO_BIG;
+      if( (!bytes && length) || !reserve(128 + 2 * (size_t)length) ) return SQLITE_NOMEM;
+      PUT("{\"type\":\"blob\",\"base64\":\"");
+      putBase64(bytes, length);
+      PUT("\"}");
+      return SQLITE_OK;
+    }
+  }
+}
+
+/*
+** Steps until the statement is done or the output has more than `limit` bytes; answers SQLITE_DONE, SQLITE_ROW when
+** there may be more rows, or what went wrong. `asLines` writes each row as a line of a cursor, otherwise they are
+** separated by commas. A value of more than `maxBytes` is refused.
+*/
+int baton_rows(sqlite3_stmt *statement, int limit, int asLines, int maxBytes){
+  outputLength = 0;
+  rowCount = 0;
+  for(;;){
+    int result = sqlite3_step(statement);
+    if( result != SQLITE_ROW ) return result;
+    int columns = sqlite3_column_count(statement);
+    if( !reserve(64) ) return SQLITE_NOMEM;
+    if( asLines ) PUT("{\"type\":\"row\",\"row\":[");
+    else if( rowCount > 0 ) PUT(",[");
+    else PUT("[");
+    rowCount++;
+    for(int i = 0; i < columns; i++){
+      if( i > 0 ) output[outputLength++] = ',';
+      result = putValue(statement, i, maxBytes);
+      if( result != SQLITE_OK ) return result;
+    }
+    if( !reserve(8) ) return SQLITE_NOMEM;
+    if( asLines ) PUT("]}\n");
+    else PUT("]");
+    if( outputLength > (size_t)limit ) return SQLITE_ROW;
+  }
+}
+
+/* Gives back the memory of an unusually large result. */
+void baton_shrink_output(void){
+  if( outputCapacity <= 4u << 20 ) return;
+  free(output);
+  output = 0;
+  outputLength = outputCapacity = 0;
+}

@@ -1,0 +1,282 @@
+import { resolveArguments, type StatementArguments } from './arguments.ts'
+import {
+  DeniedError,
+  type EngineColumn,
+  type EngineConnection,
+  type EngineRows,
+  type EngineStatement,
+  type Grant,
+} from './engine-connection.ts'
+import type { StatementResult } from './result-encoder.ts'
+import type { Statement } from './sql/statement.ts'
+import type { WriteQueue, Writer } from './write-queue.ts'
+
+const MAX_VALUE_BYTES = 5_000_000
+/** Savepoint around what is compiled without being run. */
+const UNDONE = 'baton_undone'
+
+/** Called after every transaction that may have changed the database. */
+export type CommitListener = () => void
+
+/** The client of a call has left: what has not begun is not begun, what waits waits no longer. */
+export class ClientLeftError extends Error {
+  constructor() {
+    super('the client has left')
+  }
+}
+
+/** One client's connection to the database: runs single statements, and holds the write lock when one needs it. */
+export class Connection implements Writer {
+  readonly #engine: EngineConnection
+  readonly #queue: WriteQueue
+  readonly #onCommit: CommitListener
+  #isTimedOut = false
+  isRunning = false
+
+  constructor(engine: EngineConnection, queue: WriteQueue, onCommit: CommitListener) {
+    this.#engine = engine
+    this.#queue = queue
+    this.#onCommit = onCommit
+  }
+
+  get isAutocommit(): boolean {
+    return !this.#engine.inTransaction
+  }
+
+  /** Whether the transaction was taken away since the last request; asking clears it. */
+  takeTimeout(): boolean {
+    const isTimedOut = this.#isTimedOut
+    this.#isTimedOut = false
+    return isTimedOut
+  }
+
+  onPreempted(): void {
+    this.#isTimedOut = true
+    this.#rollback()
+  }
+
+  /** While it runs, the write lock cannot be taken away. */
+  async working<T>(run: () => Promise<T>): Promise<T> {
+    this.isRunning = true
+    try {
+      return await run()
+    } finally {
+      this.isRunning = false
+      this.#queue.requestEnded(this)
+    }
+  }
+
+  /** Within `working`: waits for somebody outside, at the risk of losing the write lock. */
+  async waiting<T>(wait: () => Promise<T>): Promise<T> {
+    this.isRunning = false
+    this.#queue.requestEnded(this)
+    try {
+      return await wait()
+    } finally {
+      this.isRunning = true
+    }
+  }
+
+  /** The client has left: a wait for the write lock ends. */
+  stopWaiting(): void {
+    this.#queue.cancel(this, new ClientLeftError())
+  }
+
+  /**
+   * Compiles and starts a statement, waiting for the write lock where it needs it. `mayWrite` says whether the client
+   * has permission to write.
+   */
+  async start(statement: Statement, given: StatementArguments, mayWrite: boolean): Promise<RunningStatement> {
+    const startedAt = performance.now()
+    const grant = { write: statement.explains === 'schema' ? mayWrite : isWriting(statement) }
+    try {
+      // compiling a change of the schema may have its effect already
+      if (changesSchema(statement)) await this.#lock()
+      if (statement.explains === 'schema') this.#engine.run(`SAVEPOINT ${UNDONE}`)
+      const prepared = await this.#prepareLocked(statement, given, grant)
+      return new RunningStatement(this, this.#engine, prepared, { statement, startedAt })
+    } catch (error) {
+      this.settle(statement, false)
+      throw error
+    }
+  }
+
+  /** Compiles a statement that is not to run, and lets `look` see it. */
+  async examine<T>(
+    statement: Statement,
+    mayWrite: boolean,
+    look: (prepared: EngineStatement) => T,
+  ): Promise<T> {
+    const isUndone = changesSchema(statement)
+    if (isUndone) {
+      await this.#lock()
+      this.#engine.run(`SAVEPOINT ${UNDONE}`)
+    }
+    try {
+      const prepared = this.#prepare(statement, { write: !isUndone || mayWrite })
+      try {
+        return look(prepared)
+      } finally {
+        prepared.finalize()
+      }
+    } finally {
+      if (isUndone) this.#undo()
+      this.#releaseLock(false)
+    }
+  }
+
+  /** A statement has ended: gives the write lock back once no transaction is open. */
+  settle(statement: Statement, isDone: boolean): void {
+    if (statement.explains === 'schema') this.#undo()
+    this.#releaseLock(isDone)
+  }
+
+  close(): void {
+    this.stopWaiting()
+    this.#rollback()
+    this.#queue.release(this)
+    this.#engine.close()
+  }
+
+  async #prepareLocked(
+    statement: Statement,
+    given: StatementArguments,
+    grant: Grant,
+  ): Promise<EngineStatement> {
+    let prepared = this.#prepare(statement, grant)
+    try {
+      checkAgreement(statement, prepared)
+      const isBare = statement.kind === 'explain' && given.args.length === 0 && given.namedArgs.length === 0
+      const values = isBare ? [] : resolveArguments(prepared.parameters, given)
+      if (statement.needsWriteLock && (await this.#lock())) {
+        // what it was compiled for may have changed while it waited
+        prepared.finalize()
+        prepared = this.#prepare(statement, grant)
+      }
+      prepared.bind(values)
+      return prepared
+    } catch (error) {
+      prepared.finalize()
+      throw error
+    }
+  }
+
+  #prepare(statement: Statement, grant: Grant): EngineStatement {
+    const prepared = this.#engine.prepare(statement.sql, grant)
+    if (prepared === null) throw new DeniedError('the engine finds no statement where there is one')
+    return prepared
+  }
+
+  /** Whether it had to wait. */
+  async #lock(): Promise<boolean> {
+    const turn = this.#queue.acquire(this)
+    if (turn === null) return false
+    await turn
+    return true
+  }
+
+  /** A change that went well has been committed once no transaction is open. */
+  #releaseLock(isDone: boolean): void {
+    if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
+    if (isDone) this.#onCommit()
+    this.#queue.release(this)
+  }
+
+  /** Takes back what compiling a change of the schema has done. */
+  #undo(): void {
+    if (!this.#engine.inTransaction) return // it was not begun, or its lock was taken away meanwhile
+    this.#engine.run(`ROLLBACK TO ${UNDONE}`)
+    this.#engine.run(`RELEASE ${UNDONE}`)
+  }
+
+  #rollback(): void {
+    if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
+  }
+}
+
+/** What is known of a statement before it runs. */
+interface RunContext {
+  readonly statement: Statement
+  readonly startedAt: number
+}
+
+/** A statement that has been started. Read it to the end and call `finish`, or call `stop`. */
+export class RunningStatement {
+  readonly columns: readonly EngineColumn[]
+  readonly #connection: Connection
+  readonly #engine: EngineConnection
+  readonly #prepared: EngineStatement
+  readonly #context: RunContext
+
+  constructor(
+    connection: Connection,
+    engine: EngineConnection,
+    prepared: EngineStatement,
+    context: RunContext,
+  ) {
+    this.#connection = connection
+    this.#engine = engine
+    this.#prepared = prepared
+    this.#context = context
+    this.columns = prepared.columns
+  }
+
+  /** The next rows, at least `limitBytes` of them unless they end before. An error ends the statement. */
+  rows(limitBytes: number, asLines: boolean): EngineRows {
+    try {
+      return this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES })
+    } catch (error) {
+      this.#end(false)
+      throw error
+    }
+  }
+
+  /** Ends a statement whose rows are not wanted any more; a change has happened already. */
+  stop(): void {
+    this.#end(true)
+  }
+
+  /** To be called after the last row. */
+  finish(): StatementResult {
+    const { statement, startedAt } = this.#context
+    const isChange = statement.kind === 'insert' || statement.kind === 'change'
+    const affectedRowCount = isChange ? this.#engine.changes : 0
+    const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
+    const { rowsRead, rowsWritten } = this.#prepared
+    this.#end(statement.verb !== 'ROLLBACK')
+    const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
+    return {
+      columns: this.columns,
+      rows: '',
+      affectedRowCount,
+      lastInsertRowid,
+      rowsRead,
+      rowsWritten,
+      durationMs,
+    }
+  }
+
+  #end(isDone: boolean): void {
+    this.#prepared.finalize()
+    this.#connection.settle(this.#context.statement, isDone)
+  }
+}
+
+/** Whether the statement is allowed to change something, as far as its text shows. */
+function isWriting(statement: Statement): boolean {
+  return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
+}
+
+/** Whether compiling the statement, or what it explains, may change the schema. */
+function changesSchema(statement: Statement): boolean {
+  return statement.kind === 'schema' || statement.explains === 'schema'
+}
+
+/** The permission was decided by reading the text: where the engine reads it differently, it is refused. */
+function checkAgreement(statement: Statement, prepared: EngineStatement): void {
+  if (statement.kind === 'explain') {
+    if (!prepared.isExplain) throw new DeniedError('not an EXPLAIN for the engine')
+  } else if (!prepared.isReadonly && !isWriting(statement)) {
+    throw new DeniedError('a change for the engine')
+  }
+}

@@ -1,0 +1,115 @@
+import type { DatabaseSettings } from '../../backend.ts'
+import type { Clock } from '../clock.ts'
+import { Connection } from './connection.ts'
+import { EngineConnection, type EngineStatement } from './engine-connection.ts'
+import type { EngineInstance } from './engine-instance.ts'
+import { ProgramTexts } from './sql/program-text.ts'
+import type { Statement } from './sql/statement.ts'
+import { WriteQueue } from './write-queue.ts'
+
+const PAGE_BYTES = 4_096
+
+/** What a database is opened with. */
+export interface DatabaseOptions {
+  readonly id: string
+  readonly settings: DatabaseSettings
+  readonly clock: Clock
+}
+
+/** One database inside its worker: what its connections share. */
+export class Database {
+  readonly id: string
+  readonly #engine: EngineInstance
+  readonly #texts = new ProgramTexts()
+  readonly #queue: WriteQueue
+  /** A connection without a database: what is compiled there has no effect. */
+  readonly #scratch: EngineConnection
+  readonly #observer: EngineConnection
+  readonly #dataVersion: EngineStatement
+  #settings: DatabaseSettings
+  #lastVersion: number
+  #commits: number
+  #spare: EngineConnection | null = null
+
+  constructor(engine: EngineInstance, { id, settings, clock }: DatabaseOptions) {
+    this.id = id
+    this.#engine = engine
+    this.#settings = settings
+    this.#queue = new WriteQueue(clock)
+    this.#scratch = new EngineConnection(engine, '', ':memory:')
+    const observer = new EngineConnection(engine, id)
+    this.#observer = observer
+    observer.run('PRAGMA journal_mode = WAL')
+    const isNew = readInteger(observer, 'SELECT count(*) FROM sqlite_schema') === 0
+    this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as EngineStatement
+    this.#lastVersion = this.#dataVersion.readInteger()
+    // the index must grow over restarts too; nobody commits more than once a millisecond for long
+    this.#commits = isNew ? 0 : clock.now()
+  }
+
+  get settings(): DatabaseSettings {
+    return this.#settings
+  }
+
+  /** Takes effect on the next statement; a size limit on connections opened from now on. */
+  applySettings(settings: DatabaseSettings): void {
+    this.#settings = settings
+    this.#spare?.close()
+    this.#spare = null
+  }
+
+  /** How many transactions have changed the database, as the wire shows it; null before the first. */
+  get replicationIndex(): string | null {
+    return this.#commits === 0 ? null : String(this.#commits)
+  }
+
+  /** The statements of a text. @throws ResultError when one of them has no valid syntax */
+  parse(text: string): readonly Statement[] {
+    return this.#texts.parse(text, (sql) => this.#scratch.prepare(sql, { write: true })?.finalize())
+  }
+
+  /** A connection in its original state; nothing of an earlier one shows. */
+  connect(): Connection {
+    const engine = this.#spare ?? this.#open()
+    this.#spare = null
+    return new Connection(engine, this.#queue, () => this.#countCommit())
+  }
+
+  /** Opens a connection ahead of need, while nobody waits for it. */
+  prepareSpare(): void {
+    this.#spare ??= this.#open()
+  }
+
+  /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
+  close(): void {
+    this.#spare?.close()
+    this.#dataVersion.finalize()
+    this.#observer.close()
+  }
+
+  /** A connection beside the one that wrote sees whether anything has changed. */
+  #countCommit(): void {
+    const version = this.#dataVersion.readInteger()
+    if (version !== this.#lastVersion) this.#commits += 1
+    this.#lastVersion = version
+  }
+
+  #open(): EngineConnection {
+    const engine = new EngineConnection(this.#engine, this.id)
+    engine.run('PRAGMA synchronous = NORMAL')
+    const { sizeLimitBytes } = this.#settings
+    if (sizeLimitBytes !== null) {
+      engine.run(`PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / PAGE_BYTES))}`)
+    }
+    return engine
+  }
+}
+
+function readInteger(connection: EngineConnection, sql: string): number {
+  const statement = connection.prepare(sql, { write: false }) as EngineStatement
+  try {
+    return statement.readInteger()
+  } finally {
+    statement.finalize()
+  }
+}

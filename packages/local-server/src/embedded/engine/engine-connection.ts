@@ -1,0 +1,259 @@
+import type { EngineValue } from '../pipeline-types.ts'
+import { MAIN_FILE } from './database-files.ts'
+import type { EngineInstance, Pointer } from './engine-instance.ts'
+
+const OK = 0
+const ROW = 100
+const DONE = 101
+const VALUE_TOO_BIG = 1001
+const TEXT_NOT_UTF8 = 1002
+const COUNTER_ROWS_READ = 1025
+const COUNTER_ROWS_WRITTEN = 1026
+
+/** An error of the engine. */
+export class EngineError extends Error {
+  /** SQLite's extended result code. */
+  readonly code: number
+  /** Bytes before the piece of SQL the error is about; -1 when it is about none. */
+  readonly offset: number
+
+  constructor(message: string, code: number, offset: number) {
+    super(message)
+    this.code = code
+    this.offset = offset
+  }
+}
+
+/** A text of a result that is not UTF-8: it has no JSON form. */
+export class TextEncodingError extends Error {}
+
+/** A value of a result that is larger than the service allows. */
+export class ValueTooBigError extends Error {}
+
+/** A statement would do what it has no permission for. */
+export class DeniedError extends Error {}
+
+/** What a statement is allowed to do. */
+export interface Grant {
+  readonly write: boolean
+}
+
+export interface EngineColumn {
+  readonly name: string
+  readonly decltype: string | null
+}
+
+/** Some rows of a statement as JSON. */
+export interface EngineRows {
+  /** Separated by commas, or each as a line of a cursor. */
+  readonly text: string
+  readonly count: number
+  readonly isDone: boolean
+}
+
+/** How rows are asked for. */
+export interface RowsOptions {
+  /** Rows are handed over once they are longer than this, in bytes. */
+  readonly limitBytes: number
+  /** Whether each row becomes a line of a cursor. */
+  readonly asLines: boolean
+  /** Largest text or blob, in bytes. */
+  readonly maxValueBytes: number
+}
+
+/** A connection of the engine to its database. */
+export class EngineConnection {
+  readonly #engine: EngineInstance
+  readonly #pointer: Pointer
+
+  /** `name` is what `libsql_server_database_name()` answers. @throws Error when the file cannot be opened */
+  constructor(engine: EngineInstance, name: string, file = MAIN_FILE) {
+    this.#engine = engine
+    const texts = [file, name].map((text) => engine.put(Buffer.from(text)))
+    this.#pointer = engine.api.baton_open(texts[0] as Pointer, texts[1] as Pointer)
+    for (const text of texts) engine.api.free(text)
+    if (this.#pointer === 0) throw new Error('the database file cannot be opened')
+  }
+
+  get inTransaction(): boolean {
+    return this.#engine.api.sqlite3_get_autocommit(this.#pointer) === 0
+  }
+
+  /** Rows the last change has affected. */
+  get changes(): number {
+    return Number(this.#engine.api.sqlite3_changes64(this.#pointer))
+  }
+
+  get lastInsertRowid(): bigint {
+    return this.#engine.api.sqlite3_last_insert_rowid(this.#pointer)
+  }
+
+  /**
+   * Compiles the one statement of a text; null when there is none. Compiling a change of a vector index has its
+   * effect already, so nothing is compiled that shall not run.
+   * @throws EngineError, and DeniedError for what `grant` does not cover
+   */
+  prepare(sql: string, grant: Grant): EngineStatement | null {
+    const { api, scratch } = this.#engine
+    const bytes = Buffer.from(sql)
+    const text = this.#engine.put(bytes)
+    try {
+      api.baton_grant(Number(grant.write), 0)
+      const code = api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0)
+      if (code !== OK) {
+        if (api.baton_was_denied() !== 0)
+          throw new DeniedError(this.#engine.text(api.sqlite3_errmsg(this.#pointer)))
+        throw this.error()
+      }
+    } finally {
+      api.free(text)
+    }
+    const pointer = this.#engine.pointerAt(scratch)
+    return pointer === 0 ? null : new EngineStatement(this, this.#engine, pointer, grant)
+  }
+
+  /** Runs a statement whose rows do not matter, with every permission. */
+  run(sql: string): void {
+    const statement = this.prepare(sql, { write: true })
+    try {
+      statement?.discardRows()
+    } finally {
+      statement?.finalize()
+    }
+  }
+
+  /** What went wrong in the last call. */
+  error(): EngineError {
+    const { api } = this.#engine
+    const code = api.sqlite3_extended_errcode(this.#pointer)
+    const message = this.#engine.text(api.sqlite3_errmsg(this.#pointer))
+    return new EngineError(message, code, api.sqlite3_error_offset(this.#pointer))
+  }
+
+  close(): void {
+    this.#engine.api.sqlite3_close_v2(this.#pointer)
+  }
+}
+
+/** A compiled statement. Must be finalized. */
+export class EngineStatement {
+  readonly #connection: EngineConnection
+  readonly #engine: EngineInstance
+  readonly #grant: Grant
+  #pointer: Pointer
+
+  /** Made by `EngineConnection.prepare` only. */
+  constructor(connection: EngineConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
+    this.#connection = connection
+    this.#engine = engine
+    this.#pointer = pointer
+    this.#grant = grant
+  }
+
+  /** Whether it leaves the database as it is; also true of COMMIT and the like. */
+  get isReadonly(): boolean {
+    return this.#engine.api.sqlite3_stmt_readonly(this.#pointer) !== 0
+  }
+
+  get isExplain(): boolean {
+    return this.#engine.api.sqlite3_stmt_isexplain(this.#pointer) !== 0
+  }
+
+  get columns(): readonly EngineColumn[] {
+    const { api } = this.#engine
+    return Array.from({ length: api.sqlite3_column_count(this.#pointer) }, (_, column) => {
+      const decltype = api.sqlite3_column_decltype(this.#pointer, column)
+      return {
+        name: this.#engine.text(api.sqlite3_column_name(this.#pointer, column)),
+        decltype: decltype === 0 ? null : this.#engine.text(decltype),
+      }
+    })
+  }
+
+  /** The name of each parameter, with its prefix; null for a plain `?` and for a gap. */
+  get parameters(): readonly (string | null)[] {
+    const { api } = this.#engine
+    return Array.from({ length: api.sqlite3_bind_parameter_count(this.#pointer) }, (_, index) => {
+      const name = api.sqlite3_bind_parameter_name(this.#pointer, index + 1)
+      return name === 0 ? null : this.#engine.text(name)
+    })
+  }
+
+  get rowsRead(): number {
+    return this.#engine.api.sqlite3_stmt_status(this.#pointer, COUNTER_ROWS_READ, 0)
+  }
+
+  get rowsWritten(): number {
+    return this.#engine.api.sqlite3_stmt_status(this.#pointer, COUNTER_ROWS_WRITTEN, 0)
+  }
+
+  /** Gives the parameters their values, in the order of their numbers. */
+  bind(values: readonly EngineValue[]): void {
+    for (const [index, value] of values.entries()) {
+      if (this.#bindValue(index + 1, value) !== OK) throw this.#connection.error()
+    }
+  }
+
+  /** Runs on until there are enough rows, or no more. */
+  rows({ limitBytes, asLines, maxValueBytes }: RowsOptions): EngineRows {
+    const { api } = this.#engine
+    // a statement is compiled again when the schema has changed meanwhile
+    api.baton_grant(Number(this.#grant.write), 0)
+    const code = api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes)
+    if (code === DONE || code === ROW) {
+      const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())
+      const count = api.baton_row_count()
+      api.baton_shrink_output()
+      return { text, count, isDone: code === DONE }
+    }
+    if (code === VALUE_TOO_BIG) throw new ValueTooBigError('string or blob too big')
+    if (code === TEXT_NOT_UTF8) throw new TextEncodingError(this.#badText())
+    if (api.baton_was_denied() !== 0) throw new DeniedError('not authorized')
+    throw this.#connection.error()
+  }
+
+  /** Runs to the end without looking at rows. */
+  discardRows(): void {
+    for (;;) {
+      const code = this.#engine.api.sqlite3_step(this.#pointer)
+      if (code === DONE) return
+      if (code !== ROW) throw this.#connection.error()
+    }
+  }
+
+  /** The first column of the first row, of a statement that reads an integer. */
+  readInteger(): number {
+    this.#engine.api.sqlite3_step(this.#pointer)
+    const value = this.#engine.api.sqlite3_column_int64(this.#pointer, 0)
+    this.#engine.api.sqlite3_reset(this.#pointer)
+    return Number(value)
+  }
+
+  /** Ends the statement, wherever it stands. Can be called again. */
+  finalize(): void {
+    if (this.#pointer === 0) return
+    this.#engine.api.sqlite3_finalize(this.#pointer)
+    this.#pointer = 0
+  }
+
+  #bindValue(number: number, value: EngineValue): number {
+    const { api } = this.#engine
+    if (value === null) return api.sqlite3_bind_null(this.#pointer, number)
+    if (typeof value === 'bigint') return api.sqlite3_bind_int64(this.#pointer, number, value)
+    if (typeof value === 'number') return api.sqlite3_bind_double(this.#pointer, number, value)
+    const bytes = typeof value === 'string' ? Buffer.from(value) : value
+    const at = this.#engine.put(bytes)
+    return typeof value === 'string'
+      ? api.baton_bind_text(this.#pointer, number, at, bytes.length)
+      : api.baton_bind_blob(this.#pointer, number, at, bytes.length)
+  }
+
+  /** In the words of the service. */
+  #badText(): string {
+    const index = this.#engine.api.baton_bad_text_index()
+    const length = this.#engine.api.baton_bad_text_length()
+    return length === 0
+      ? `incomplete utf-8 byte sequence from index ${index}`
+      : `invalid utf-8 sequence of ${length} bytes from index ${index}`
+  }
+}

@@ -1,0 +1,138 @@
+import { randomFillSync } from 'node:crypto'
+import type { DatabaseFiles } from './database-files.ts'
+import { floatText } from './float-text.ts'
+
+/** An address in the module's memory; 0 is none. */
+export type Pointer = number
+
+/** What the module exports, as far as it is used: SQLite's own functions, and those of `engine/*.c`. */
+interface EngineExports {
+  readonly memory: WebAssembly.Memory
+  _initialize(): void
+  malloc(bytes: number): Pointer
+  free(at: Pointer): void
+  baton_open(path: Pointer, name: Pointer): Pointer
+  baton_grant(write: number, attach: number): void
+  baton_was_denied(): number
+  baton_rows(statement: Pointer, limit: number, asLines: number, maxBytes: number): number
+  baton_output(): Pointer
+  baton_output_length(): number
+  baton_row_count(): number
+  baton_bad_text_index(): number
+  baton_bad_text_length(): number
+  baton_shrink_output(): void
+  baton_bind_text(statement: Pointer, number: number, text: Pointer, bytes: number): number
+  baton_bind_blob(statement: Pointer, number: number, blob: Pointer, bytes: number): number
+  sqlite3_close_v2(connection: Pointer): number
+  sqlite3_prepare_v3(
+    connection: Pointer,
+    sql: Pointer,
+    bytes: number,
+    flags: number,
+    statement: Pointer,
+    tail: Pointer,
+  ): number
+  sqlite3_step(statement: Pointer): number
+  sqlite3_reset(statement: Pointer): number
+  sqlite3_finalize(statement: Pointer): number
+  sqlite3_errmsg(connection: Pointer): Pointer
+  sqlite3_extended_errcode(connection: Pointer): number
+  sqlite3_error_offset(connection: Pointer): number
+  sqlite3_changes64(connection: Pointer): bigint
+  sqlite3_last_insert_rowid(connection: Pointer): bigint
+  sqlite3_get_autocommit(connection: Pointer): number
+  sqlite3_column_count(statement: Pointer): number
+  sqlite3_column_name(statement: Pointer, column: number): Pointer
+  sqlite3_column_decltype(statement: Pointer, column: number): Pointer
+  sqlite3_column_int64(statement: Pointer, column: number): bigint
+  sqlite3_stmt_readonly(statement: Pointer): number
+  sqlite3_stmt_isexplain(statement: Pointer): number
+  sqlite3_stmt_status(statement: Pointer, counter: number, reset: number): number
+  sqlite3_bind_parameter_count(statement: Pointer): number
+  sqlite3_bind_parameter_name(statement: Pointer, number: number): Pointer
+  sqlite3_bind_null(statement: Pointer, number: number): number
+  sqlite3_bind_int64(statement: Pointer, number: number, value: bigint): number
+  sqlite3_bind_double(statement: Pointer, number: number, value: number): number
+  sqlite3_libversion(): Pointer
+}
+
+const SCRATCH_BYTES = 8
+
+/**
+ * The engine with a memory of its own, for all connections to one database. Every call blocks the thread until it is
+ * done; a statement that runs for long asks `isInterrupted` now and then.
+ */
+export class EngineInstance {
+  readonly api: EngineExports
+  /** Eight bytes for whatever a call answers through a pointer. */
+  readonly scratch: Pointer
+
+  constructor(module: WebAssembly.Module, files: DatabaseFiles, isInterrupted: () => boolean) {
+    const { exports } = new WebAssembly.Instance(module, {
+      host: this.#hostImports(files, isInterrupted),
+      wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
+    })
+    this.api = exports as unknown as EngineExports
+    this.api._initialize()
+    this.scratch = this.api.malloc(SCRATCH_BYTES)
+  }
+
+  get version(): string {
+    return this.text(this.api.sqlite3_libversion())
+  }
+
+  /** The text that ends with a NUL at an address; empty for none. */
+  text(at: Pointer): string {
+    if (at === 0) return ''
+    const bytes = Buffer.from(this.api.memory.buffer)
+    return bytes.toString('utf8', at, bytes.indexOf(0, at))
+  }
+
+  /** The text of so many bytes at an address. */
+  textOf(at: Pointer, length: number): string {
+    return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
+  }
+
+  /** Puts bytes into the module's memory, with a NUL behind them; whoever asks frees them. */
+  put(bytes: Uint8Array): Pointer {
+    const at = this.api.malloc(bytes.length + 1)
+    if (at === 0) throw new RangeError('the engine is out of memory')
+    const memory = new Uint8Array(this.api.memory.buffer, at, bytes.length + 1)
+    memory.set(bytes)
+    memory[bytes.length] = 0
+    return at
+  }
+
+  pointerAt(at: Pointer): Pointer {
+    return new DataView(this.api.memory.buffer).getUint32(at, true)
+  }
+
+  #hostImports(files: DatabaseFiles, isInterrupted: () => boolean): WebAssembly.ModuleImports {
+    // memory may grow at any call, and its old buffer is gone then
+    const bytes = (at: Pointer, count: number): Uint8Array =>
+      new Uint8Array(this.api.memory.buffer, at, count)
+    return {
+      open: (name: Pointer, create: number) => files.open(this.text(name), create !== 0),
+      close: (descriptor: number) => files.close(descriptor),
+      read: (descriptor: number, into: Pointer, count: number, offset: number) =>
+        files.read(descriptor, bytes(into, count), offset),
+      write: (descriptor: number, from: Pointer, count: number, offset: number) =>
+        files.write(descriptor, bytes(from, count), offset),
+      truncate: (descriptor: number, sizeBytes: number) => files.truncate(descriptor, sizeBytes),
+      sync: (descriptor: number) => files.sync(descriptor),
+      size: (descriptor: number) => files.size(descriptor),
+      delete: (name: Pointer) => files.delete(this.text(name)),
+      exists: (name: Pointer) => Number(files.exists(this.text(name))),
+      random: (into: Pointer, count: number) => void randomFillSync(bytes(into, count)),
+      time: () => Date.now(),
+      float: (value: number, into: Pointer) =>
+        Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
+      interrupted: () => Number(isInterrupted()),
+    }
+  }
+}
+
+/** The module has no streams to write to: what it would print is an abort on its way. */
+function refuse(): number {
+  return 8 // EBADF
+}

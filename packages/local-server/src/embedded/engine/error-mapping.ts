@@ -1,0 +1,79 @@
+import type { EngineError } from './engine-connection.ts'
+import { ResultError } from './result-error.ts'
+import type { Token } from './sql/sql-scanner.ts'
+import { lineAndColumn, parseError, position, type Statement } from './sql/statement.ts'
+
+const PRIMARY_CODES: Readonly<Record<number, string>> = {
+  2: 'SQLITE_INTERNAL',
+  3: 'SQLITE_PERM',
+  4: 'SQLITE_ABORT',
+  5: 'SQLITE_BUSY',
+  6: 'SQLITE_LOCKED',
+  7: 'SQLITE_NOMEM',
+  8: 'SQLITE_READONLY',
+  9: 'SQLITE_INTERRUPT',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  12: 'SQLITE_NOTFOUND',
+  13: 'SQLITE_FULL',
+  14: 'SQLITE_CANTOPEN',
+  15: 'SQLITE_PROTOCOL',
+  17: 'SQLITE_SCHEMA',
+  18: 'SQLITE_TOOBIG',
+  19: 'SQLITE_CONSTRAINT',
+  20: 'SQLITE_MISMATCH',
+  21: 'SQLITE_MISUSE',
+  22: 'SQLITE_NOLFS',
+  23: 'SQLITE_AUTH',
+  25: 'SQLITE_RANGE',
+  26: 'SQLITE_NOTADB',
+}
+
+/** What the client is told about an error of the engine. */
+export function resultErrorOf({ code, message, offset }: EngineError): ResultError {
+  const primary = code & 0xff
+  if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked')
+  if (primary !== 1)
+    return new ResultError(PRIMARY_CODES[primary] ?? 'SQLITE_UNKNOWN', `SQLite error: ${message}`)
+  return offset < 0
+    ? new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)
+    : new ResultError('SQL_INPUT_ERROR', `SQL input error: ${message} (at offset ${offset})`)
+}
+
+/** Where the syntax of a statement breaks. */
+export interface SyntaxProblem {
+  readonly error: ResultError
+  /** The statement merely ends too early, which the service forgives in all but the first statement of a text. */
+  readonly isIncomplete: boolean
+}
+
+/** Reads a syntax error out of an error of the engine; null for every other error. */
+export function syntaxProblem(
+  message: string,
+  text: string,
+  statement: Statement,
+  isFirst: boolean,
+): SyntaxProblem | null {
+  const { sql, offset, tokens } = statement
+  if (message === 'incomplete input') {
+    const end = offset + sql.length
+    return { error: parseError(`unexpected end of input at ${position(text, end, 1)}`), isIncomplete: true }
+  }
+  const unknown = /^unrecognized token: "(.*)"$/s.exec(message)?.[1]
+  if (unknown !== undefined) {
+    const at = sql.indexOf(unknown)
+    const isHex = unknown.toLowerCase().startsWith('0x')
+    const error = parseError(isHex ? `malformed hex integer at ${position(text, offset + at, 1)}` : message)
+    return { error, isIncomplete: false }
+  }
+  const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
+  if (near === undefined) return null
+  let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
+  const isIncomplete = (at === 0 && tokens.length === 1) || near === ';'
+  // behind another statement the service takes the first word for granted and stumbles over the second
+  if (!isFirst && at === 0 && tokens.length > 1) at = 1
+  const token = tokens[Math.max(0, at)] as Token
+  const { line, column } = lineAndColumn(text, offset + token.end)
+  const piece = sql.slice(token.start, token.end)
+  return { error: parseError(`syntax error around L${line}:${column + 1}: \`${piece}\``), isIncomplete }
+}
