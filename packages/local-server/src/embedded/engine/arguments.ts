@@ -21,16 +21,16 @@ export function resolveArguments(
   given: StatementArguments,
 ): EngineValue[] {
   const named = new Map(given.namedArgs)
+  const count = given.args.length > 0 ? given.args.length : named.size
+  if (count > names.length) {
+    throw new ArgumentsError(`too many parameters, expected ${names.length} found ${count}`)
+  }
   const values: EngineValue[] = []
   for (const [index, name] of names.entries()) {
     const value = valueFor(name, index, given.args, named)
     if (value === undefined) throw new ArgumentsError(`value for parameter ${name ?? index + 1} not found`)
     if (byteLength(value) > MAX_VALUE_BYTES) throw new ArgumentsError('string or blob too big')
     values.push(value)
-  }
-  const count = given.args.length > 0 ? given.args.length : named.size
-  if (count > names.length) {
-    throw new ArgumentsError(`too many parameters, expected ${names.length} found ${count}`)
   }
   return values
 }

@@ -83,18 +83,19 @@ export class Connection implements Writer {
   }
 
   /**
-   * Compiles and starts a statement, waiting for the write lock where it needs it. `mayWrite` says whether the client
-   * has permission to write.
+   * Compiles a statement, for `begin` to start it. `mayWrite` says whether the client has permission to write.
+   * Compiling a change of the schema may have its effect already, so it waits for the write lock before.
    */
-  async start(statement: Statement, given: StatementArguments, mayWrite: boolean): Promise<RunningStatement> {
+  async prepare(statement: Statement, mayWrite: boolean): Promise<RunningStatement> {
     const startedAt = performance.now()
-    const grant = { write: statement.explains === 'schema' ? mayWrite : isWriting(statement) }
     try {
-      // compiling a change of the schema may have its effect already
       if (changesSchema(statement)) await this.#lock()
       if (statement.explains === 'schema') this.#engine.run(`SAVEPOINT ${UNDONE}`)
-      const prepared = await this.#prepareLocked(statement, given, grant)
-      return new RunningStatement(this, this.#engine, prepared, { statement, startedAt })
+      const grant = { write: statement.explains === 'schema' ? mayWrite : isWriting(statement) }
+      const prepared = this.#prepare(statement, grant)
+      const run = new RunningStatement(this, this.#engine, prepared, { statement, grant, startedAt })
+      run.checkAgreement()
+      return run
     } catch (error) {
       this.settle(statement, false)
       throw error
@@ -113,7 +114,7 @@ export class Connection implements Writer {
       this.#engine.run(`SAVEPOINT ${UNDONE}`)
     }
     try {
-      const prepared = this.#prepare(statement, { write: !isUndone || mayWrite })
+      const prepared = this.#prepare(statement, { write: isUndone && mayWrite, attach: true })
       try {
         return look(prepared)
       } finally {
@@ -138,33 +139,15 @@ export class Connection implements Writer {
     this.#engine.close()
   }
 
-  async #prepareLocked(
-    statement: Statement,
-    given: StatementArguments,
-    grant: Grant,
-  ): Promise<EngineStatement> {
-    let prepared = this.#prepare(statement, grant)
-    try {
-      checkAgreement(statement, prepared)
-      const isBare = statement.kind === 'explain' && given.args.length === 0 && given.namedArgs.length === 0
-      const values = isBare ? [] : resolveArguments(prepared.parameters, given)
-      if (statement.needsWriteLock && (await this.#lock())) {
-        // what it was compiled for may have changed while it waited
-        prepared.finalize()
-        prepared = this.#prepare(statement, grant)
-      }
-      prepared.bind(values)
-      return prepared
-    } catch (error) {
-      prepared.finalize()
-      throw error
-    }
-  }
-
   #prepare(statement: Statement, grant: Grant): EngineStatement {
-    const prepared = this.#engine.prepare(statement.sql, grant)
+    const prepared = this.#engine.prepare(statement.source, grant)
     if (prepared === null) throw new DeniedError('the engine finds no statement where there is one')
     return prepared
+  }
+
+  /** Compiles the statement anew if it had to wait for the write lock: what it was compiled for may have changed. */
+  async lockFor(statement: Statement, grant: Grant): Promise<EngineStatement | null> {
+    return statement.needsWriteLock && (await this.#lock()) ? this.#prepare(statement, grant) : null
   }
 
   /** Whether it had to wait. */
@@ -194,20 +177,21 @@ export class Connection implements Writer {
   }
 }
 
-/** What is known of a statement before it runs. */
+/** What a statement is compiled from, and when that was. */
 interface RunContext {
   readonly statement: Statement
+  readonly grant: Grant
   readonly startedAt: number
 }
 
-/** A statement that has been started. Read it to the end and call `finish`, or call `stop`. */
+/** A statement on its way: `begin` it, read it to the end and call `finish`, or call `stop`. */
 export class RunningStatement {
-  readonly columns: readonly EngineColumn[]
   readonly #connection: Connection
   readonly #engine: EngineConnection
-  readonly #prepared: EngineStatement
   readonly #context: RunContext
+  #prepared: EngineStatement
 
+  /** Made by `Connection.prepare` only. */
   constructor(
     connection: Connection,
     engine: EngineConnection,
@@ -218,7 +202,40 @@ export class RunningStatement {
     this.#engine = engine
     this.#prepared = prepared
     this.#context = context
-    this.columns = prepared.columns
+  }
+
+  get columns(): readonly EngineColumn[] {
+    return this.#prepared.columns
+  }
+
+  /** The permission was decided by reading the text: where the engine reads it differently, it is refused. */
+  checkAgreement(): void {
+    const { statement } = this.#context
+    const isAgreed =
+      statement.kind === 'explain'
+        ? this.#prepared.isExplain
+        : this.#prepared.isReadonly || isWriting(statement)
+    if (isAgreed) return
+    this.#prepared.finalize()
+    throw new DeniedError('the engine takes the statement for another one')
+  }
+
+  /** Gives the parameters their values, and waits for the write lock where the statement needs it. */
+  async begin(given: StatementArguments): Promise<void> {
+    const { statement, grant } = this.#context
+    try {
+      const isBare = statement.kind === 'explain' && given.args.length === 0 && given.namedArgs.length === 0
+      const values = isBare ? [] : resolveArguments(this.#prepared.parameters, given)
+      const anew = await this.#connection.lockFor(statement, grant)
+      if (anew !== null) {
+        this.#prepared.finalize()
+        this.#prepared = anew
+      }
+      this.#prepared.bind(values)
+    } catch (error) {
+      this.#end(false)
+      throw error
+    }
   }
 
   /** The next rows, at least `limitBytes` of them unless they end before. An error ends the statement. */
@@ -242,11 +259,11 @@ export class RunningStatement {
     const isChange = statement.kind === 'insert' || statement.kind === 'change'
     const affectedRowCount = isChange ? this.#engine.changes : 0
     const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
-    const { rowsRead, rowsWritten } = this.#prepared
+    const { columns, rowsRead, rowsWritten } = this.#prepared
     this.#end(statement.verb !== 'ROLLBACK')
     const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
     return {
-      columns: this.columns,
+      columns,
       rows: '',
       affectedRowCount,
       lastInsertRowid,
@@ -270,13 +287,4 @@ function isWriting(statement: Statement): boolean {
 /** Whether compiling the statement, or what it explains, may change the schema. */
 function changesSchema(statement: Statement): boolean {
   return statement.kind === 'schema' || statement.explains === 'schema'
-}
-
-/** The permission was decided by reading the text: where the engine reads it differently, it is refused. */
-function checkAgreement(statement: Statement, prepared: EngineStatement): void {
-  if (statement.kind === 'explain') {
-    if (!prepared.isExplain) throw new DeniedError('not an EXPLAIN for the engine')
-  } else if (!prepared.isReadonly && !isWriting(statement)) {
-    throw new DeniedError('a change for the engine')
-  }
 }

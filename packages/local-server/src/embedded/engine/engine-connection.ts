@@ -36,6 +36,8 @@ export class DeniedError extends Error {}
 /** What a statement is allowed to do. */
 export interface Grant {
   readonly write: boolean
+  /** @default false */
+  readonly attach?: boolean
 }
 
 export interface EngineColumn {
@@ -98,7 +100,7 @@ export class EngineConnection {
     const bytes = Buffer.from(sql)
     const text = this.#engine.put(bytes)
     try {
-      api.baton_grant(Number(grant.write), 0)
+      api.baton_grant(Number(grant.write), Number(grant.attach === true))
       const code = api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0)
       if (code !== OK) {
         if (api.baton_was_denied() !== 0)

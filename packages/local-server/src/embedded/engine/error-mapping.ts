@@ -63,11 +63,23 @@ export function syntaxProblem(
   if (unknown !== undefined) {
     const at = sql.indexOf(unknown)
     const isHex = unknown.toLowerCase().startsWith('0x')
+    const isBlob = unknown.toLowerCase().startsWith("x'")
+    if (isBlob)
+      return {
+        error: parseError(`malformed blob literal at ${position(text, offset + at, 1)}`),
+        isIncomplete: false,
+      }
     const error = parseError(isHex ? `malformed hex integer at ${position(text, offset + at, 1)}` : message)
     return { error, isIncomplete: false }
   }
+  const twice = isFirst && statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')
+  if (twice)
+    return { error: parseError(`${message} at ${position(text, offset + sql.length)}`), isIncomplete: false }
   const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
   if (near === undefined) return null
+  // the service's parser knows these clauses, its engine does not
+  if (statement.kind === 'change' && /^(?:LIMIT|ORDER)$/i.test(near)) return null
+  if (near.startsWith('#')) return null
   let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
   const isIncomplete = (at === 0 && tokens.length === 1) || near === ';'
   // behind another statement the service takes the first word for granted and stumbles over the second

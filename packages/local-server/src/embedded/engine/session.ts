@@ -196,11 +196,11 @@ export class Session {
   }
 
   #prepareBatch(steps: readonly BatchStep[], version: 2 | 3, rights: Rights): Step[] {
-    for (const [index, { condition }] of steps.entries()) {
+    const prepared = steps.map(({ statement, condition }, index) => {
+      const step = this.#toStep(this.texts.textOf(statement), statement)
       if (condition !== null) checkCondition(condition, index, version)
-    }
-    const texts = steps.map(({ statement }) => this.texts.textOf(statement))
-    const prepared = steps.map(({ statement }, index) => this.#toStep(texts[index] as string, statement))
+      return step
+    })
     for (const { statement } of prepared) this.#checkRights(statement, rights)
     return prepared
   }
@@ -230,7 +230,8 @@ export class Session {
 
   /** Runs a statement; its rows may be so many bytes, or null when nobody wants them. */
   async #runStep(step: Step, maxBytes: number | null, rights: Rights): Promise<StatementResult> {
-    const run = await this.#start(step, rights)
+    const run = await this.#prepare(step, rights)
+    await this.#begin(run, step.request)
     let rows = ''
     for (let isDone = false; !isDone; ) {
       const next = this.#rowsOf(run, maxBytes ?? DISCARDED_BYTES, false)
@@ -249,9 +250,10 @@ export class Session {
     index: number,
     { sink, rights }: { readonly sink: CursorSink; readonly rights: Rights },
   ): Promise<void> {
-    const run = await this.#start(step, rights)
+    const run = await this.#prepare(step, rights)
     try {
       await sink.stepBegin(index, run.columns)
+      await this.#begin(run, step.request)
       for (let isDone = false; !isDone; ) {
         const next = this.#rowsOf(run, CURSOR_BYTES, true)
         isDone = next.isDone
@@ -265,12 +267,20 @@ export class Session {
     await sink.stepEnd(run.finish())
   }
 
-  async #start(step: Step, rights: Rights): Promise<RunningStatement> {
+  async #prepare(step: Step, rights: Rights): Promise<RunningStatement> {
     this.#checkBlocked(step.statement)
     const { blockWrites, blockReads } = this.#database.settings
     try {
       const mayWrite = rights.write && !blockWrites && !blockReads
-      return await this.#connection.start(step.statement, step.request, mayWrite)
+      return await this.#connection.prepare(step.statement, mayWrite)
+    } catch (error) {
+      throw this.#toResultError(error)
+    }
+  }
+
+  async #begin(run: RunningStatement, request: StatementRequest): Promise<void> {
+    try {
+      await run.begin(request)
     } catch (error) {
       throw this.#toResultError(error)
     }

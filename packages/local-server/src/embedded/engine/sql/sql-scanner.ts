@@ -10,11 +10,10 @@ export interface Token {
 const WORD_START = /[A-Za-z_\u0080-\uffff]/
 const WORD = /[A-Za-z0-9_$\u0080-\uffff]*/y
 const NUMBER = /(?:0[xX][0-9a-fA-F]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[A-Za-z0-9_$]*/y
-const PARAMETER =
-  /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+(?:::[A-Za-z0-9_$\u0080-\uffff]*)*(?:\([^\s)]*\))?/y
+const PARAMETER = /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+/y
 const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
 
-/** Cuts SQL text into tokens the way SQLite does; blanks and comments are left out. */
+/** Cuts SQL text into tokens the way the service does; blanks and comments are left out. */
 export function scanSql(sql: string): Token[] {
   const tokens: Token[] = []
   let at = 0

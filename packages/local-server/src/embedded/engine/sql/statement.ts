@@ -25,7 +25,10 @@ type StatementKind =
 
 /** One statement of a text, classified without asking the engine. */
 export interface Statement {
+  /** Without blanks and comments around it. */
   readonly sql: string
+  /** What the engine compiles: the whole text where it is the only statement, so that names and places are the same. */
+  readonly source: string
   readonly kind: StatementKind
   /** The right it needs; `unknown` statements do not get as far as needing one. */
   readonly access: 'none' | 'read' | 'write' | 'attach'
@@ -41,6 +44,7 @@ export interface Statement {
   readonly offset: number
 }
 
+const BYTE_ORDER_MARK = 0xfeff
 const SCHEMA_VERBS: ReadonlySet<string> = new Set(['CREATE', 'DROP', 'ALTER', 'REINDEX'])
 const MAIN_VERBS: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'INSERT', 'REPLACE', 'UPDATE', 'DELETE'])
 const PROTECTED_TABLES: ReadonlySet<string> = new Set([
@@ -63,20 +67,39 @@ export function parseStatements(text: string): Statement[] {
   // the engine would take this for the end of the text
   const nul = text.indexOf('\0')
   if (nul >= 0) throw parseError(`unrecognized token at ${position(text, nul, 1)}`)
-  return splitStatements(text, tokens).map((range) => {
-    const statement = toStatement(text, range)
+  checkTokens(text, tokens)
+  const ranges = splitStatements(text, tokens)
+  return ranges.map((range) => {
+    const statement = toStatement(text, range, ranges.length === 1)
     if (!isSupported(statement.sql, statement.tokens)) throw parseError(`unsupported statement: ${text}`)
     return statement
   })
 }
 
-/** The first statement of a text, whether the service would run it or not. */
-export function firstStatement(text: string): Statement | null {
-  const [range] = splitStatements(text, scanSql(text))
-  return range === undefined ? null : toStatement(text, range)
+/** Refuses what the engine would take, and the service's parser does not. */
+function checkTokens(text: string, tokens: readonly Token[]): void {
+  for (const [index, { kind, start }] of tokens.entries()) {
+    const character = kind === 'symbol' ? text.charAt(start) : ''
+    if (character !== '' && ':@#$'.includes(character)) {
+      throw parseError(`bad variable name at ${position(text, start, 1)}`)
+    }
+    // the engine skips it, the service's parser takes it for a letter
+    if (text.charCodeAt(start) === BYTE_ORDER_MARK) {
+      throw parseError(`unrecognized token at ${position(text, start, 1)}`)
+    }
+    // `cast(x as )`
+    if (character === ')' && upper(text, tokens[index - 1]) === 'AS')
+      throw parseError('unexpected parser error')
+  }
 }
 
-function toStatement(text: string, range: StatementRange): Statement {
+/** The first statement of a text, whether the service would run it or not. */
+export function firstStatement(text: string): Statement | null {
+  const ranges = splitStatements(text, scanSql(text))
+  return ranges[0] === undefined ? null : toStatement(text, ranges[0], ranges.length === 1)
+}
+
+function toStatement(text: string, range: StatementRange, isOnly: boolean): Statement {
   const offset = (range.tokens[0] as Token).start
   const last = (range.tokens.at(-1) as Token).end
   const sql = text.slice(offset, last)
@@ -88,6 +111,7 @@ function toStatement(text: string, range: StatementRange): Statement {
   const kind = classify(sql, tokens)
   return {
     sql,
+    source: isOnly ? text : sql,
     kind,
     access: accessOf(kind, sql, tokens),
     needsWriteLock: needsWriteLock(kind, sql, tokens),

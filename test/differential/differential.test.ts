@@ -1,0 +1,72 @@
+/*
+ * Sends generated sequences of requests to the embedded server and to the real libsql-server, and compares every
+ * value, code and message. FUZZ_SEQUENCES says how many, FUZZ_SEED repeats a run; `npm run test:fuzz` is the long form.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { findSqld } from '@batonsql/local-server/sqld'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isAccepted } from './accepted.ts'
+import { KEPT } from './kept-sequences.ts'
+import { type Answer, runSequence } from './run-sequence.ts'
+import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
+import { embeddedSubjects, type SubjectSource, sqldSubjects } from './servers.ts'
+
+const SEQUENCES = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
+const SEED = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
+
+const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
+let embedded: SubjectSource
+let real: SubjectSource
+
+beforeAll(async () => {
+  embedded = await embeddedSubjects()
+  if (!isMissing) real = await sqldSubjects()
+})
+
+afterAll(async () => {
+  await embedded[Symbol.asyncDispose]()
+  if (!isMissing) await real[Symbol.asyncDispose]()
+})
+
+/** What both answered up to the first difference; null when there is none that is not accepted. */
+async function firstDifference(
+  exchanges: readonly Exchange[],
+): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {
+  const all = [SETUP_EXCHANGE, ...exchanges]
+  const [ours, theirs] = await Promise.all([embedded, real].map((source) => answersOf(source, all)))
+  for (const [index, exchange] of all.entries()) {
+    if (isDeepStrictEqual(ours?.[index], theirs?.[index])) continue
+    // whatever follows a difference may differ with it
+    if (isAccepted(exchange)) return null
+    return { request: exchange, embedded: ours?.[index], real: theirs?.[index] }
+  }
+  return null
+}
+
+async function answersOf(source: SubjectSource, exchanges: readonly Exchange[]): Promise<Answer[]> {
+  await using subject = await source.create()
+  return await runSequence(subject, exchanges)
+}
+
+test.skipIf(isMissing)(
+  `${SEQUENCES} generated sequences are answered as by libsql-server (FUZZ_SEED=${SEED})`,
+  { timeout: TIMEOUT_MS },
+  async () => {
+    console.log(`differential: ${SEQUENCES} sequences, FUZZ_SEED=${SEED}`)
+    await fc.assert(
+      fc.asyncProperty(sequence, async (exchanges) => {
+        expect(await firstDifference(exchanges)).toBeNull()
+      }),
+      { seed: SEED, numRuns: SEQUENCES, endOnFailure: false },
+    )
+  },
+)
+
+test.skipIf(isMissing).each(KEPT)('kept: $title', async ({ exchanges }) => {
+  expect(await firstDifference(exchanges)).toBeNull()
+})

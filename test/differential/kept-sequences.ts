@@ -1,0 +1,66 @@
+import type { Exchange } from './sequences.ts'
+
+/** Sequences that were answered differently once, shrunk. */
+export const KEPT: readonly { readonly title: string; readonly exchanges: readonly Exchange[] }[] = [
+  kept('the type of a cast may not be empty', 'SELECT cast(1 as )', 'SELECT cast(1 as ""), cast(2 as int)'),
+  kept('a column given twice is an error of syntax', 'CREATE TABLE q (a, a)', 'ALTER TABLE t ADD COLUMN a'),
+  kept(
+    'LIMIT of a change is known to the parser only',
+    'DELETE FROM t LIMIT 1',
+    'UPDATE t SET b = 1 ORDER BY a',
+  ),
+  kept('blob literals', "SELECT x'abc'", "SELECT x'zz'", "SELECT x''"),
+  kept('variables', 'SELECT $a::b(c)', 'SELECT @@', 'SELECT :', 'SELECT #1', 'SELECT ?0'),
+  kept(
+    'comments belong to the name of a column',
+    'SELECT 1 /* c */',
+    'SELECT 1 AS a -- c',
+    ' SELECT nosuch ; ',
+  ),
+  kept(
+    'a byte order mark is no blank',
+    '\ufeffSELECT 1',
+    'SELECT 1\ufeff',
+    'WITH x(a) AS (SELECT 1)\ufeffINSERT INTO t (a) SELECT 9',
+  ),
+  kept(
+    'RETURNING runs as it is written',
+    'INSERT INTO t (b) VALUES (1), (2) RETURNING last_insert_rowid(), typeof(b), b',
+    "UPDATE t SET b = x'ff' RETURNING b, hex(b)",
+  ),
+  kept('EXPLAIN ends', 'EXPLAIN QUERY PLAN DELETE FROM t', 'INSERT INTO t (b) VALUES (9)', 'DROP TABLE t'),
+  {
+    title: 'a step is read before its condition is',
+    exchanges: [
+      exchange({
+        type: 'batch',
+        batch: { steps: [{ stmt: { sql_id: 2 }, condition: { type: 'ok', step: 5 } }] },
+      }),
+      exchange({
+        type: 'batch',
+        batch: { steps: [{ stmt: { sql: 'SELECT 1' }, condition: { type: 'ok', step: 5 } }] },
+      }),
+    ],
+  },
+  {
+    title: 'arguments are counted first, and after the columns are announced',
+    exchanges: [
+      exchange({ type: 'execute', stmt: { sql: 'SELECT :a', args: [{ type: 'null' }, { type: 'null' }] } }),
+      {
+        route: '/v3/cursor',
+        continues: false,
+        body: { batch: { steps: [{ stmt: { sql: 'SELECT a FROM t', args: [{ type: 'null' }] } }] } },
+      },
+    ],
+  },
+]
+
+function exchange(...requests: readonly object[]): Exchange {
+  return { route: '/v3/pipeline', continues: false, body: { requests } }
+}
+
+function kept(title: string, ...sql: readonly string[]): { title: string; exchanges: Exchange[] } {
+  const executes = sql.map((text) => ({ type: 'execute', stmt: { sql: text } }))
+  const describes = sql.map((text) => ({ type: 'describe', sql: text }))
+  return { title, exchanges: [exchange(...describes), exchange(...executes)] }
+}

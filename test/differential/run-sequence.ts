@@ -1,0 +1,97 @@
+import type { Exchange } from './sequences.ts'
+
+/** A database of its own on one of the servers. */
+export interface Subject {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** What a server answered, without what time and chance decide. */
+export interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+const TIMEOUT_MS = 30_000
+
+/**
+ * Sends a sequence to a database. A request waits for the answer to the one before; a stream that is not gone on with
+ * is closed first, so that its write lock delays nobody.
+ */
+export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Answer[]> {
+  const answers: Answer[] = []
+  let baton: string | null = null
+  for (const { route, continues, body } of exchanges) {
+    if (!continues && baton !== null) {
+      await send(subject, '/v3/pipeline', { baton, requests: [{ type: 'close' }] })
+      baton = null
+    }
+    const { status, text } = await send(subject, route, { ...body, baton })
+    const parsed = route === '/v3/cursor' && status === 200 ? parseLines(text) : parse(text)
+    baton = batonOf(parsed)
+    answers.push({ status, body: normalise(parsed) })
+  }
+  if (baton !== null) await send(subject, '/v3/pipeline', { baton, requests: [{ type: 'close' }] })
+  return answers
+}
+
+async function send(
+  subject: Subject,
+  route: string,
+  body: object,
+): Promise<{ status: number; text: string }> {
+  const response = await fetch(subject.url + route, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...subject.headers },
+    body: JSON.stringify(body, (_, value: unknown) =>
+      Object.is(value, -0) ? '-0 as a number' : value,
+    ).replaceAll('"-0 as a number"', '-0.0'),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+/** Numbers stay as they are written: 1.0 is not 1, and -0.0 is not 0. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text.replaceAll(/"value":(-?[0-9][0-9.eE+-]*)\}/g, '"value":"number $1"}'))
+  } catch {
+    return text
+  }
+}
+
+function parseLines(text: string): unknown[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(parse)
+}
+
+function batonOf(parsed: unknown): string | null {
+  const first = Array.isArray(parsed) ? (parsed[0] as unknown) : parsed
+  const { baton = null } = (typeof first === 'object' && first !== null ? first : {}) as {
+    baton?: string | null
+  }
+  return baton
+}
+
+/** Where syntax breaks is said in the words of two parsers. */
+const SYNTAX = /SQL string could not be parsed: [\s\S]*/
+
+/** EXPLAIN shows where the engine has a virtual table in its memory. */
+const ADDRESS = /vtab:[0-9A-F]+/
+
+const DECIDED_BY_TIME: ReadonlySet<string> = new Set(['query_duration_ms', 'replication_index'])
+
+function normalise(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalise)
+  if (typeof value === 'string') {
+    return value.replace(SYNTAX, 'SQL string could not be parsed').replace(ADDRESS, 'vtab:ADDRESS')
+  }
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key]) => !DECIDED_BY_TIME.has(key))
+      .map(([key, member]) => [key, key === 'baton' ? member !== null : normalise(member)]),
+  )
+}
