@@ -14,6 +14,8 @@ import type { WriteQueue, Writer } from './write-queue.ts'
 const MAX_VALUE_BYTES = 5_000_000
 /** Savepoint around what is compiled without being run. */
 const UNDONE = 'baton_undone'
+/** What cannot be told from its text may be anything. */
+const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
 
 /** Called after every transaction that may have changed the database. */
 export type CommitListener = () => void
@@ -90,8 +92,8 @@ export class Connection implements Writer {
     const startedAt = performance.now()
     try {
       if (changesSchema(statement)) await this.#lock()
-      if (statement.explains === 'schema') this.#engine.run(`SAVEPOINT ${UNDONE}`)
-      const grant = { write: statement.explains === 'schema' ? mayWrite : isWriting(statement) }
+      if (isUndone(statement)) this.#engine.run(`SAVEPOINT ${UNDONE}`)
+      const grant = { write: isUndone(statement) ? mayWrite : isWriting(statement) }
       const prepared = this.#prepare(statement, grant)
       const run = new RunningStatement(this, this.#engine, prepared, { statement, grant, startedAt })
       run.checkAgreement()
@@ -108,27 +110,27 @@ export class Connection implements Writer {
     mayWrite: boolean,
     look: (prepared: EngineStatement) => T,
   ): Promise<T> {
-    const isUndone = changesSchema(statement)
-    if (isUndone) {
+    const mustUndo = changesSchema(statement)
+    if (mustUndo) {
       await this.#lock()
       this.#engine.run(`SAVEPOINT ${UNDONE}`)
     }
     try {
-      const prepared = this.#prepare(statement, { write: isUndone && mayWrite, attach: true })
+      const prepared = this.#prepare(statement, { write: mustUndo && mayWrite, attach: true })
       try {
         return look(prepared)
       } finally {
         prepared.finalize()
       }
     } finally {
-      if (isUndone) this.#undo()
+      if (mustUndo) this.#undo()
       this.#releaseLock(false)
     }
   }
 
   /** A statement has ended: gives the write lock back once no transaction is open. */
   settle(statement: Statement, isDone: boolean): void {
-    if (statement.explains === 'schema') this.#undo()
+    if (isUndone(statement)) this.#undo()
     this.#releaseLock(isDone)
   }
 
@@ -284,7 +286,15 @@ function isWriting(statement: Statement): boolean {
   return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
 }
 
-/** Whether compiling the statement, or what it explains, may change the schema. */
+/**
+ * Whether compiling the statement, or what it explains, may change the schema: for libSQL a change of a vector index
+ * does, even one the authorizer then refuses.
+ */
 function changesSchema(statement: Statement): boolean {
-  return statement.kind === 'schema' || statement.explains === 'schema'
+  return MAY_CHANGE_SCHEMA.has(statement.explains ?? statement.kind)
+}
+
+/** An EXPLAIN changes nothing, whatever compiling it has done. */
+function isUndone(statement: Statement): boolean {
+  return statement.kind === 'explain' && changesSchema(statement)
 }

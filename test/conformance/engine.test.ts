@@ -1,0 +1,195 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startLocalServer } from '@batonsql/local-server'
+import { describe, expect, test } from 'vitest'
+import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const VECTORS = [
+  'CREATE TABLE n (a INTEGER PRIMARY KEY, e F32_BLOB(2))',
+  "INSERT INTO n VALUES (1, vector32('[1,0]')), (2, vector32('[0,1]'))",
+  'CREATE INDEX n_vector ON n (libsql_vector_idx(e))',
+]
+const NEAREST = "SELECT id FROM vector_top_k('n_vector', vector32('[1,0]'), 1)"
+
+/** A server with a database of vectors, and a token that may only read it. */
+async function withReader() {
+  const server = await startLocalServer({ auth: true })
+  const { url, authToken } = await server.createDatabase('app')
+  const owner = authToken as string
+  for (const sql of VECTORS) await query(url, sql, { token: owner })
+  const reader = await server.createToken('app', { access: 'read-only' })
+  return { server, url, owner, reader }
+}
+
+describe('SQL reaches nothing but its database', () => {
+  test.each([
+    "SELECT writefile('FILE', 'pwned')",
+    "SELECT \"writefile\"('FILE', 'pwned')",
+    "SELECT readfile('/etc/passwd')",
+    "SELECT load_extension('libm.so.6')",
+    "SELECT edit('x')",
+    "SELECT * FROM fsdir('/')",
+    "SELECT * FROM main.fsdir WHERE path = '/'",
+    "SELECT * FROM zipfile('FILE')",
+    "CREATE VIRTUAL TABLE z USING zipfile('FILE')",
+    "CREATE VIRTUAL TABLE x USING csv(filename='/etc/passwd')",
+    "SELECT fts3_tokenizer('simple')",
+    "SELECT fts3_tokenizer('simple', x'4141414141414141')",
+    "ATTACH 'FILE' AS a",
+    'ATTACH "FILE" AS a',
+    "VACUUM INTO 'FILE'",
+    "PRAGMA temp_store_directory = '/tmp'",
+    'PRAGMA writable_schema = 1',
+    "INSERT INTO t VALUES (1) RETURNING writefile('FILE', 'pwned')",
+    "CREATE TABLE g (a, b AS (readfile('/etc/passwd')))",
+  ])('%s', async (sql) => {
+    await using server = await startLocalServer()
+    const before = await readdir(tmpdir())
+    const file = join(tmpdir(), 'baton-pwned')
+    await query(server.url, 'CREATE TABLE t (a)')
+    const answer = await pipeline(server.url, [execute(sql.replaceAll('FILE', file)), close])
+    expect(answer.status === 200 ? answer.results[0]?.type : 'refused').toMatch(/^(?:error|refused)$/)
+    expect(before).not.toContain('baton-pwned')
+    expect(await readdir(tmpdir())).not.toContain('baton-pwned')
+  })
+
+  test('content of a full-text table, views and triggers cannot be files either', async () => {
+    await using server = await startLocalServer()
+    const answer = await pipeline(server.url, [
+      execute("CREATE VIRTUAL TABLE f USING fts5(name, content='fsdir')"),
+      execute("INSERT INTO f(f) VALUES ('rebuild')"),
+      execute("CREATE VIEW v AS SELECT readfile('/etc/passwd')"),
+      execute('SELECT * FROM v'),
+      execute('CREATE TABLE t (a)'),
+      execute("CREATE TRIGGER tr AFTER INSERT ON t BEGIN SELECT writefile('/tmp/baton-pwned', new.a); END"),
+      execute("INSERT INTO t VALUES ('pwned')"),
+      execute("CREATE TABLE d (a, b DEFAULT (writefile('/tmp/baton-pwned', 'pwned')))"),
+      execute('INSERT INTO d (a) VALUES (1)'),
+      close,
+    ])
+    const [, rebuild, , view, , , insert, , byDefault] = codes(answer)
+    expect([rebuild, view, insert, byDefault]).not.toContain('ok')
+    await expect(readFile('/tmp/baton-pwned')).rejects.toThrow('ENOENT')
+  })
+})
+
+describe('compiling has no effect', () => {
+  test('a token that may only read cannot drop a vector index by describing, explaining or trying it', async () => {
+    const { server, url, owner, reader } = await withReader()
+    await using _ = server
+    for (const sql of [
+      'DROP INDEX n_vector',
+      'DROP TABLE n',
+      '\ufeffDROP INDEX n_vector',
+      'EXPLAIN DROP INDEX n_vector',
+      'EXPLAIN \ufeffDROP INDEX n_vector',
+    ]) {
+      await pipeline(url, [{ type: 'describe', sql }], { token: reader })
+      await pipeline(url, [execute(sql)], { token: reader })
+      await pipeline(url, [{ type: 'sequence', sql }], { token: reader })
+      expect(await query(url, NEAREST, { token: reader })).toEqual([['1']])
+    }
+    expect(await query(url, 'PRAGMA integrity_check', { token: owner })).toEqual([['ok']])
+  })
+
+  test('describing and explaining a change of the schema with every permission changes nothing', async () => {
+    await using server = await startLocalServer()
+    for (const sql of VECTORS) await query(server.url, sql)
+    const answer = await pipeline(server.url, [
+      { type: 'describe', sql: 'DROP INDEX n_vector' },
+      { type: 'describe', sql: 'CREATE INDEX other ON n (libsql_vector_idx(e))' },
+      execute('EXPLAIN DROP INDEX n_vector'),
+      execute('EXPLAIN CREATE INDEX other ON n (libsql_vector_idx(e))'),
+      { type: 'get_autocommit' },
+      close,
+    ])
+    expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+    expect(answer.results[4]?.response?.is_autocommit).toBe(true)
+    expect(await query(server.url, NEAREST)).toEqual([['1']])
+    expect(await query(server.url, "SELECT name FROM sqlite_schema WHERE name LIKE 'other%'")).toEqual([])
+    // nobody holds the write lock
+    expect(await query(server.url, "INSERT INTO n VALUES (3, vector32('[1,1]')) RETURNING a")).toEqual([
+      ['3'],
+    ])
+  })
+
+  test('a step whose condition does not hold is not compiled', async () => {
+    await using server = await startLocalServer()
+    for (const sql of VECTORS) await query(server.url, sql)
+    const steps = [
+      { stmt: { sql: 'SELECT 1' } },
+      { stmt: { sql: 'DROP INDEX n_vector' }, condition: { type: 'error', step: 0 } },
+    ]
+    await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
+    expect(await query(server.url, NEAREST)).toEqual([['1']])
+  })
+
+  test('a vector index finds rows that were there before it', async () => {
+    await using server = await startLocalServer()
+    for (const sql of VECTORS) await query(server.url, sql)
+    expect(await query(server.url, NEAREST.replace(', 1)', ', 2)'))).toEqual([['1'], ['2']])
+  })
+})
+
+describe('statements run as they are written', () => {
+  test('RETURNING evaluates an expression once a row', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t (a INTEGER PRIMARY KEY, b)')
+    const rows = await query(
+      server.url,
+      "INSERT INTO t (b) VALUES ('a' || char(0) || 'b'), (1.0), (x'00') RETURNING b, hex(randomblob(8)), last_insert_rowid()",
+    )
+    expect(new Set(rows.map((row) => row[1])).size).toBe(3)
+    expect(rows[0]?.[0]).toBe('a\0b')
+  })
+
+  test("another stream's ALTER TABLE shows in `select *`", async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t (a, b)')
+    await query(server.url, 'INSERT INTO t VALUES (1, 2)')
+    const open = await pipeline(server.url, [execute('SELECT * FROM t')])
+    await query(server.url, 'ALTER TABLE t ADD COLUMN c DEFAULT 3')
+    const after = await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: open.baton })
+    expect(after.results[0]?.response?.result?.rows[0]).toHaveLength(3)
+    expect(after.results[0]?.response?.result?.cols).toHaveLength(3)
+  })
+
+  test('EXPLAIN leaves nothing open: what follows is committed, and the table can be dropped', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t (a)')
+    const open = await pipeline(server.url, [
+      execute('EXPLAIN QUERY PLAN DELETE FROM t'),
+      execute('INSERT INTO t VALUES (1)'),
+      { type: 'get_autocommit' },
+    ])
+    expect(open.results[2]?.response?.is_autocommit).toBe(true)
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1']])
+    expect(
+      codes(await pipeline(server.url, [execute('DROP TABLE t'), close], { baton: open.baton })),
+    ).toEqual(['ok', 'ok'])
+  })
+})
+
+test('a change hidden behind what a scanner takes for a letter is refused with a token that may only read', async () => {
+  const { server, url, reader, owner } = await withReader()
+  await using _ = server
+  for (const blank of ['\ufeff', '\u00a0', '\u000b', '\u2028', '\u3000', '/**/', '\f']) {
+    const sql = `WITH x(a) AS (SELECT 7)${blank}INSERT INTO n (a) SELECT a FROM x`
+    const { status, results } = await pipeline(url, [execute(sql), close], { token: reader })
+    expect([status === 403, results[0]?.type === 'error']).toContain(true)
+  }
+  expect(await query(url, 'SELECT count(*) FROM n', { token: owner })).toEqual([['2']])
+})
+
+test('an R-tree can be read with a token that may only read', async () => {
+  await using server = await startLocalServer({ auth: true })
+  const { url, authToken } = await server.createDatabase('app')
+  const token = authToken as string
+  await query(url, 'CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)', { token })
+  await query(url, 'INSERT INTO r VALUES (1, 0, 1)', { token })
+  const reader = await server.createToken('app', { access: 'read-only' })
+  expect(await query(url, 'SELECT id FROM r', { token: reader })).toEqual([['1']])
+  const shadow = await pipeline(url, [execute('DELETE FROM r_node'), close], { token: reader })
+  expect(shadow.status).toBe(403)
+})
