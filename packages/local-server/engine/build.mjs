@@ -1,4 +1,4 @@
-// Builds libsql.wasm from the sources of libSQL as they are published on the crates registry, and the three C files
+// Builds libsql.wasm from the sources of libSQL as they are published on the crates registry, and the C files
 // beside this one. Needs cargo, clang, lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen;
 // the result is kept in the repository, so nobody needs them to use or to test it.
 import { execFileSync } from 'node:child_process'
@@ -38,7 +38,7 @@ const OPTIONS = [
 const EXTENSIONS = ['extensionfunctions', 'regexp', 'series', 'shathree', 'uuid']
 
 const EXPORTS =
-  `malloc free baton_open baton_grant baton_was_denied baton_rows baton_output baton_output_length
+  `malloc free baton_open baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
   baton_row_count baton_bad_text_index baton_bad_text_length baton_shrink_output baton_bind_text baton_bind_blob
   sqlite3_close_v2 sqlite3_prepare_v3 sqlite3_step sqlite3_reset sqlite3_finalize sqlite3_clear_bindings sqlite3_errmsg
   sqlite3_extended_errcode sqlite3_error_offset sqlite3_changes64 sqlite3_total_changes64 sqlite3_last_insert_rowid
@@ -64,7 +64,8 @@ const flags = [
 // the extensions are written to be part of one file with SQLite, whose private names they use
 const amalgamation = join(work, 'amalgamation.c')
 const parts = ['src/sqlite3.c', ...EXTENSIONS.map((name) => `SQLite3MultipleCiphers/src/${name}.c`)]
-writeFileSync(amalgamation, parts.map((part) => `#include "${join(sources, part)}"\n`).join(''))
+const included = [...parts.map((part) => join(sources, part)), join(here, 'reset.c')]
+writeFileSync(amalgamation, included.map((path) => `#include "${path}"\n`).join(''))
 const files = [
   [amalgamation, ['-w']],
   ...['vfs', 'rows', 'connection'].map((name) => [join(here, `${name}.c`), ['-Wall', '-Wextra', '-Werror']]),

@@ -17,8 +17,13 @@ const UNDONE = 'baton_undone'
 /** What cannot be told from its text may be anything. */
 const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
 
-/** Called after every transaction that may have changed the database. */
-export type CommitListener = () => void
+/** What a connection reports. */
+export interface ConnectionEvents {
+  /** A transaction has ended that may have changed the database. */
+  onCommit(): void
+  /** The connection has ended, and nothing of it would show in the engine's once that is reset. */
+  onUnused(engine: EngineConnection): void
+}
 
 /** The client of a call has left: what has not begun is not begun, what waits waits no longer. */
 export class ClientLeftError extends Error {
@@ -31,14 +36,16 @@ export class ClientLeftError extends Error {
 export class Connection implements Writer {
   readonly #engine: EngineConnection
   readonly #queue: WriteQueue
-  readonly #onCommit: CommitListener
+  readonly #events: ConnectionEvents
   #isTimedOut = false
+  /** Whether no setting has been changed that a later client could see. */
+  #isUnused = true
   isRunning = false
 
-  constructor(engine: EngineConnection, queue: WriteQueue, onCommit: CommitListener) {
+  constructor(engine: EngineConnection, queue: WriteQueue, events: ConnectionEvents) {
     this.#engine = engine
     this.#queue = queue
-    this.#onCommit = onCommit
+    this.#events = events
   }
 
   get isAutocommit(): boolean {
@@ -138,10 +145,12 @@ export class Connection implements Writer {
     this.stopWaiting()
     this.#rollback()
     this.#queue.release(this)
-    this.#engine.close()
+    if (this.#isUnused) this.#events.onUnused(this.#engine)
+    else this.#engine.close()
   }
 
   #prepare(statement: Statement, grant: Grant): EngineStatement {
+    if (statement.kind === 'pragma' || statement.kind === 'attach') this.#isUnused = false
     const prepared = this.#engine.prepare(statement.source, grant)
     if (prepared === null) throw new DeniedError('the engine finds no statement where there is one')
     return prepared
@@ -163,7 +172,7 @@ export class Connection implements Writer {
   /** A change that went well has been committed once no transaction is open. */
   #releaseLock(isDone: boolean): void {
     if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
-    if (isDone) this.#onCommit()
+    if (isDone) this.#events.onCommit()
     this.#queue.release(this)
   }
 

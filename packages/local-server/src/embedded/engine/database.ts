@@ -8,6 +8,8 @@ import type { Statement } from './sql/statement.ts'
 import { WriteQueue } from './write-queue.ts'
 
 const PAGE_BYTES = 4_096
+/** Connections that are kept for the next client. */
+const MAX_SPARES = 4
 
 /** What a database is opened with. */
 export interface DatabaseOptions {
@@ -29,7 +31,7 @@ export class Database {
   #settings: DatabaseSettings
   #lastVersion: number
   #commits: number
-  #spare: EngineConnection | null = null
+  readonly #spares: EngineConnection[] = []
 
   constructor(engine: EngineInstance, { id, settings, clock }: DatabaseOptions) {
     this.id = id
@@ -54,8 +56,7 @@ export class Database {
   /** Takes effect on the next statement; a size limit on connections opened from now on. */
   applySettings(settings: DatabaseSettings): void {
     this.#settings = settings
-    this.#spare?.close()
-    this.#spare = null
+    for (const spare of this.#spares.splice(0)) spare.close()
   }
 
   /** How many transactions have changed the database, as the wire shows it; null before the first. */
@@ -70,21 +71,30 @@ export class Database {
 
   /** A connection in its original state; nothing of an earlier one shows. */
   connect(): Connection {
-    const engine = this.#spare ?? this.#open()
-    this.#spare = null
-    return new Connection(engine, this.#queue, () => this.#countCommit())
+    const settings = this.#settings
+    return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
+      onCommit: () => this.#countCommit(),
+      onUnused: (engine) => this.#keep(engine, settings),
+    })
   }
 
   /** Opens a connection ahead of need, while nobody waits for it. */
   prepareSpare(): void {
-    this.#spare ??= this.#open()
+    if (this.#spares.length === 0) this.#spares.push(this.#open())
   }
 
   /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
   close(): void {
-    this.#spare?.close()
+    for (const spare of this.#spares.splice(0)) spare.close()
     this.#dataVersion.finalize()
     this.#observer.close()
+  }
+
+  /** Keeps a connection for the next client, unless it was opened under other settings. */
+  #keep(engine: EngineConnection, settings: DatabaseSettings): void {
+    if (settings !== this.#settings || this.#spares.length >= MAX_SPARES) return engine.close()
+    engine.reset()
+    this.#spares.push(engine)
   }
 
   /** A connection beside the one that wrote sees whether anything has changed. */

@@ -132,6 +132,11 @@ export class EngineConnection {
     return new EngineError(message, code, api.sqlite3_error_offset(this.#pointer))
   }
 
+  /** Forgets what `changes()` and `last_insert_rowid()` answer. */
+  reset(): void {
+    this.#engine.api.baton_reset(this.#pointer)
+  }
+
   close(): void {
     this.#engine.api.sqlite3_close_v2(this.#pointer)
   }

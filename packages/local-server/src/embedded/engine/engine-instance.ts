@@ -12,6 +12,7 @@ interface EngineExports {
   malloc(bytes: number): Pointer
   free(at: Pointer): void
   baton_open(path: Pointer, name: Pointer): Pointer
+  baton_reset(connection: Pointer): void
   baton_grant(write: number, attach: number): void
   baton_was_denied(): number
   baton_rows(statement: Pointer, limit: number, asLines: number, maxBytes: number): number
