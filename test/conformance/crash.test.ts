@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
@@ -195,6 +196,19 @@ function isRunning(pid: number): boolean {
     return false
   }
 }
+
+test('while it is open here, a database is none for other programs; afterwards it is a plain one', async () => {
+  const dataDirectory = await temporaryDirectory()
+  const server = await startLocalServer({ dataDirectory })
+  const { url } = await server.createDatabase('app')
+  await query(url, 'CREATE TABLE t(a)')
+  await query(url, "INSERT INTO t VALUES ('kept')")
+  const file = join(dataDirectory, 'databases', await idOf(dataDirectory, 'app'), 'data.db')
+  const read = (): unknown => new DatabaseSync(file, { readOnly: true }).prepare('SELECT a FROM t').all()
+  expect(read).toThrow('file is not a database')
+  await server.close()
+  expect(read()).toEqual([{ a: 'kept' }])
+})
 
 test('a restart keeps databases, names, settings and the key of the tokens', async () => {
   const dataDirectory = await temporaryDirectory()

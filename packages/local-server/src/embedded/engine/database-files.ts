@@ -6,6 +6,7 @@ import {
   ftruncateSync,
   openSync,
   readSync,
+  renameSync,
   rmSync,
   writeSync,
 } from 'node:fs'
@@ -16,36 +17,49 @@ export const MAIN_FILE = '/main.db'
 const ERROR = 1
 const FULL = 2
 
+/** What a database file begins with. */
+const MAGIC = Buffer.from('SQLite format 3\0')
+/** What it begins with while it is open here. */
+const IN_USE = Buffer.from('in use by Baton\0')
+
 /**
  * The files the engine can reach: the database and its two journals, under names of their own. Whatever SQL says,
  * there is no name for anything else on the disk.
+ *
+ * The locks of the engine are in its memory, where other programs do not see them. So that none of them changes the
+ * file, or removes its journal, while it is open here, the file is marked, and its write-ahead log has another name:
+ * for SQLite it is no database then. The mark is taken away when the file is closed; after a crash it stays until the
+ * next time.
  */
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
+  readonly #mainDescriptors = new Set<number>()
 
   /** Says where the database file is; until then there are none. */
   use(path: string): void {
-    for (const suffix of ['', '-wal', '-journal'])
-      this.#paths.set(`${MAIN_FILE}${suffix}`, `${path}${suffix}`)
+    this.#paths.set(MAIN_FILE, path)
+    this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
+    this.#paths.set(`${MAIN_FILE}-wal`, `${path}.wal`)
+    // the log of another program that has not closed the file
+    if (existsSync(`${path}-wal`) && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
+    this.#remark(MAGIC, IN_USE)
+  }
+
+  /** To be called when all connections are closed: the file is one for every program again. */
+  release(): void {
+    this.#remark(IN_USE, MAGIC)
   }
 
   /** A descriptor; -1 when the file is not there, or the name is none of ours. */
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
-    if (path === undefined) return -1
-    try {
-      return openSync(path, 'r+')
-    } catch (error) {
-      if (!create || (error as NodeJS.ErrnoException).code !== 'ENOENT') return -1
-    }
-    try {
-      return openSync(path, 'wx+', 0o600)
-    } catch {
-      return -1
-    }
+    const descriptor = path === undefined ? -1 : openPath(path, create)
+    if (name === MAIN_FILE && descriptor >= 0) this.#mainDescriptors.add(descriptor)
+    return descriptor
   }
 
   close(descriptor: number): void {
+    this.#mainDescriptors.delete(descriptor)
     closeSync(descriptor)
   }
 
@@ -58,6 +72,7 @@ export class DatabaseFiles {
         if (count === 0) break
         done += count
       }
+      if (this.#beginsMain(descriptor, offset, done) && startsWith(into, IN_USE)) into.set(MAGIC)
       return done
     } catch {
       return -1
@@ -66,8 +81,9 @@ export class DatabaseFiles {
 
   /** 0 when all was written, 1 for an error, 2 when the disk is full. */
   write(descriptor: number, bytes: Uint8Array, offset: number): number {
+    const isMarked = this.#beginsMain(descriptor, offset, bytes.length) && startsWith(bytes, MAGIC)
     try {
-      let done = 0
+      let done = isMarked ? writeSync(descriptor, IN_USE, 0, IN_USE.length, 0) : 0
       while (done < bytes.length)
         done += writeSync(descriptor, bytes, done, bytes.length - done, offset + done)
       return 0
@@ -103,6 +119,40 @@ export class DatabaseFiles {
     const path = this.#paths.get(name)
     return path !== undefined && existsSync(path)
   }
+
+  #beginsMain(descriptor: number, offset: number, sizeBytes: number): boolean {
+    return offset === 0 && sizeBytes >= MAGIC.length && this.#mainDescriptors.has(descriptor)
+  }
+
+  #remark(from: Buffer, to: Buffer): void {
+    const descriptor = openPath(this.#paths.get(MAIN_FILE) ?? '', false)
+    if (descriptor < 0) return // it is not there yet
+    try {
+      const head = Buffer.alloc(from.length)
+      if (readSync(descriptor, head, 0, head.length, 0) < head.length || !head.equals(from)) return
+      writeSync(descriptor, to, 0, to.length, 0)
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+  }
+}
+
+function openPath(path: string, create: boolean): number {
+  try {
+    return openSync(path, 'r+')
+  } catch (error) {
+    if (!create || (error as NodeJS.ErrnoException).code !== 'ENOENT') return -1
+  }
+  try {
+    return openSync(path, 'wx+', 0o600)
+  } catch {
+    return -1
+  }
+}
+
+function startsWith(bytes: Uint8Array, head: Buffer): boolean {
+  return head.equals(bytes.subarray(0, head.length))
 }
 
 function failureOf(run: () => void): number {

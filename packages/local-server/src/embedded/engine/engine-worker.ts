@@ -160,6 +160,7 @@ function receive(message: ToHost): void {
     case 'end':
       for (const session of sessions.values()) session.close()
       database?.close()
+      files.release()
       return process.exit(0)
     default:
       message satisfies never

@@ -37,6 +37,11 @@ export async function runPipeline(
       results.push(ok('{"type":"close"}'))
       continue
     }
+    if (request.type === 'get_autocommit' && call.version < 3) {
+      throw PipelineFailure.protocol(
+        'The `get_autocommit` request is only supported in protocol version hrana3 and higher',
+      )
+    }
     if (isClosed && request.type !== 'store_sql' && request.type !== 'close_sql') {
       throw PipelineFailure.protocol('Stream for this baton was closed')
     }
@@ -77,11 +82,6 @@ async function respond(
       session.texts.forget(request.sqlId)
       return '{"type":"close_sql"}'
     case 'get_autocommit':
-      if (call.version < 3) {
-        throw PipelineFailure.protocol(
-          'The `get_autocommit` request is only supported in protocol version hrana3 and higher',
-        )
-      }
       return `{"type":"get_autocommit","is_autocommit":${session.isAutocommit}}`
     default:
       return request satisfies never

@@ -1,0 +1,78 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
+
+function temporaryFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'data.db')
+}
+
+const PAGE = Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.from('the rest')])
+
+test('a database is marked while it is in use, and the engine does not notice', () => {
+  const path = temporaryFile()
+  writeFileSync(path, PAGE)
+  const files = new DatabaseFiles()
+  files.use(path)
+  expect(readFileSync(path, 'latin1')).toBe('in use by Baton\0the rest')
+  const descriptor = files.open(MAIN_FILE, false)
+  const read = Buffer.alloc(PAGE.length)
+  expect(files.read(descriptor, read, 0)).toBe(PAGE.length)
+  expect(read).toEqual(PAGE)
+  expect(files.write(descriptor, Buffer.concat([PAGE, PAGE]), 0)).toBe(0)
+  expect(readFileSync(path, 'latin1')).toMatch(/^in use by Baton\0the restSQLite format 3/)
+  files.close(descriptor)
+  files.release()
+  expect(readFileSync(path)).toEqual(Buffer.concat([PAGE, PAGE]))
+})
+
+test('a new database is marked from its first page on; after a crash the mark is no obstacle', () => {
+  const path = temporaryFile()
+  const crashed = new DatabaseFiles()
+  crashed.use(path)
+  crashed.write(crashed.open(MAIN_FILE, true), PAGE, 0)
+  const files = new DatabaseFiles()
+  files.use(path)
+  const read = Buffer.alloc(PAGE.length)
+  files.read(files.open(MAIN_FILE, false), read, 0)
+  expect(read).toEqual(PAGE)
+  files.release()
+  expect(readFileSync(path)).toEqual(PAGE)
+})
+
+test('there are no other files', () => {
+  const path = temporaryFile()
+  writeFileSync(`${path}-other`, 'secret')
+  const files = new DatabaseFiles()
+  expect(files.open(MAIN_FILE, true)).toBe(-1)
+  files.use(path)
+  for (const name of [
+    path,
+    `${path}-other`,
+    '/etc/passwd',
+    '../data.db',
+    `${MAIN_FILE}-other`,
+    '',
+    'main.db',
+  ]) {
+    expect([name, files.open(name, true), files.exists(name), files.delete(name)]).toEqual([
+      name,
+      -1,
+      false,
+      1,
+    ])
+  }
+  expect(readFileSync(`${path}-other`, 'utf8')).toBe('secret')
+})
+
+test('what is not a database stays as it is', () => {
+  const path = temporaryFile()
+  writeFileSync(path, 'something else entirely')
+  const files = new DatabaseFiles()
+  files.use(path)
+  files.release()
+  expect(readFileSync(path, 'utf8')).toBe('something else entirely')
+})
