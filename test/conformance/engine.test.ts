@@ -182,6 +182,27 @@ test('a change hidden behind what a scanner takes for a letter is refused with a
   expect(await query(url, 'SELECT count(*) FROM n', { token: owner })).toEqual([['2']])
 })
 
+test.each([
+  "SELECT sha3_query('DROP INDEX n_vector')",
+  "SELECT sha3_query('DELETE FROM n')",
+  'SELECT optimize(f) FROM f',
+  'SELECT * FROM pragma_optimize',
+  "SELECT * FROM pragma_user_version('7')",
+  "SELECT * FROM pragma_wal_checkpoint('truncate')",
+  "SELECT vector_top_k('n_vector', 1, 1)",
+])('what looks like reading changes nothing: %s', async (sql) => {
+  const { server, url, owner, reader } = await withReader()
+  await using _ = server
+  await query(url, 'CREATE VIRTUAL TABLE f USING fts4(a)', { token: owner })
+  await query(url, "INSERT INTO f VALUES ('x')", { token: owner })
+  const state =
+    'SELECT count(*), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema) FROM n'
+  const before = await query(url, state, { token: owner })
+  await pipeline(url, [{ type: 'describe', sql }, execute(sql), close], { token: reader })
+  expect(await query(url, state, { token: owner })).toEqual(before)
+  expect(await query(url, NEAREST, { token: reader })).toEqual([['1']])
+})
+
 test('an R-tree can be read with a token that may only read', async () => {
   await using server = await startLocalServer({ auth: true })
   const { url, authToken } = await server.createDatabase('app')

@@ -12,22 +12,47 @@ int sqlite3_series_init(sqlite3*, char**, const void*);
 int sqlite3_shathree_init(sqlite3*, char**, const void*);
 int sqlite3_uuid_init(sqlite3*, char**, const void*);
 
-/* What the statement that is being prepared may do. */
+/* What the statement that is being compiled or runs may do. */
 static int mayWrite = 0;
 static int mayAttach = 0;
+static int mayConfigure = 0;
 static int wasDenied = 0;
 
-void baton_grant(int write, int attach){
+void baton_grant(int write, int attach, int configure){
   mayWrite = write;
   mayAttach = attach;
+  mayConfigure = configure;
   wasDenied = 0;
 }
 
 /* Whether something of the last statement was refused. */
 int baton_was_denied(void){ return wasDenied; }
 
-/* It hands out and takes addresses of code. */
-static int isForbiddenFunction(const char *name){ return sqlite3_stricmp("fts3_tokenizer", name) == 0; }
+static int isOneOf(const char *name, const char *const *names){
+  for(; *names; names++) if( sqlite3_stricmp(*names, name) == 0 ) return 1;
+  return 0;
+}
+
+/* The first hands out and takes addresses of code, the others run or change what no permission was asked for. */
+static int isForbiddenFunction(const char *name){
+  static const char *const NAMES[] = { "fts3_tokenizer", "sha3_query", "optimize", 0 };
+  return isOneOf(name, NAMES);
+}
+
+/* Pragmas can be called as tables, past whoever reads the text of a statement. */
+static int isAllowedPragma(const char *name, const char *argument){
+  static const char *const NEVER[] = {
+    "optimize", "incremental_vacuum", "wal_checkpoint", "shrink_memory", "key", "rekey", "hexkey", "hexrekey",
+    "textkey", "textrekey", 0 };
+  static const char *const WITH_ARGUMENT[] = {
+    "table_list", "table_info", "table_xinfo", "index_list", "index_info", "index_xinfo", "foreign_key_list",
+    "foreign_key_check", "foreign_keys", "defer_foreign_keys", "integrity_check", "quick_check", "user_version",
+    "legacy_file_format", "collation_list", "data_version", "freelist_count", "page_count", "stats", "encoding",
+    "function_list", "module_list", "pragma_list", "compile_options", "database_list", 0 };
+  if( mayConfigure ) return 1;
+  if( isOneOf(name, NEVER) ) return 0;
+  return !argument || isOneOf(name, WITH_ARGUMENT);
+}
 
 /* Extensions are not compiled in; the service answers this. */
 static void loadExtension(sqlite3_context *context, int count, sqlite3_value **values){
@@ -36,11 +61,13 @@ static void loadExtension(sqlite3_context *context, int count, sqlite3_value **v
 }
 
 static int authorize(void *data, int action, const char *a, const char *b, const char *c, const char *d){
-  (void)data; (void)a; (void)c; (void)d;
+  (void)data; (void)c; (void)d;
   switch( action ){
     case SQLITE_SELECT: case SQLITE_READ: case SQLITE_RECURSIVE: case SQLITE_TRANSACTION: case SQLITE_SAVEPOINT:
-    case SQLITE_PRAGMA:
       return SQLITE_OK;
+    case SQLITE_PRAGMA:
+      if( isAllowedPragma(a, b) ) return SQLITE_OK;
+      break;
     case SQLITE_FUNCTION:
       if( !b || !isForbiddenFunction(b) ) return SQLITE_OK;
       break;

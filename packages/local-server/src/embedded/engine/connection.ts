@@ -5,8 +5,8 @@ import {
   type EngineConnection,
   type EngineRows,
   type EngineStatement,
-  type Grant,
 } from './engine-connection.ts'
+import type { Grant } from './engine-instance.ts'
 import type { StatementResult } from './result-encoder.ts'
 import type { Statement } from './sql/statement.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'

@@ -1,6 +1,6 @@
 import type { EngineValue } from '../pipeline-types.ts'
 import { MAIN_FILE } from './database-files.ts'
-import type { EngineInstance, Pointer } from './engine-instance.ts'
+import type { EngineInstance, Grant, Pointer } from './engine-instance.ts'
 
 const OK = 0
 const ROW = 100
@@ -32,13 +32,6 @@ export class ValueTooBigError extends Error {}
 
 /** A statement would do what it has no permission for. */
 export class DeniedError extends Error {}
-
-/** What a statement is allowed to do. */
-export interface Grant {
-  readonly write: boolean
-  /** @default false */
-  readonly attach?: boolean
-}
 
 export interface EngineColumn {
   readonly name: string
@@ -100,7 +93,7 @@ export class EngineConnection {
     const bytes = Buffer.from(sql)
     const text = this.#engine.put(bytes)
     try {
-      api.baton_grant(Number(grant.write), Number(grant.attach === true))
+      this.#engine.grant(grant)
       const code = api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0)
       if (code !== OK) {
         if (api.baton_was_denied() !== 0)
@@ -116,7 +109,7 @@ export class EngineConnection {
 
   /** Runs a statement whose rows do not matter, with every permission. */
   run(sql: string): void {
-    const statement = this.prepare(sql, { write: true })
+    const statement = this.prepare(sql, { write: true, configure: true })
     try {
       statement?.discardRows()
     } finally {
@@ -205,7 +198,7 @@ export class EngineStatement {
   rows({ limitBytes, asLines, maxValueBytes }: RowsOptions): EngineRows {
     const { api } = this.#engine
     // a statement is compiled again when the schema has changed meanwhile
-    api.baton_grant(Number(this.#grant.write), 0)
+    this.#engine.grant(this.#grant)
     const code = api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes)
     if (code === DONE || code === ROW) {
       const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())

@@ -5,6 +5,15 @@ import { floatText } from './float-text.ts'
 /** An address in the module's memory; 0 is none. */
 export type Pointer = number
 
+/** What a statement is allowed to do. */
+export interface Grant {
+  readonly write: boolean
+  /** @default false */
+  readonly attach?: boolean
+  /** Whether it may be any pragma: for statements of the server's own. @default false */
+  readonly configure?: boolean
+}
+
 /** What the module exports, as far as it is used: SQLite's own functions, and those of `engine/*.c`. */
 interface EngineExports {
   readonly memory: WebAssembly.Memory
@@ -13,7 +22,7 @@ interface EngineExports {
   free(at: Pointer): void
   baton_open(path: Pointer, name: Pointer): Pointer
   baton_reset(connection: Pointer): void
-  baton_grant(write: number, attach: number): void
+  baton_grant(write: number, attach: number, configure: number): void
   baton_was_denied(): number
   baton_rows(statement: Pointer, limit: number, asLines: number, maxBytes: number): number
   baton_output(): Pointer
@@ -80,6 +89,11 @@ export class EngineInstance {
 
   get version(): string {
     return this.text(this.api.sqlite3_libversion())
+  }
+
+  /** Says what the next statement that is compiled or run may do. */
+  grant({ write, attach = false, configure = false }: Grant): void {
+    this.api.baton_grant(Number(write), Number(attach), Number(configure))
   }
 
   /** The text that ends with a NUL at an address; empty for none. */

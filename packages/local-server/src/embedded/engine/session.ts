@@ -32,6 +32,12 @@ interface Step {
   readonly request: StatementRequest
 }
 
+/** How many rows are asked for, in bytes, and in which form. */
+interface RowsRequest {
+  readonly limitBytes: number
+  readonly asLines: boolean
+}
+
 /** What a batch answers: for each step a result, an error, or neither when it was skipped. */
 export interface BatchOutcome {
   readonly results: readonly (string | null)[]
@@ -191,7 +197,7 @@ export class Session {
         }),
       )
     } catch (error) {
-      throw this.#toResultError(error)
+      throw this.#toResultError(error, rights)
     }
   }
 
@@ -231,10 +237,10 @@ export class Session {
   /** Runs a statement; its rows may be so many bytes, or null when nobody wants them. */
   async #runStep(step: Step, maxBytes: number | null, rights: Rights): Promise<StatementResult> {
     const run = await this.#prepare(step, rights)
-    await this.#begin(run, step.request)
+    await this.#begin(run, step.request, rights)
     let rows = ''
     for (let isDone = false; !isDone; ) {
-      const next = this.#rowsOf(run, maxBytes ?? DISCARDED_BYTES, false)
+      const next = this.#rowsOf(run, { limitBytes: maxBytes ?? DISCARDED_BYTES, asLines: false }, rights)
       isDone = next.isDone
       if (maxBytes === null) continue
       rows = next.text
@@ -253,9 +259,9 @@ export class Session {
     const run = await this.#prepare(step, rights)
     try {
       await sink.stepBegin(index, run.columns)
-      await this.#begin(run, step.request)
+      await this.#begin(run, step.request, rights)
       for (let isDone = false; !isDone; ) {
-        const next = this.#rowsOf(run, CURSOR_BYTES, true)
+        const next = this.#rowsOf(run, { limitBytes: CURSOR_BYTES, asLines: true }, rights)
         isDone = next.isDone
         await sink.rows(next.text)
       }
@@ -274,38 +280,42 @@ export class Session {
       const mayWrite = rights.write && !blockWrites && !blockReads
       return await this.#connection.prepare(step.statement, mayWrite)
     } catch (error) {
-      throw this.#toResultError(error)
+      throw this.#toResultError(error, rights)
     }
   }
 
-  async #begin(run: RunningStatement, request: StatementRequest): Promise<void> {
+  async #begin(run: RunningStatement, request: StatementRequest, rights: Rights): Promise<void> {
     try {
       await run.begin(request)
     } catch (error) {
-      throw this.#toResultError(error)
+      throw this.#toResultError(error, rights)
     }
   }
 
-  #rowsOf(run: RunningStatement, limitBytes: number, asLines: boolean): EngineRows {
+  #rowsOf(run: RunningStatement, how: RowsRequest, rights: Rights): EngineRows {
     this.#board.current = this.#call
     try {
-      return run.rows(limitBytes, asLines)
+      return run.rows(how.limitBytes, how.asLines)
     } catch (error) {
-      throw this.#toResultError(error)
+      throw this.#toResultError(error, rights)
     } finally {
       this.#board.current = 0
     }
   }
 
   /** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
-  #toResultError(error: unknown): unknown {
+  #toResultError(error: unknown, rights: Rights): unknown {
     if (error instanceof ArgumentsError) {
       return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
     }
     if (error instanceof ValueTooBigError)
       return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
     if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
-    if (error instanceof DeniedError) return this.#forbidden('Write')
+    if (error instanceof DeniedError) {
+      return rights.write
+        ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
+        : this.#forbidden('Write')
+    }
     return error instanceof EngineError ? resultErrorOf(error) : error
   }
 
