@@ -9,6 +9,7 @@ import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import type { SqldNamespaceConfig } from './admin.ts'
 import { BatonBinding } from './baton-binding.ts'
+import { awaitFirstEntry } from './cursor-start.ts'
 import { type SqldProcess, startSqld } from './process.ts'
 import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
 import { guardRequests, guardSteps } from './request-guard.ts'
@@ -136,7 +137,11 @@ export class SqldBackend implements DatabaseBackend {
       answer.resume()
       answer = await this.#forward(id, request, body)
     }
-    const watched = this.#batons.watch(answer, id, mayWrite)
+    const isCheckedLate = request.path === '/v3/cursor' && !mayWrite && answer.statusCode === 200
+    const whole = isCheckedLate ? await awaitFirstEntry(answer) : answer
+    if (whole === null && this.#process?.isRunning === true)
+      throw PipelineFailure.service(403, noWriteRight(id))
+    const watched = this.#batons.watch(whole ?? answer, id, mayWrite)
     return await finish(answer, Readable.from(watched, { objectMode: false }))
   }
 
@@ -181,6 +186,10 @@ function rebuildBody(path: string, text: string, mayWrite: boolean): { baton: st
   const body = decodePipelineBody(text)
   const guarded = { ...body, requests: guardRequests(body.requests, mayWrite) }
   return { baton: body.baton, text: encodePipelineBody(guarded) }
+}
+
+function noWriteRight(id: DatabaseId): string {
+  return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
 }
 
 async function finish(answer: http.IncomingMessage, body: Readable): Promise<ServiceResponse> {
