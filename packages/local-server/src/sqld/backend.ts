@@ -131,18 +131,34 @@ export class SqldBackend implements DatabaseBackend {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
     const body = Buffer.from(text)
-    let answer = await this.#forward(id, request, body)
-    // under load the server sometimes denies a database it has; nothing has run then
-    if (answer.statusCode === 404 && (await this.#running.admin.exists(id))) {
-      answer.resume()
-      answer = await this.#forward(id, request, body)
-    }
-    const isCheckedLate = request.path === '/v3/cursor' && !mayWrite && answer.statusCode === 200
-    const whole = isCheckedLate ? await awaitFirstEntry(answer) : answer
-    if (whole === null && this.#process?.isRunning === true)
+    if (request.path === '/v3/cursor' && !mayWrite) return await this.#readersCursor(id, request, body)
+    const answer = await this.#forwardTwice(id, request, body)
+    return await finish(answer, this.#watched(answer, id, mayWrite))
+  }
+
+  /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
+  async #readersCursor(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<ServiceResponse> {
+    try {
+      const answer = await this.#forwardTwice(id, request, body)
+      const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
+      return await finish(answer, this.#watched(entries, id, false))
+    } catch (error) {
+      const isBrokenOff = (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+      if (!isBrokenOff || request.signal.aborted || this.#process?.isRunning !== true) throw error
       throw PipelineFailure.service(403, noWriteRight(id))
-    const watched = this.#batons.watch(whole ?? answer, id, mayWrite)
-    return await finish(answer, Readable.from(watched, { objectMode: false }))
+    }
+  }
+
+  #watched(answer: Readable, id: DatabaseId, mayWrite: boolean): Readable {
+    return Readable.from(this.#batons.watch(answer, id, mayWrite), { objectMode: false })
+  }
+
+  /** Under load the server sometimes denies a database it has; nothing has run then. */
+  async #forwardTwice(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
+    const answer = await this.#forward(id, request, body)
+    if (answer.statusCode !== 404 || !(await this.#running.admin.exists(id))) return answer
+    answer.resume()
+    return await this.#forward(id, request, body)
   }
 
   /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */

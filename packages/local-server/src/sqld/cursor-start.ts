@@ -2,24 +2,17 @@ import { Readable } from 'node:stream'
 
 const LINE_FEED = 0x0a
 
-/**
- * Waits until a cursor's answer goes on behind its first line; null when the server breaks off before. It does that
- * instead of saying that a statement may not be run: it has answered 200 already when it finds out.
- */
-export async function awaitFirstEntry(answer: Readable): Promise<Readable | null> {
+/** Waits until a cursor's answer goes on behind its first line; rejects when the server breaks off before. */
+export async function awaitFirstEntry(answer: Readable): Promise<Readable> {
   const chunks = (answer as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
   const begun: Buffer[] = []
-  try {
-    for (;;) {
-      const next = await chunks.next()
-      if (next.done === true) break
-      begun.push(next.value)
-      const all = Buffer.concat(begun)
-      const lineEnd = all.indexOf(LINE_FEED)
-      if (lineEnd !== -1 && lineEnd + 1 < all.length) break
-    }
-  } catch {
-    return null
+  for (;;) {
+    const next = await chunks.next()
+    if (next.done === true) break
+    begun.push(next.value)
+    const all = Buffer.concat(begun)
+    const lineEnd = all.indexOf(LINE_FEED)
+    if (lineEnd !== -1 && lineEnd + 1 < all.length) break
   }
   return Readable.from(rejoin(begun, chunks), { objectMode: false })
 }
