@@ -25,6 +25,8 @@ interface LockContent {
 const LOCK_NAME = 'baton.lock'
 const ATTEMPTS = 100
 const RETRY_MS = 10
+/** How long a copy of a lock file, where there are no links, may take. */
+const COPY_ATTEMPTS = 25
 /** What a file system without hard links answers. */
 const NO_LINKS: ReadonlySet<string | undefined> = new Set([
   'EPERM',
@@ -139,7 +141,7 @@ async function readLock(path: string): Promise<LockContent | null> {
     for (let attempt = 0; ; attempt += 1) {
       const content = parseLock(await readFile(path, 'utf8'))
       if (content !== null) return content
-      if (attempt === ATTEMPTS) return { pid: 0, identity: null, token: 'incomplete' }
+      if (attempt === COPY_ATTEMPTS) return { pid: 0, identity: null, token: 'incomplete' }
       await sleep(RETRY_MS)
     }
   } catch (error) {
