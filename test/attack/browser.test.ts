@@ -63,19 +63,16 @@ describe.skipIf(browserPath === null)(
       }
 
       /** What a script of the page gets. */
-      async function fetchFrom(page: Page, path: string, init: RequestInit): Promise<string> {
+      async function fetchFrom(page: Page, path: string, init: object): Promise<string> {
         const url = new URL(path, attacked.server.url).href
-        return await page.evaluate(
-          async ([target, options]) => {
-            try {
-              const response = await fetch(target, options)
-              return `${response.type} ${response.status} ${await response.text()}`
-            } catch (error) {
-              return String(error)
-            }
-          },
-          [url, init] as const,
-        )
+        return await page.evaluate<string>(`(async () => {
+        try {
+          const response = await fetch(${JSON.stringify(url)}, ${JSON.stringify(init)})
+          return response.type + ' ' + response.status + ' ' + (await response.text())
+        } catch (error) {
+          return String(error)
+        }
+      })()`)
       }
 
       test('a foreign page reads and writes nothing, by whatever means', async () => {
@@ -90,26 +87,21 @@ describe.skipIf(browserPath === null)(
           expect(await fetchFrom(page, '/version', {})).toMatch(/Failed to fetch/)
           // sent without asking first, and not readable in any case
           await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: INSERT, mode: 'no-cors' })
-          await page.evaluate(([url, body]) => navigator.sendBeacon(url, body), [
-            `${attacked.url()}/v2/pipeline`,
-            INSERT,
-          ] as const)
-          const loaded = await page.evaluate(async (url) => {
-            const script = document.createElement('script')
-            script.src = url
-            const outcome = new Promise<string>((resolve) => {
-              script.onload = () => resolve('loaded')
-              script.onerror = () => resolve('refused')
-            })
-            document.head.append(script)
-            return await outcome
-          }, `${attacked.url()}/dump`)
+          const beacon = [`${attacked.url()}/v2/pipeline`, INSERT].map((text) => JSON.stringify(text)).join()
+          await page.evaluate(`navigator.sendBeacon(${beacon})`)
+          const loaded = await page.evaluate<string>(`new Promise((resolve) => {
+          const script = document.createElement('script')
+          script.src = ${JSON.stringify(`${attacked.url()}/dump`)}
+          script.onload = () => resolve('loaded')
+          script.onerror = () => resolve('refused')
+          document.head.append(script)
+        })`)
           expect(loaded).toBe('refused')
           await page.setContent(
             `<form method="post" enctype="text/plain" action="${attacked.url()}/v2/pipeline">
              <input name='${INSERT.slice(0, -1).replaceAll("'", '&#39;')},"x":"' value='"}'></form>`,
           )
-          await Promise.all([page.waitForNavigation(), page.evaluate(() => document.forms[0]?.submit())])
+          await Promise.all([page.waitForNavigation(), page.evaluate('document.forms[0].submit()')])
           expect(await page.textContent('body')).toContain('may not use this server')
         })
         await expectNothingWritten()
@@ -132,22 +124,16 @@ describe.skipIf(browserPath === null)(
 
       test('nor one without an origin', async () => {
         await onPage(`http://localhost:${pagesPort}/`, async (page) => {
-          const url = `${attacked.url()}/v2/pipeline`
-          const answer = await page.evaluate(
-            async ([target, body]) => {
-              const frame = document.createElement('iframe')
-              frame.setAttribute('sandbox', 'allow-scripts')
-              const script = `fetch(${JSON.stringify(target)}, { method: 'POST', body: ${JSON.stringify(body)} })
-            .then((r) => r.status, String).then((m) => parent.postMessage(String(m), '*'))`
-              const said = new Promise<string>((resolve) => {
-                addEventListener('message', ({ data }) => resolve(String(data)))
-              })
-              frame.srcdoc = `<script>${script}</script>`
-              document.body.append(frame)
-              return await said
-            },
-            [url, INSERT] as const,
-          )
+          const init = JSON.stringify({ method: 'POST', body: INSERT })
+          const call = `fetch(${JSON.stringify(`${attacked.url()}/v2/pipeline`)}, ${init})`
+          const script = `${call}.then((r) => r.status, String).then((m) => parent.postMessage(String(m), '*'))`
+          const answer = await page.evaluate<string>(`new Promise((resolve) => {
+          addEventListener('message', ({ data }) => resolve(data))
+          const frame = document.createElement('iframe')
+          frame.setAttribute('sandbox', 'allow-scripts')
+          frame.srcdoc = '<script>' + ${JSON.stringify(script)} + '<' + '/script>'
+          document.body.append(frame)
+        })`)
           expect(answer).toMatch(/Failed to fetch/)
         })
         await expectNothingWritten()
