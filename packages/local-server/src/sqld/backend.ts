@@ -9,7 +9,7 @@ import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import type { SqldNamespaceConfig } from './admin.ts'
 import { BatonBinding } from './baton-binding.ts'
-import { awaitFirstEntry } from './cursor-start.ts'
+import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { type SqldProcess, startSqld } from './process.ts'
 import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
 import { guardRequests, guardSteps } from './request-guard.ts'
@@ -143,10 +143,20 @@ export class SqldBackend implements DatabaseBackend {
       const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
       return await finish(answer, this.#watched(entries, id, false))
     } catch (error) {
-      const isBrokenOff = (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+      const isBrokenOff =
+        error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
       if (!isBrokenOff || request.signal.aborted || this.#process?.isRunning !== true) throw error
+      if (error instanceof BrokenOffError && error.baton !== null)
+        await this.#closeStream(id, request, error.baton)
       throw PipelineFailure.service(403, noWriteRight(id))
     }
+  }
+
+  /** The server keeps the stream of a cursor that it has broken off; there are not many. */
+  async #closeStream(id: DatabaseId, request: ServiceRequest, baton: string): Promise<void> {
+    const body = Buffer.from(encodePipelineBody({ baton, requests: [{ type: 'close' }] }))
+    const answer = await this.#forward(id, { ...request, path: '/v3/pipeline', query: '' }, body)
+    answer.resume()
   }
 
   #watched(answer: Readable, id: DatabaseId, mayWrite: boolean): Readable {
