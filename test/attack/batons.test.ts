@@ -7,7 +7,7 @@ const INSERT = execute('insert into t values (666)')
 /** Bodies that continue a stream by its baton, in every form that JSON readers have been seen to take. */
 function bodies(baton: string): Readonly<Record<string, string>> {
   const quoted = JSON.stringify(baton)
-  const escaped = `"${[...baton].map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`).join('')}"`
+  const escaped = `"${baton.replace(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"`
   const requests = JSON.stringify([INSERT])
   return {
     object: `{"baton":${quoted},"requests":${requests}}`,

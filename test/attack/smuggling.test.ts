@@ -15,7 +15,7 @@ describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) 
     ;({ port } = attacked.server)
     const headers = await attacked.headers()
     authorization = 'authorization' in headers ? `authorization: ${headers.authorization}\r\n` : ''
-    const own = 'authorization' in headers ? { token: String(headers.authorization).slice(7) } : {}
+    const own = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
     const made = await pipeline(attacked.url(), [execute('create table t(a)'), close], own)
     expect(made.status).toBe(200)
     smuggled = post('insert into t values (666)')

@@ -9,7 +9,7 @@ import type { ServiceRequest, ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE, Gateway, RESERVED_NAMES } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import { SqldBackend } from './sqld/backend.ts'
-import { TemporaryDirectory } from './temporary-directory.ts'
+import { openDirectory, type TemporaryDirectory } from './temporary-directory.ts'
 
 /** What a service is made of; the public entries check and complete it. */
 export interface ServiceOptions {
@@ -81,8 +81,7 @@ export class Service implements AsyncDisposable {
   static async start(options: ServiceOptions): Promise<Service> {
     const access = new AccessPolicy(options)
     const { domains } = options
-    const temporary = options.dataDirectory === undefined ? await TemporaryDirectory.create('baton-') : null
-    const directory = temporary?.path ?? (options.dataDirectory as string)
+    const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     const lock = await DirectoryLock.acquire(directory)
     let backend: DatabaseBackend | null = null
     try {

@@ -30,3 +30,13 @@ export class TemporaryDirectory {
     await rm(this.path, { recursive: true, force: true, maxRetries: 3 })
   }
 }
+
+/** The directory that was named, or a temporary one. */
+export async function openDirectory(
+  named: string | undefined,
+  prefix: string,
+): Promise<{ readonly directory: string; readonly temporary: TemporaryDirectory | null }> {
+  if (named !== undefined) return { directory: named, temporary: null }
+  const temporary = await TemporaryDirectory.create(prefix)
+  return { directory: temporary.path, temporary }
+}

@@ -8,7 +8,7 @@ import { DirectoryLock } from '../directory-lock.ts'
 import { freePort } from '../free-port.ts'
 import { checkOptionNames } from '../known-options.ts'
 import { processIdentity } from '../process-identity.ts'
-import { TemporaryDirectory } from '../temporary-directory.ts'
+import { openDirectory, type TemporaryDirectory } from '../temporary-directory.ts'
 import { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
 
@@ -65,9 +65,7 @@ interface StartPlan {
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
   checkOptionNames('startSqld', options, OPTION_NAMES)
   const binary = await findSqld(options)
-  const temporary =
-    options.dataDirectory === undefined ? await TemporaryDirectory.create('baton-sqld-') : null
-  const directory = temporary?.path ?? (options.dataDirectory as string)
+  const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
   const lock = await DirectoryLock.acquire(directory)
   try {
     await clearOrphan(directory)

@@ -70,8 +70,10 @@ function endOfEnclosed(sql: string, at: number): number | null {
   const closing = CLOSING[first]
   if (closing === undefined) return null
   let end = sql.indexOf(closing, at + 1)
-  // a quote given twice stands for itself
-  while (end !== -1 && closing === first && sql[end + 1] === closing) end = sql.indexOf(closing, end + 2)
+  if (closing === first) {
+    // a quote given twice stands for itself
+    while (end !== -1 && sql[end + 1] === first) end = sql.indexOf(first, end + 2)
+  }
   return after(end, 1)
 }
 
