@@ -171,7 +171,9 @@ function findRoute(path: string, { method, headers }: ServiceRequest): Route | u
 /** Where no route has a body there is none, so that nobody can take it for the next request. */
 function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
   const length = headers['content-length'] ?? '0'
-  if (method === 'POST' || (length === '0' && headers['transfer-encoding'] === undefined)) return null
+  // every other method is refused as such
+  const isRead = ['GET', 'HEAD', 'OPTIONS'].includes(method)
+  if (!isRead || (length === '0' && headers['transfer-encoding'] === undefined)) return null
   const { body } = errorResponse(400, `A ${method} request has no body here`)
   return { status: 400, headers: { 'content-type': 'application/json', connection: 'close' }, body }
 }

@@ -14,7 +14,7 @@ export type SqlRefusal =
 
 /** Functions and tables through which SQL reaches files, other SQL, or the process; also those of other builds. */
 const OUTSIDE =
-  'readfile|writefile|load_extension|fts3_tokenizer|sha3_query|fsdir|lsdir|zipfile|zipfile_cds|sqlar_(?:un)?compress|' +
+  'readfile|writefile|fts3_tokenizer|sha3_query|fsdir|lsdir|zipfile|zipfile_cds|sqlar_(?:un)?compress|' +
   'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
 const OUTSIDE_ANYWHERE = new RegExp(`(?<![\\w$])(?:${OUTSIDE})(?![\\w$])`, 'i')
 const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
