@@ -27,6 +27,10 @@ export default defineConfig(async () => ({
           testTimeout: 20_000,
         },
       },
+      {
+        ...source,
+        test: { name: 'attack', include: ['test/attack/*.test.ts'], testTimeout: 30_000 },
+      },
       ...(await endToEndProjects()).map((test) => ({ ...source, test })),
       ...[...(await drizzleProjects()), ...(await kyselyProjects())].map(({ alias, test }) => ({
         ...source,

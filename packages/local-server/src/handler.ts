@@ -13,9 +13,11 @@ export interface LocalHandlerOptions {
   readonly auth?: boolean
   /** Host names (without port) that stand for a database. @default {} */
   readonly domains?: Readonly<Record<string, string>>
+  /** Origins of web pages that may use it, besides pages of this machine; as `https://app.example`. @default [] */
+  readonly allowOrigins?: readonly string[]
 }
 
-const OPTION_NAMES = ['dataDirectory', 'auth', 'domains'] as const
+const OPTION_NAMES = ['dataDirectory', 'auth', 'domains', 'allowOrigins'] as const
 const ORIGIN = 'http://localhost'
 
 /**
@@ -31,6 +33,7 @@ export function createHandler(options: LocalHandlerOptions = {}): LocalHandler {
 export class LocalHandler implements AsyncDisposable {
   readonly #options: LocalHandlerOptions
   #service: Promise<Service> | null = null
+  #isClosed = false
 
   /** Made by {@link createHandler} only. */
   constructor(options: LocalHandlerOptions) {
@@ -80,8 +83,9 @@ export class LocalHandler implements AsyncDisposable {
     return (await this.#start()).createToken(name, options)
   }
 
-  /** Ends the engine. Requests in flight fail. */
+  /** Ends the engine. Requests in flight fail, and so does whatever is called afterwards. */
   async close(): Promise<void> {
+    this.#isClosed = true
     await (await this.#service)?.close()
   }
 
@@ -89,16 +93,19 @@ export class LocalHandler implements AsyncDisposable {
     await this.close()
   }
 
-  #start(): Promise<Service> {
-    const { dataDirectory, auth = false, domains = {} } = this.#options
+  async #start(): Promise<Service> {
+    if (this.#isClosed) throw new Error('the handler is closed')
+    const { dataDirectory, auth = false, domains = {}, allowOrigins = [] } = this.#options
     this.#service ??= Service.start({
       backend: 'embedded',
       dataDirectory,
       auth,
       sqldPath: undefined,
       domains,
+      allowOrigins,
+      listenHost: 'localhost',
     })
-    return this.#service
+    return await this.#service
   }
 }
 

@@ -22,6 +22,11 @@ export interface LocalServerOptions {
   readonly sqldPath?: string
   /** Host names (without port) that stand for a database. @default {} */
   readonly domains?: Readonly<Record<string, string>>
+  /**
+   * Origins of web pages that may use the server, as `https://app.example`, besides pages of this machine
+   * (`http://localhost:3000` and the like). All others are refused. @default []
+   */
+  readonly allowOrigins?: readonly string[]
 }
 
 /** Where to reach a database, in the form clients are configured with. */
@@ -31,7 +36,16 @@ export interface DatabaseAddress {
   readonly authToken?: string
 }
 
-const OPTION_NAMES = ['backend', 'dataDirectory', 'port', 'host', 'auth', 'sqldPath', 'domains'] as const
+const OPTION_NAMES = [
+  'backend',
+  'dataDirectory',
+  'port',
+  'host',
+  'auth',
+  'sqldPath',
+  'domains',
+  'allowOrigins',
+] as const
 
 /** Starts the database service on this machine and waits until it answers. Close it, or `await using` it. */
 export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
@@ -44,16 +58,16 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     auth = false,
     sqldPath,
     domains = {},
+    allowOrigins = [],
   } = options
   if (backend !== 'embedded' && backend !== 'sqld')
     throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
-  const service = await Service.start({ backend, dataDirectory, auth, sqldPath, domains })
+  const access = { domains, allowOrigins, listenHost: host }
+  const service = await Service.start({ backend, dataDirectory, auth, sqldPath, ...access })
   try {
-    const http = createServer({ requestTimeout: 0 }, (from, to) => void serve(service, from, to))
-    await new Promise<void>((resolve, reject) => {
-      http.once('error', reject)
-      http.listen(port, host, resolve)
-    })
+    const strict = { insecureHTTPParser: false, requireHostHeader: true }
+    const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
+    await listen(http, port, host)
     return new LocalServer(service, http, host)
   } catch (error) {
     await service.close()
@@ -102,7 +116,7 @@ export class LocalServer implements AsyncDisposable {
     return name === DEFAULT_DATABASE ? this.url : `${this.url}/${name}/`
   }
 
-  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken. */
+  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken, or after `close()`. */
   async createDatabase(name: string, options: DatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
     const authToken = this.#service.ownerToken(name)
@@ -140,10 +154,27 @@ export class LocalServer implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
+    this.#service.refuseChanges()
     const closed = new Promise((resolve) => this.#http.close(resolve))
     this.#http.closeAllConnections()
     await closed
     await this.#service.close()
+  }
+}
+
+async function listen(http: Server, port: number, host: string): Promise<void> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      http.once('error', reject)
+      http.listen(port, host, resolve)
+    })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const where = `port ${port} of ${host}`
+    if (code === 'EADDRINUSE')
+      throw new Error(`${where} is taken by another program; port 0 takes a free one`, { cause: error })
+    if (code === 'EACCES') throw new Error(`${where} needs more rights than you have`, { cause: error })
+    throw error
   }
 }
 
@@ -152,22 +183,37 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
   to.once('close', () => {
     if (!to.writableFinished) left.abort()
   })
-  const target = from.url ?? '/'
-  const mark = target.indexOf('?')
   try {
-    const response = await service.handle({
-      method: from.method ?? 'GET',
-      path: mark < 0 ? target : target.slice(0, mark),
-      query: mark < 0 ? '' : target.slice(mark),
-      headers: from.headers,
-      body: from,
-      signal: left.signal,
-    })
+    const target = readTarget(from)
+    const response =
+      target === null
+        ? errorResponse(400, 'Invalid request target or host')
+        : await service.handle({
+            ...target,
+            method: from.method ?? 'GET',
+            headers: from.headers,
+            body: from,
+            signal: left.signal,
+          })
     await respond(to, response, from.method === 'HEAD')
   } catch (error) {
     if (to.headersSent || to.destroyed) to.destroy()
     else await respond(to, errorResponse(500, `Internal Error: \`${String(error)}\``), false)
   }
+}
+
+/** Null when a request says in two ways where it wants to go. */
+function readTarget(from: IncomingMessage): { path: string; query: string } | null {
+  const hostHeaders = from.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
+  if (hostHeaders.length > 1) return null
+  const target = from.url ?? '/'
+  // as proxies are asked: a server has to understand it, too
+  const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target)
+  if (absolute !== null && absolute[1]?.toLowerCase() !== from.headers.host?.toLowerCase()) return null
+  const relative = absolute?.[2] ?? target
+  const mark = relative.indexOf('?')
+  const path = mark < 0 ? relative : relative.slice(0, mark)
+  return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
 }
 
 async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {

@@ -1,6 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { AccessPolicy } from './access-policy.ts'
 import type { DatabaseBackend, DatabaseSettings } from './backend.ts'
 import { type DatabaseRecord, newDatabaseId, Registry } from './control-plane/registry.ts'
 import { type TokenAccess, TokenMint } from './control-plane/token-mint.ts'
@@ -10,6 +9,7 @@ import type { ServiceRequest, ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE, Gateway, RESERVED_NAMES } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import { SqldBackend } from './sqld/backend.ts'
+import { openDirectory, type TemporaryDirectory } from './temporary-directory.ts'
 
 /** What a service is made of; the public entries check and complete it. */
 export interface ServiceOptions {
@@ -18,6 +18,9 @@ export interface ServiceOptions {
   readonly auth: boolean
   readonly sqldPath: string | undefined
   readonly domains: Readonly<Record<string, string>>
+  readonly allowOrigins: readonly string[]
+  /** The address that is listened on. */
+  readonly listenHost: string
 }
 
 /** Settings of a database that can be changed at any time. */
@@ -53,31 +56,32 @@ const NO_SETTINGS: DatabaseSettings = {
 
 /** The service without a socket: databases, tokens, and the answer to each request. */
 export class Service implements AsyncDisposable {
-  readonly #directory: string
-  readonly #isTemporary: boolean
+  readonly #temporary: TemporaryDirectory | null
   readonly #lock: DirectoryLock
   readonly #registry: Registry
   readonly #backend: DatabaseBackend
   readonly #mint: TokenMint | null
   readonly #gateway: Gateway
   #closing: Promise<void> | null = null
+  #isClosed = false
   readonly version: string
 
-  private constructor(parts: ServiceParts, version: string, domains: ServiceOptions['domains']) {
-    this.#directory = parts.directory
-    this.#isTemporary = parts.isTemporary
+  private constructor(parts: ServiceParts, version: string) {
+    this.#temporary = parts.temporary
     this.#lock = parts.lock
     this.#registry = parts.registry
     this.#backend = parts.backend
     this.#mint = parts.mint
     this.version = version
     const findDatabase = (name: string): DatabaseRecord | undefined => this.#registry.find(name)
-    this.#gateway = new Gateway({ backend: parts.backend, findDatabase, version, domains })
+    const { backend, access, domains } = parts
+    this.#gateway = new Gateway({ backend, findDatabase, version, domains, access })
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const isTemporary = options.dataDirectory === undefined
-    const directory = options.dataDirectory ?? (await mkdtemp(join(tmpdir(), 'baton-')))
+    const access = new AccessPolicy(options)
+    const { domains } = options
+    const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     const lock = await DirectoryLock.acquire(directory)
     let backend: DatabaseBackend | null = null
     try {
@@ -86,17 +90,14 @@ export class Service implements AsyncDisposable {
       backend = createBackend(options, directory, mint)
       const version = await backend.start()
       for (const { id, settings } of registry.records) await backend.applySettings(id, settings)
-      const service = new Service(
-        { directory, isTemporary, lock, registry, backend, mint },
-        version,
-        options.domains,
-      )
+      const parts = { temporary, lock, registry, backend, mint, access, domains }
+      const service = new Service(parts, version)
       if (registry.find(DEFAULT_DATABASE) === undefined) await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
       await backend?.[Symbol.asyncDispose]()
       await lock.release()
-      if (isTemporary) await rm(directory, { recursive: true, force: true })
+      await temporary?.remove()
       throw error
     }
   }
@@ -110,6 +111,7 @@ export class Service implements AsyncDisposable {
   }
 
   async createDatabase(name: string, options: DatabaseOptions = {}): Promise<void> {
+    this.#checkOpen()
     checkDatabaseName(name)
     const settings = mergeSettings('createDatabase', NO_SETTINGS, options)
     if (this.#registry.find(name) !== undefined) throw new Error(`database "${name}" exists already`)
@@ -129,6 +131,7 @@ export class Service implements AsyncDisposable {
     const record = this.#record(name)
     // first the name, so that nobody reaches a database that is half gone
     await this.#registry.remove(name)
+    this.#gateway.forget(record.id)
     await this.#backend.remove(record.id)
   }
 
@@ -154,7 +157,13 @@ export class Service implements AsyncDisposable {
     return this.#gateway.handle(request)
   }
 
+  /** What changes databases rejects from now on. */
+  refuseChanges(): void {
+    this.#isClosed = true
+  }
+
   close(): Promise<void> {
+    this.#isClosed = true
     this.#closing ??= this.#close()
     return this.#closing
   }
@@ -166,10 +175,15 @@ export class Service implements AsyncDisposable {
   async #close(): Promise<void> {
     await this.#backend[Symbol.asyncDispose]()
     await this.#lock.release()
-    if (this.#isTemporary) await rm(this.#directory, { recursive: true, force: true, maxRetries: 3 })
+    await this.#temporary?.remove()
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new Error('the server is closed')
   }
 
   #record(name: string): DatabaseRecord {
+    this.#checkOpen()
     const record = this.#registry.find(name)
     if (record === undefined) throw new Error(`there is no database "${name}"`)
     return record
@@ -177,12 +191,13 @@ export class Service implements AsyncDisposable {
 }
 
 interface ServiceParts {
-  readonly directory: string
-  readonly isTemporary: boolean
+  readonly temporary: TemporaryDirectory | null
   readonly lock: DirectoryLock
   readonly registry: Registry
   readonly backend: DatabaseBackend
   readonly mint: TokenMint | null
+  readonly access: AccessPolicy
+  readonly domains: ServiceOptions['domains']
 }
 
 function createBackend(options: ServiceOptions, directory: string, mint: TokenMint | null): DatabaseBackend {

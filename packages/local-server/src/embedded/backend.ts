@@ -1,14 +1,7 @@
-import { isUtf8 } from 'node:buffer'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
-import {
-  errorResponse,
-  readBytes,
-  type ServiceRequest,
-  type ServiceResponse,
-  textResponse,
-} from '../exchange.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
 import { SYSTEM_CLOCK } from './clock.ts'
 import { CursorBodyStream } from './cursor-body.ts'
@@ -23,6 +16,7 @@ import {
   decodeCursorBody,
   decodePipelineBody,
   type PipelineBody,
+  readText,
 } from './request-decoder.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
 import { TokenCheck } from './token-check.ts'
@@ -84,7 +78,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (request.path === '/dump' || request.path === '/beta/listen') {
         return errorResponse(501, `${request.path} is not there in the embedded back end`)
       }
-      const text = await readBody(request)
+      const text = await readText(request.body)
       const call = { id, rights, signal: request.signal }
       if (request.path === '/v3/cursor') {
         const body = decodeCursorBody(text)
@@ -168,12 +162,6 @@ type FailureText = Extract<CallOutcome, { type: 'failure' }>
 
 function head(baton: string | null): string {
   return `"baton":${baton === null ? 'null' : `"${baton}"`},"base_url":null`
-}
-
-async function readBody(request: ServiceRequest): Promise<string> {
-  const bytes = await readBytes(request.body)
-  if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
-  return bytes.toString('utf8')
 }
 
 /**

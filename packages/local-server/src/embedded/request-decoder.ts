@@ -1,3 +1,6 @@
+import { isUtf8 } from 'node:buffer'
+import type { Readable } from 'node:stream'
+import { readBytes } from '../exchange.ts'
 import {
   asArray,
   asInteger,
@@ -49,6 +52,13 @@ export interface PipelineBody {
 export interface CursorBody {
   readonly baton: string | null
   readonly steps: readonly BatchStep[]
+}
+
+/** Reads a body as text; throws `JsonShapeError` when it is not UTF-8. */
+export async function readText(body: Readable): Promise<string> {
+  const bytes = await readBytes(body)
+  if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
+  return bytes.toString('utf8')
 }
 
 /** Decodes the body of a pipeline request; throws `JsonShapeError`, whose message is the service's answer. */

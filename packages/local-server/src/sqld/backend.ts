@@ -2,10 +2,17 @@ import { mkdir } from 'node:fs/promises'
 import http from 'node:http'
 import { Readable } from 'node:stream'
 import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
+import { JsonShapeError } from '../embedded/json-shape.ts'
+import { PipelineFailure } from '../embedded/pipeline-failure.ts'
+import { decodeCursorBody, decodePipelineBody, readText } from '../embedded/request-decoder.ts'
+import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import type { SqldNamespaceConfig } from './admin.ts'
 import { BatonBinding } from './baton-binding.ts'
+import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { type SqldProcess, startSqld } from './process.ts'
+import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
+import { guardRequests, guardSteps } from './request-guard.ts'
 
 /** How the back end is made. */
 export interface SqldBackendOptions {
@@ -19,23 +26,8 @@ export interface SqldBackendOptions {
 
 /** As good as no limit; the server takes null for "as before". */
 const NO_SIZE_LIMIT = '1000pb'
-/** Headers that concern one connection only, and those by which a client could choose another database. */
-const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'host',
-  'content-length',
-  'accept-encoding',
-  'x-namespace',
-  'x-namespace-bin',
-  'x-proxy-authorization',
-])
+/** What a client may learn from the server's own headers. */
+const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
 /** The database API of a real libsql-server, with a namespace of it for each database. */
 export class SqldBackend implements DatabaseBackend {
@@ -43,12 +35,14 @@ export class SqldBackend implements DatabaseBackend {
   readonly #options: SqldBackendOptions
   readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()
+  readonly #tokens: TokenCheck
   #process: SqldProcess | null = null
   #reviving: Promise<unknown> | null = null
   #isClosed = false
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
+    this.#tokens = new TokenCheck(options.publicKeyPem)
   }
 
   async start(): Promise<string> {
@@ -76,17 +70,16 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
-    await this.#revive()
-    const body = await readBytes(request.body)
-    if (!this.#batons.allows(id, body)) return textResponse(400, 'text/plain', 'Received an invalid baton')
-    const response = await this.#forward(id, request, body)
-    // under load the server sometimes denies a database it has; nothing has run then
-    const isDenied = response.statusCode === 404 && request.method === 'POST'
-    if (isDenied && (await this.#running.admin.exists(id))) {
-      response.resume()
-      return this.#finish(id, request, await this.#forward(id, request, body))
+    try {
+      const { write: mayWrite } = this.#tokens.rightsOf(request, id)
+      await this.#revive()
+      if (request.method !== 'POST') return await this.#readOnly(id, request)
+      return await this.#onStream({ id, request, mayWrite })
+    } catch (error) {
+      if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
+      if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
+      throw error
     }
-    return this.#finish(id, request, response)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -126,25 +119,65 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  async #finish(
-    id: DatabaseId,
-    request: ServiceRequest,
-    answer: http.IncomingMessage,
-  ): Promise<ServiceResponse> {
-    const status = answer.statusCode ?? 502
-    const headers = forwardable(answer.headers)
-    if (status >= 400) return { status, headers, body: (await readBytes(answer)).toString('utf8') }
-    const isStream = request.path.endsWith('/pipeline') || request.path.endsWith('/cursor')
-    if (!isStream) return { status, headers, body: answer }
-    return { status, headers, body: Readable.from(this.#batons.watch(id, answer), { objectMode: false }) }
+  /** Routes without a body. */
+  async #readOnly(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    const answer = await this.#forward(id, request, null)
+    return await finish(answer, answer)
   }
 
-  #forward(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
+  async #onStream({ id, request, mayWrite }: StreamCall): Promise<ServiceResponse> {
+    const { baton, text } = rebuildBody(request.path, await readText(request.body), mayWrite)
+    if (baton !== null && !this.#batons.allows(baton, id, mayWrite)) {
+      throw PipelineFailure.protocol('Received an invalid baton')
+    }
+    const body = Buffer.from(text)
+    if (request.path === '/v3/cursor' && !mayWrite) return await this.#readersCursor(id, request, body)
+    const answer = await this.#forwardTwice(id, request, body)
+    return await finish(answer, this.#watched(answer, id, mayWrite))
+  }
+
+  /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
+  async #readersCursor(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<ServiceResponse> {
+    try {
+      const answer = await this.#forwardTwice(id, request, body)
+      const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
+      return await finish(answer, this.#watched(entries, id, false))
+    } catch (error) {
+      const isBrokenOff =
+        error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+      if (!isBrokenOff || request.signal.aborted || this.#process?.isRunning !== true) throw error
+      if (error instanceof BrokenOffError && error.baton !== null)
+        await this.#closeStream(id, request, error.baton)
+      throw PipelineFailure.service(403, noWriteRight(id))
+    }
+  }
+
+  /** The server keeps the stream of a cursor that it has broken off; there are not many. */
+  async #closeStream(id: DatabaseId, request: ServiceRequest, baton: string): Promise<void> {
+    const body = Buffer.from(encodePipelineBody({ baton, requests: [{ type: 'close' }] }))
+    const answer = await this.#forward(id, { ...request, path: '/v3/pipeline', query: '' }, body)
+    answer.resume()
+  }
+
+  #watched(answer: Readable, id: DatabaseId, mayWrite: boolean): Readable {
+    return Readable.from(this.#batons.watch(answer, id, mayWrite), { objectMode: false })
+  }
+
+  /** Under load the server sometimes denies a database it has; nothing has run then. */
+  async #forwardTwice(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
+    const answer = await this.#forward(id, request, body)
+    if (answer.statusCode !== 404 || !(await this.#running.admin.exists(id))) return answer
+    answer.resume()
+    return await this.#forward(id, request, body)
+  }
+
+  /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */
+  #forward(id: DatabaseId, request: ServiceRequest, body: Buffer | null): Promise<http.IncomingMessage> {
     const headers = {
-      ...forwardable(request.headers),
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...(request.method === 'POST' && { 'content-length': body.length }),
+      ...(this.#options.publicKeyPem !== null && { authorization: `Bearer ${bearerToken(request)}` }),
+      ...(body !== null && { 'content-length': body.length }),
     }
     const { method, path, query, signal } = request
     return new Promise((resolve, reject) => {
@@ -158,15 +191,40 @@ export class SqldBackend implements DatabaseBackend {
       }
       const onward = http.request({ ...target, signal }, resolve)
       onward.on('error', reject)
-      onward.end(body)
+      onward.end(body ?? undefined)
     })
   }
 }
 
-function forwardable(headers: ServiceRequest['headers']): Record<string, string | string[]> {
-  const kept: Record<string, string | string[]> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !NOT_FORWARDED.has(name)) kept[name] = value
+interface StreamCall {
+  readonly id: DatabaseId
+  readonly request: ServiceRequest
+  readonly mayWrite: boolean
+}
+
+/** Reads a body strictly and writes it anew: the server's reader takes more than one form for the same thing. */
+function rebuildBody(path: string, text: string, mayWrite: boolean): { baton: string | null; text: string } {
+  if (path === '/v3/cursor') {
+    const body = decodeCursorBody(text)
+    const guarded = { ...body, steps: guardSteps(body.steps, mayWrite) }
+    return { baton: body.baton, text: encodeCursorBody(guarded) }
   }
-  return kept
+  const body = decodePipelineBody(text)
+  const guarded = { ...body, requests: guardRequests(body.requests, mayWrite) }
+  return { baton: body.baton, text: encodePipelineBody(guarded) }
+}
+
+function noWriteRight(id: DatabaseId): string {
+  return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
+}
+
+async function finish(answer: http.IncomingMessage, body: Readable): Promise<ServiceResponse> {
+  const status = answer.statusCode ?? 502
+  const headers: Record<string, string> = {}
+  for (const name of ANSWER_HEADERS) {
+    const value = answer.headers[name]
+    if (value !== undefined) headers[name] = String(value)
+  }
+  if (status >= 400) return { status, headers, body: (await readBytes(answer)).toString('utf8') }
+  return { status, headers, body }
 }

@@ -1,7 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -9,6 +8,7 @@ import { DirectoryLock } from '../directory-lock.ts'
 import { freePort } from '../free-port.ts'
 import { checkOptionNames } from '../known-options.ts'
 import { processIdentity } from '../process-identity.ts'
+import { openDirectory, type TemporaryDirectory } from '../temporary-directory.ts'
 import { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
 
@@ -65,8 +65,7 @@ interface StartPlan {
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
   checkOptionNames('startSqld', options, OPTION_NAMES)
   const binary = await findSqld(options)
-  const temporary = options.dataDirectory === undefined
-  const directory = options.dataDirectory ?? (await mkdtemp(join(tmpdir(), 'baton-sqld-')))
+  const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
   const lock = await DirectoryLock.acquire(directory)
   try {
     await clearOrphan(directory)
@@ -74,7 +73,7 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
     return new SqldProcess({ ...started, version: await versionOf(binary), lock, temporary })
   } catch (error) {
     await lock.release()
-    if (temporary) await rm(directory, { recursive: true, force: true })
+    await temporary?.remove()
     throw error
   }
 }
@@ -89,17 +88,21 @@ interface Started {
 interface SqldParts extends Started {
   readonly version: string
   readonly lock: DirectoryLock
-  readonly temporary: boolean
+  readonly temporary: TemporaryDirectory | null
 }
 
 /** A running libsql-server. */
 export class SqldProcess implements AsyncDisposable {
   readonly #parts: SqldParts
+  readonly #killAtExit: () => void
   #closing: Promise<void> | null = null
 
   /** Made by {@link startSqld} only. */
   constructor(parts: SqldParts) {
     this.#parts = parts
+    // at once, and before its directory goes
+    this.#killAtExit = () => void parts.child.kill('SIGKILL')
+    process.prependOnceListener('exit', this.#killAtExit)
   }
 
   /** `http://127.0.0.1:PORT`, for clients when started without `namespaces`. */
@@ -153,7 +156,8 @@ export class SqldProcess implements AsyncDisposable {
     watchdog?.kill('SIGKILL')
     await rm(pidFile(plan.directory), { force: true })
     await lock.release()
-    if (temporary) await rm(plan.directory, { recursive: true, force: true })
+    process.off('exit', this.#killAtExit)
+    await temporary?.remove()
   }
 }
 
@@ -182,7 +186,12 @@ async function startOnce(plan: StartPlan): Promise<Started> {
     stdio: ['ignore', 'pipe', 'pipe'],
     // a group of its own: Ctrl-C in the terminal is for us, and we decide how the server stops
     detached: true,
-    env: { ...process.env, RUST_LOG: process.env['RUST_LOG'] ?? 'error' },
+    env: {
+      ...process.env,
+      RUST_LOG: process.env['RUST_LOG'] ?? 'error',
+      // not on the command line, which everybody on this machine can read
+      LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
+    },
   })
   let log = ''
   const keepTail = (chunk: Buffer): void => {
@@ -224,7 +233,7 @@ async function commandLine(plan: StartPlan): Promise<string[]> {
     '--admin-listen-addr',
     `127.0.0.1:${plan.adminPort}`,
   )
-  args.push('--admin-auth-key', plan.adminKey, '--shutdown-timeout', '2', '--no-welcome')
+  args.push('--shutdown-timeout', '2', '--no-welcome')
   if (options.publicKeyPem !== undefined) {
     const path = join(directory, 'public-key.pem')
     await writeFile(path, options.publicKeyPem)

@@ -1,0 +1,78 @@
+import type { BatchStep, PipelineRequest, StatementRequest } from '../embedded/pipeline-types.ts'
+import { findRefusal, type SqlRefusal, type SqlUse } from './sql-guard.ts'
+
+/** The server answers this with 403 for whoever may not write, and there is no such table for the others. */
+const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
+
+/**
+ * Puts a statement that the server refuses in the place of each that must not reach it, so that the answer has the
+ * place and the form of any other error of SQL.
+ */
+export function guardRequests(requests: readonly PipelineRequest[], mayWrite: boolean): PipelineRequest[] {
+  return requests.map((request) => guardRequest(request, mayWrite))
+}
+
+/** The same for a batch. */
+export function guardSteps(steps: readonly BatchStep[], mayWrite: boolean): BatchStep[] {
+  return steps.map(({ statement, condition }) => ({
+    statement: guardStatement(statement, mayWrite),
+    condition,
+  }))
+}
+
+function guardRequest(request: PipelineRequest, mayWrite: boolean): PipelineRequest {
+  switch (request.type) {
+    case 'execute':
+      return { ...request, statement: guardStatement(request.statement, mayWrite) }
+    case 'batch':
+      return { ...request, steps: guardSteps(request.steps, mayWrite) }
+    case 'sequence':
+      return request.sql === null
+        ? request
+        : { ...request, sql: guardSql(request.sql, { kind: 'run', mayWrite }) }
+    case 'store_sql':
+      return { ...request, sql: guardSql(request.sql, { kind: 'store', mayWrite }) }
+    case 'describe':
+      return guardDescribe(request, mayWrite)
+    case 'close_sql':
+    case 'get_autocommit':
+    case 'close':
+      return request
+    default:
+      return request satisfies never
+  }
+}
+
+type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
+
+function guardDescribe(request: DescribeRequest, mayWrite: boolean): PipelineRequest {
+  // what a stored text does when it is prepared is not seen here
+  const isStored = request.sqlId !== null && !mayWrite
+  const refusal: SqlRefusal | null = isStored
+    ? { type: 'rights' }
+    : request.sql === null
+      ? null
+      : findRefusal(request.sql, { kind: 'describe', mayWrite })
+  if (refusal === null) return request
+  if (refusal.type === 'refused') return { ...request, sql: refusedSql(refusal) }
+  // describing a write is not refused by the server, running it is
+  const statement = { sql: NEEDS_WRITE_RIGHT, sqlId: null, args: [], namedArgs: [] }
+  return { type: 'execute', statement }
+}
+
+function guardStatement(statement: StatementRequest, mayWrite: boolean): StatementRequest {
+  if (statement.sql === null) return statement
+  return { ...statement, sql: guardSql(statement.sql, { kind: 'run', mayWrite }) }
+}
+
+function guardSql(sql: string, use: SqlUse): string {
+  const refusal = findRefusal(sql, use)
+  if (refusal === null) return sql
+  return refusal.type === 'rights' ? NEEDS_WRITE_RIGHT : refusedSql(refusal)
+}
+
+/** Fails as `no such function: <name> (refused: <reason>)`. */
+function refusedSql({ name, reason }: Extract<SqlRefusal, { readonly type: 'refused' }>): string {
+  const plain = name.replace(/[^\p{L}\p{N} _$-]/gu, '').slice(0, 64)
+  return `SELECT "${plain} (refused: ${reason})"()`
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import { findRefusal, type SqlUse } from './sql-guard.ts'
+import { tokenizeSql } from './sql-tokens.ts'
+
+const run: SqlUse = { kind: 'run', mayWrite: true }
+const describeIt: SqlUse = { kind: 'describe', mayWrite: true }
+const store: SqlUse = { kind: 'store', mayWrite: true }
+const asReader = (use: SqlUse): SqlUse => ({ ...use, mayWrite: false })
+
+describe('refused whoever sends it', () => {
+  test.each([
+    "select writefile('f', 'x')",
+    "select WriteFile /* */ ('f', 'x')",
+    `select "writefile"('f', 'x')`,
+    'select [readfile](?)',
+    'select `readfile`(?)',
+    "select name from fsdir('/')",
+    "select name from 'fsdir' where path = '/'",
+    "select name from main.'fsdir' where path = '/'",
+    "with x as (select sha3_query('select 1')) select * from x",
+    "create table t(a check (writefile('f', a) > 0))",
+    "create virtual table t using fts4(a, compress=lower, uncompress='readfile')",
+    `create virtual table t using fts5(name, content="fsdir", content_rowid='path')`,
+    "create virtual table t using fts5(name; , content='fsdir')",
+    'select fts3_tokenizer(?, ?)',
+    'update sqlite_dbpage set data = ? where pgno = 1',
+    "select sqlite3mc_config('cipher')",
+    `select 1; select 'it''s'; select "readfile"(1)`,
+    `create index "a(x); attach 'f' as z;--" on t(libsql_vector_idx(e))`,
+    `explain create unique index if not exists main.'a b' on t("libsql_vector_idx"(e))`,
+    `create index "a;b" on t(a)`,
+    'explain pragma foreign_keys = off',
+    'explain query plan pragma writable_schema(1)',
+    // one parser's end or variable is another's white space or call
+    "select $x('), writefile('a', 'b') --'",
+    'select "a"\0; select readfile(1)',
+    '\ufeffselect readfile(1)',
+    "select x'00''readfile(1)'; select '' readfile(1)",
+    "select 'never closed readfile(1)",
+    '/* never closed readfile(1)',
+  ])('%j', (sql) => {
+    expect(findRefusal(sql, run)).toMatchObject({ type: 'refused' })
+    expect(findRefusal(sql, asReader(run))).toMatchObject({ type: 'refused' })
+    expect(findRefusal(sql, store)).toMatchObject({ type: 'refused' })
+  })
+
+  test.each([
+    'pragma writable_schema = 1',
+    'pragma main.writable_schema(on)',
+    'pragma "writable_schema" = 1',
+    "; pragma temp_store_directory = '/tmp'",
+    "pragma rekey = 'x'",
+    'pragma hard_heap_limit = 1000',
+    '\ufeffpragma writable_schema = 1',
+  ])('when it is only prepared: %j', (sql) => {
+    expect(findRefusal(sql, describeIt)).toMatchObject({ type: 'refused' })
+    expect(findRefusal(sql, store)).toMatchObject({ type: 'refused' })
+  })
+})
+
+describe('refused to readers', () => {
+  test.each([
+    'drop index i',
+    '/**/ ; Drop index i',
+    'create index i on t(libsql_vector_idx(e))',
+    'select 1; drop table t',
+    'reindex',
+    'analyze',
+    'alter table t rename to u',
+    'pragma user_version = 1',
+  ])('described: %j', (sql) => {
+    expect(findRefusal(sql, asReader(describeIt))).toEqual({ type: 'rights' })
+    expect(findRefusal(sql, describeIt)).toBeNull()
+  })
+
+  test.each(['explain drop index i', 'explain query plan drop table t'])('explained: %j', (sql) => {
+    expect(findRefusal(sql, asReader(run))).toEqual({ type: 'rights' })
+    expect(findRefusal(sql, asReader(store))).toEqual({ type: 'rights' })
+    expect(findRefusal(sql, run)).toBeNull()
+  })
+
+  test.each(['select optimize(f) from f', 'select * from pragma_optimize(2)'])('%j', (sql) => {
+    expect(findRefusal(sql, asReader(run))).toMatchObject({ type: 'refused' })
+  })
+})
+
+describe('let through', () => {
+  test.each([
+    'select 1',
+    "insert into note values ('how writefile() and fsdir are called')",
+    "select * from note where text like '%readfile%' -- readfile",
+    '/* writefile( */ select 1',
+    'select readfiles, my_readfile, "readfiles" from t',
+    'create index "order by date" on t(a)',
+    'create index if not exists i on t(libsql_vector_idx(e))',
+    'create index "größe" on t(libsql_vector_idx("the column"))',
+    'explain query plan select * from t',
+    'explain insert into t values (1)',
+    'pragma foreign_keys = off',
+    "select x'00', 'it''s', \"a\"\"b\", `c`, [d], $e, :f, ?1 from t",
+    'insert into optimize (a) values (1)',
+  ])('%j', (sql) => expect(findRefusal(sql, run)).toBeNull())
+
+  test.each(['select 1', 'insert into t values (?)', 'pragma table_info(t)', 'pragma journal_mode', ''])(
+    'described by a reader: %j',
+    (sql) => expect(findRefusal(sql, asReader(describeIt))).toBeNull(),
+  )
+})
+
+test('long texts that never close anything are cut up at once', () => {
+  for (const text of ['/*', "'", '"', '[', "x'", '$a(']) {
+    const started = performance.now()
+    tokenizeSql(text.repeat(300_000) + '/')
+    expect(performance.now() - started).toBeLessThan(2_000)
+  }
+})

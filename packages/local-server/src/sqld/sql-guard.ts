@@ -1,0 +1,130 @@
+import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
+
+/** What is going to be done with a SQL text, and by whom. */
+export interface SqlUse {
+  /** `describe` prepares without asking the server's own filter; what is stored can be run and described. */
+  readonly kind: 'run' | 'describe' | 'store'
+  readonly mayWrite: boolean
+}
+
+/** Why a text must not reach the server. `rights`: the sender may not do this; `refused`: nobody may. */
+export type SqlRefusal =
+  | { readonly type: 'rights' }
+  | { readonly type: 'refused'; readonly name: string; readonly reason: string }
+
+/** Functions and tables through which SQL reaches files, other SQL, or the process; also those of other builds. */
+const OUTSIDE =
+  'readfile|writefile|fts3_tokenizer|sha3_query|fsdir|lsdir|zipfile|zipfile_cds|sqlar_(?:un)?compress|' +
+  'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
+const OUTSIDE_ANYWHERE = new RegExp(`(?<![\\w$])(?:${OUTSIDE})(?![\\w$])`, 'i')
+const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
+/** What nothing below looks at closer can have none of these words in it. */
+const SUSPICIOUS = new RegExp(`${OUTSIDE}|index|explain`, 'i')
+const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
+const REASON_OUTSIDE = 'SQL must not reach files, the process or other SQL'
+
+/** Pragmas that read and may have an argument. */
+const READING_PRAGMAS =
+  /^(?:table_list|table_x?info|index_list|index_x?info|pragma_list|compile_options|database_list|function_list|module_list|foreign_key_list|foreign_key_check|integrity_check|quick_check|collation_list)$/i
+/** Pragmas that the server runs with an argument for whoever may write. */
+const WRITABLE_PRAGMAS = /^(?:defer_foreign_keys|foreign_keys|user_version)$/i
+/** Statements that have no effect when they are only prepared. */
+const HARMLESS_TO_PREPARE =
+  /^(?:select|values|with|insert|replace|update|delete|begin|commit|end|rollback|savepoint|release|pragma)$/i
+const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
+
+/** Looks for what the server would do and must not; null when there is nothing. */
+export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
+  const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
+  if (use.kind === 'run' && !suspicious.test(sql)) return null
+  const { tokens, isAmbiguous } = tokenizeSql(sql)
+  const name = findOutsideName(tokens, use)
+  if (name !== null) return { type: 'refused', name, reason: REASON_OUTSIDE }
+  if (isAmbiguous && (suspicious.test(sql) || use.kind !== 'run')) {
+    return { type: 'refused', name: 'this text', reason: 'not every parser reads it alike' }
+  }
+  for (const statement of statementsOf(tokens)) {
+    const refusal = refusalOfStatement(statement, use)
+    if (refusal !== null) return refusal
+  }
+  return null
+}
+
+function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): string | null {
+  // modules get the text of CREATE VIRTUAL TABLE and make SQL of what stands in strings there
+  const isDefinition = tokens.some(({ kind, text }) => kind === 'word' && /^(?:create|alter)$/i.test(text))
+  for (const [index, { kind, text }] of tokens.entries()) {
+    if (kind === 'word' || (kind === 'string' && !isDefinition)) {
+      // a table can be named by a string
+      if (OUTSIDE_EXACTLY.test(text)) return text
+    } else if (kind !== 'other') {
+      const found = OUTSIDE_ANYWHERE.exec(text)
+      if (found !== null) return found[0]
+    }
+    // of FTS3, and writes under a SELECT
+    const isOptimize = /^optimize$/i.test(text) && (kind === 'word' || kind === 'name')
+    if (isOptimize && (!mayWrite || isDefinition) && tokens[index + 1]?.text === '(') return text
+  }
+  return null
+}
+
+function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
+  const statements: SqlToken[][] = [[]]
+  for (const token of tokens) {
+    if (token.kind === 'other' && token.text === ';') statements.push([])
+    else statements.at(-1)?.push(token)
+  }
+  return statements.filter((statement) => statement.length > 0)
+}
+
+function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRefusal | null {
+  const isExplained = isWord(statement[0], 'explain')
+  const isPlan = isExplained && isWord(statement[1], 'query') && isWord(statement[2], 'plan')
+  const body = isExplained ? statement.slice(isPlan ? 3 : 1) : statement
+  const index = evilIndexName(body)
+  if (index !== null) {
+    return { type: 'refused', name: `the index name ${index}`, reason: 'the server would run it as SQL' }
+  }
+  const isPrepared = isExplained || use.kind !== 'run'
+  if (!isPrepared) return null
+  if (isWord(body[0], 'pragma')) return refusalOfPragma(body, use, isExplained)
+  const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
+  // DDL of vector indexes takes effect when it is prepared; what is stored meets this again when it is run
+  const isOnlyPrepared = isExplained || use.kind === 'describe'
+  return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'rights' }
+}
+
+/** The server makes SQL of the name of a vector index, and does not quote it. */
+function evilIndexName(statement: readonly SqlToken[]): string | null {
+  if (!isWord(statement[0], 'create')) return null
+  const at = isWord(statement[1], 'unique') ? 2 : 1
+  if (!isWord(statement[at], 'index')) return null
+  const isVector = statement.some(({ text }) => /^(?:libsql_vector_idx|using)$/i.test(text))
+  for (const token of statement.slice(at + 1)) {
+    if (isWord(token, 'on')) return null
+    const isQuoted = token.kind === 'name' || token.kind === 'string'
+    if (!isQuoted || PLAIN_NAME.test(token.text)) continue
+    if (isVector || /[;'"`]|--|\/\*/.test(token.text)) return token.text
+  }
+  return null
+}
+
+/** Many pragmas take effect when they are prepared. */
+function refusalOfPragma(
+  statement: readonly SqlToken[],
+  use: SqlUse,
+  isExplained: boolean,
+): SqlRefusal | null {
+  const isQualified = statement[2]?.text === '.'
+  const name = statement[isQualified ? 3 : 1]?.text ?? ''
+  const hasArgument = statement.length > (isQualified ? 4 : 2)
+  if (!hasArgument || READING_PRAGMAS.test(name)) return null
+  if (WRITABLE_PRAGMAS.test(name) && !isExplained) {
+    return use.mayWrite || use.kind === 'store' ? null : { type: 'rights' }
+  }
+  return { type: 'refused', name: `PRAGMA ${name}`, reason: 'it takes effect when it is prepared' }
+}
+
+function isWord(token: SqlToken | undefined, text: string): boolean {
+  return token?.kind === 'word' && token.text.toLowerCase() === text
+}

@@ -1,0 +1,15 @@
+import { DirectoryLock } from '../../../packages/local-server/src/directory-lock.ts'
+
+// says `ready`, waits for a line, tries to take the lock, says what came of it, and keeps it until its input ends
+const [directory = '', end] = process.argv.slice(2)
+const lines = process.stdin[Symbol.asyncIterator]()
+console.log('ready')
+await lines.next()
+try {
+  await DirectoryLock.acquire(directory)
+  console.log('taken')
+  if (end === 'die') process.kill(process.pid, 'SIGKILL')
+} catch (error) {
+  console.log(error instanceof Error ? error.message : String(error))
+}
+await lines.next()

@@ -1,0 +1,35 @@
+import { connect } from 'node:net'
+
+const QUIET_MS = 250
+
+/** Sends bytes as they are and returns all that comes back until the server closes or has said nothing more for a while. */
+export async function sendRaw(port: number, bytes: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  await new Promise<void>((resolve) => {
+    let quiet: NodeJS.Timeout | undefined
+    const waitOn = (ms: number): void => {
+      clearTimeout(quiet)
+      quiet = setTimeout(resolve, ms)
+    }
+    // longer for the first byte
+    waitOn(QUIET_MS * 8)
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1')
+      waitOn(QUIET_MS)
+    })
+    socket.on('error', () => {}) // a reset is an answer, too
+    socket.on('close', () => {
+      clearTimeout(quiet)
+      resolve()
+    })
+    socket.write(bytes)
+  })
+  socket.destroy()
+  return received
+}
+
+/** The status of each response in what came back; interim ones are left out. */
+export function statuses(received: string): number[] {
+  return [...received.matchAll(/HTTP\/1\.1 ([2-5]\d\d) /g)].map(([, status]) => Number(status))
+}

@@ -1,0 +1,27 @@
+import { access, constants } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+
+export type BrowserStatus =
+  | { readonly path: string; readonly unavailable: null }
+  | { readonly path: null; readonly unavailable: string }
+
+/** Finds the browser that pages are tested in: `CHROMIUM_PATH`, or one of the usual names on the path. */
+export async function findBrowser(): Promise<BrowserStatus> {
+  const named = process.env['CHROMIUM_PATH']
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
+  const candidates = named ? [named] : NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))
+  for (const path of candidates) {
+    try {
+      await access(path, constants.X_OK)
+      return { path, unavailable: null }
+    } catch {
+      // not that one
+    }
+  }
+  const unavailable = named
+    ? 'CHROMIUM_PATH names no program'
+    : 'no chromium on this machine (or in CHROMIUM_PATH)'
+  return { path: null, unavailable }
+}
