@@ -79,7 +79,9 @@ static int authorize(void *data, int action, const char *a, const char *b, const
     /* R-trees compile the changes of their own tables when they are merely read: whether a statement of the user
     ** changes anything is asked of the compiled statement */
     case SQLITE_INSERT: case SQLITE_UPDATE: case SQLITE_DELETE:
-      return SQLITE_OK;
+      /* raw pages are any schema */
+      if( sqlite3_stricmp(a, "sqlite_dbpage") != 0 ) return SQLITE_OK;
+      break;
     default:
       if( mayWrite ) return SQLITE_OK;
   }
