@@ -98,9 +98,12 @@ export class Connection implements Writer {
   async prepare(statement: Statement, mayWrite: boolean): Promise<RunningStatement> {
     const startedAt = performance.now()
     try {
-      if (changesSchema(statement)) await this.#lock()
+      if (changesSchema(statement)) {
+        checkMayWrite(mayWrite)
+        await this.#lock()
+      }
       if (isUndone(statement)) this.#engine.run(`SAVEPOINT ${UNDONE}`)
-      const grant = { write: isUndone(statement) ? mayWrite : isWriting(statement) }
+      const grant = { write: isWriting(statement) }
       const prepared = this.#prepare(statement, grant)
       const run = new RunningStatement(this, this.#engine, prepared, { statement, grant, startedAt })
       run.checkAgreement()
@@ -119,11 +122,12 @@ export class Connection implements Writer {
   ): Promise<T> {
     const mustUndo = changesSchema(statement)
     if (mustUndo) {
+      checkMayWrite(mayWrite)
       await this.#lock()
       this.#engine.run(`SAVEPOINT ${UNDONE}`)
     }
     try {
-      const prepared = this.#prepare(statement, { write: mustUndo && mayWrite, attach: true })
+      const prepared = this.#prepare(statement, { write: mustUndo, attach: true })
       try {
         return look(prepared)
       } finally {
@@ -301,6 +305,11 @@ function isWriting(statement: Statement): boolean {
  */
 function changesSchema(statement: Statement): boolean {
   return MAY_CHANGE_SCHEMA.has(statement.explains ?? statement.kind)
+}
+
+/** Before compiling: the authorizer would refuse it too, but what it then undoes leaves its traces in the log. */
+function checkMayWrite(mayWrite: boolean): void {
+  if (!mayWrite) throw new DeniedError('a change of the schema')
 }
 
 /** An EXPLAIN changes nothing, whatever compiling it has done. */
