@@ -173,7 +173,7 @@ async function listen(http: Server, port: number, host: string): Promise<void> {
     const where = `port ${port} of ${host}`
     if (code === 'EADDRINUSE')
       throw new Error(`${where} is taken by another program; port 0 takes a free one`, { cause: error })
-    if (code === 'EACCES') throw new Error(`${where} needs more rights than you have`, { cause: error })
+    if (code === 'EACCES') throw new Error(`${where} needs more permissions than you have`, { cause: error })
     throw error
   }
 }

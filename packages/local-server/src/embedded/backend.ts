@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
-import { SYSTEM_CLOCK } from './clock.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { NotBegunError } from './engine-host.ts'
-import type { CallOutcome } from './host-messages.ts'
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
-import { PipelineFailure } from './pipeline-failure.ts'
-import type { Rights } from './pipeline-types.ts'
+import { SYSTEM_CLOCK } from './protocol/clock.ts'
+import type { CallOutcome } from './protocol/host-messages.ts'
+import { PipelineFailure } from './protocol/pipeline-failure.ts'
+import type { Permissions } from './protocol/pipeline-types.ts'
 import {
   type CursorBody,
   decodeCursorBody,
@@ -31,7 +31,7 @@ export interface EmbeddedOptions {
   readonly publicKeyPem: string | null
 }
 
-/** The database API over the embedded engine: streams and rights here, statements in a worker thread for each database. */
+/** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
 export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
   readonly #directory: string
@@ -72,14 +72,14 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
-      const rights = this.#tokens.rightsOf(request, id)
+      const permissions = this.#tokens.permissionsOf(request, id)
       // there are no schema databases here
       if (request.path.startsWith('/v1/jobs')) return errorResponse(400, 'Invalid namespace')
       if (request.path === '/dump' || request.path === '/beta/listen') {
         return errorResponse(501, `${request.path} is not there in the embedded back end`)
       }
       const text = await readText(request.body)
-      const call = { id, rights, signal: request.signal }
+      const call = { id, permissions, signal: request.signal }
       if (request.path === '/v3/cursor') {
         const body = decodeCursorBody(text)
         return await untilBegun(body.baton, () => this.#cursor(call, body))
@@ -154,7 +154,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 /** What every request to a database comes with. */
 interface DatabaseCall {
   readonly id: DatabaseId
-  readonly rights: Rights
+  readonly permissions: Permissions
   readonly signal: AbortSignal
 }
 

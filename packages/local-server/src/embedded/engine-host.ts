@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
-import { CallBoard } from './call-board.ts'
-import type { CallOutcome, FromHost, ToHost, WorkerStart } from './host-messages.ts'
-import { PipelineFailure } from './pipeline-failure.ts'
-import type { BatchStep, PipelineRequest, Rights } from './pipeline-types.ts'
+import { CallBoard } from './protocol/call-board.ts'
+import type { CallOutcome, FromHost, ToHost, WorkerStart } from './protocol/host-messages.ts'
+import { PipelineFailure } from './protocol/pipeline-failure.ts'
+import type { BatchStep, Permissions, PipelineRequest } from './protocol/pipeline-types.ts'
 
 /** How long a statement may keep other calls of its database waiting before it is interrupted. */
 const MAX_BLOCKING_MS = 60_000
@@ -34,7 +34,7 @@ export interface CursorListener {
 /** What every call says. */
 export interface HostCall {
   readonly stream: number
-  readonly rights: Rights
+  readonly permissions: Permissions
   /** Aborts when the client has left. */
   readonly signal: AbortSignal
 }
@@ -104,19 +104,19 @@ export class EngineHost {
 
   /** Runs a pipeline. Rejects with a `PipelineFailure` when the worker ends meanwhile. */
   pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): Promise<CallOutcome> {
-    const { stream, rights } = call
+    const { stream, permissions } = call
     return this.#call(call, null, (number) => {
-      this.#send({ type: 'pipeline', call: number, stream, rights, requests, version })
+      this.#send({ type: 'pipeline', call: number, stream, permissions, requests, version })
     })
   }
 
   /** Runs a cursor; `onCursor` gets its text, a piece for each `readOn`. */
   cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
-    const { stream, rights } = call
+    const { stream, permissions } = call
     let number = 0
     const outcome = this.#call(call, onCursor, (given) => {
       number = given
-      this.#send({ type: 'cursor', call: number, stream, rights, steps })
+      this.#send({ type: 'cursor', call: number, stream, permissions, steps })
     })
     return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
   }

@@ -22,7 +22,7 @@ import type {
   PipelineRequest,
   SqlReference,
   StatementRequest,
-} from './pipeline-types.ts'
+} from './protocol/pipeline-types.ts'
 
 /** Nesting of arrays and objects that is accepted, the outermost object included. */
 const MAX_JSON_DEPTH = 127

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import type { Clock } from './protocol/clock.ts'
 
 /** Time that only passes when a test says so. */
 export class TestClock implements Clock {

@@ -1,12 +1,12 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { DatabaseId } from '../backend.ts'
 import type { ServiceRequest } from '../exchange.ts'
-import { PipelineFailure } from './pipeline-failure.ts'
-import type { Rights } from './pipeline-types.ts'
+import { PipelineFailure } from './protocol/pipeline-failure.ts'
+import type { Permissions } from './protocol/pipeline-types.ts'
 
 const LEEWAY_SECONDS = 60
-const FULL: Rights = { read: true, write: true }
-const READ: Rights = { read: true, write: false }
+const FULL: Permissions = { read: true, write: true }
+const READ: Permissions = { read: true, write: false }
 
 /** Finds out what the sender of a request may do with a database. */
 export class TokenCheck {
@@ -18,13 +18,13 @@ export class TokenCheck {
   }
 
   /** Throws a `PipelineFailure`: 401 for a bad token, 404 for one of another database. */
-  rightsOf(request: ServiceRequest, database: DatabaseId): Rights {
+  permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#key === null) return FULL
     const claims = readClaims(bearerToken(request), this.#key)
-    const rights = rightsFrom(claims, database)
-    // whoever has no right to a database is not told that it exists
-    if (rights === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
-    return rights
+    const permissions = rightsFrom(claims, database)
+    // without permission for a database nobody learns that it exists
+    if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
+    return permissions
   }
 }
 
@@ -91,13 +91,13 @@ function hasSoundTypes({ exp, id, a, p }: Claims): boolean {
 }
 
 /** Null when the token is not for this database. */
-function rightsFrom({ id, a, p }: Claims, database: DatabaseId): Rights | null {
+function rightsFrom({ id, a, p }: Claims, database: DatabaseId): Permissions | null {
   if (typeof p === 'object' && p !== null) return fineRights(p as Claims, database)
   if (typeof id === 'string' && id !== database) return null
   return a === 'ro' || a === 'roa' ? READ : FULL
 }
 
-function fineRights(permissions: Claims, database: DatabaseId): Rights | null {
+function fineRights(permissions: Claims, database: DatabaseId): Permissions | null {
   const covers = (level: string): boolean => {
     const scope = permissions[level] as { ns?: unknown } | null | undefined
     return Array.isArray(scope?.ns) && scope.ns.includes(database)

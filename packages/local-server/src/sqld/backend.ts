@@ -3,7 +3,7 @@ import http from 'node:http'
 import { Readable } from 'node:stream'
 import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
-import { PipelineFailure } from '../embedded/pipeline-failure.ts'
+import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
 import { decodeCursorBody, decodePipelineBody, readText } from '../embedded/request-decoder.ts'
 import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
@@ -71,7 +71,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
-      const { write: mayWrite } = this.#tokens.rightsOf(request, id)
+      const { write: mayWrite } = this.#tokens.permissionsOf(request, id)
       await this.#revive()
       if (request.method !== 'POST') return await this.#readOnly(id, request)
       return await this.#onStream({ id, request, mayWrite })

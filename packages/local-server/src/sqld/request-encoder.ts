@@ -4,7 +4,7 @@ import type {
   EngineValue,
   PipelineRequest,
   StatementRequest,
-} from '../embedded/pipeline-types.ts'
+} from '../embedded/protocol/pipeline-types.ts'
 import type { CursorBody, PipelineBody } from '../embedded/request-decoder.ts'
 
 /** Writes a pipeline request in the one form that everybody reads alike. */

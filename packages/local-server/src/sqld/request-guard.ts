@@ -1,4 +1,4 @@
-import type { BatchStep, PipelineRequest, StatementRequest } from '../embedded/pipeline-types.ts'
+import type { BatchStep, PipelineRequest, StatementRequest } from '../embedded/protocol/pipeline-types.ts'
 import { findRefusal, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
 /** The server answers this with 403 for whoever may not write, and there is no such table for the others. */
@@ -49,7 +49,7 @@ function guardDescribe(request: DescribeRequest, mayWrite: boolean): PipelineReq
   // what a stored text does when it is prepared is not seen here
   const isStored = request.sqlId !== null && !mayWrite
   const refusal: SqlRefusal | null = isStored
-    ? { type: 'rights' }
+    ? { type: 'permissions' }
     : request.sql === null
       ? null
       : findRefusal(request.sql, { kind: 'describe', mayWrite })
@@ -68,7 +68,7 @@ function guardStatement(statement: StatementRequest, mayWrite: boolean): Stateme
 function guardSql(sql: string, use: SqlUse): string {
   const refusal = findRefusal(sql, use)
   if (refusal === null) return sql
-  return refusal.type === 'rights' ? NEEDS_WRITE_RIGHT : refusedSql(refusal)
+  return refusal.type === 'permissions' ? NEEDS_WRITE_RIGHT : refusedSql(refusal)
 }
 
 /** Fails as `no such function: <name> (refused: <reason>)`. */

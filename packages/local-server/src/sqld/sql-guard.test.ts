@@ -69,13 +69,13 @@ describe('refused to readers', () => {
     'alter table t rename to u',
     'pragma user_version = 1',
   ])('described: %j', (sql) => {
-    expect(findRefusal(sql, asReader(describeIt))).toEqual({ type: 'rights' })
+    expect(findRefusal(sql, asReader(describeIt))).toEqual({ type: 'permissions' })
     expect(findRefusal(sql, describeIt)).toBeNull()
   })
 
   test.each(['explain drop index i', 'explain query plan drop table t'])('explained: %j', (sql) => {
-    expect(findRefusal(sql, asReader(run))).toEqual({ type: 'rights' })
-    expect(findRefusal(sql, asReader(store))).toEqual({ type: 'rights' })
+    expect(findRefusal(sql, asReader(run))).toEqual({ type: 'permissions' })
+    expect(findRefusal(sql, asReader(store))).toEqual({ type: 'permissions' })
     expect(findRefusal(sql, run)).toBeNull()
   })
 

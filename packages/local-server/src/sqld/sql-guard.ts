@@ -7,9 +7,9 @@ export interface SqlUse {
   readonly mayWrite: boolean
 }
 
-/** Why a text must not reach the server. `rights`: the sender may not do this; `refused`: nobody may. */
+/** Why a text must not reach the server. `permissions`: the sender may not do this; `refused`: nobody may. */
 export type SqlRefusal =
-  | { readonly type: 'rights' }
+  | { readonly type: 'permissions' }
   | { readonly type: 'refused'; readonly name: string; readonly reason: string }
 
 /** Functions and tables through which SQL reaches files, other SQL, or the process; also those of other builds. */
@@ -91,7 +91,7 @@ function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRef
   const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
   // DDL of vector indexes takes effect when it is prepared; what is stored meets this again when it is run
   const isOnlyPrepared = isExplained || use.kind === 'describe'
-  return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'rights' }
+  return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
 }
 
 /** The server makes SQL of the name of a vector index, and does not quote it. */
@@ -120,7 +120,7 @@ function refusalOfPragma(
   const hasArgument = statement.length > (isQualified ? 4 : 2)
   if (!hasArgument || READING_PRAGMAS.test(name)) return null
   if (WRITABLE_PRAGMAS.test(name) && !isExplained) {
-    return use.mayWrite || use.kind === 'store' ? null : { type: 'rights' }
+    return use.mayWrite || use.kind === 'store' ? null : { type: 'permissions' }
   }
   return { type: 'refused', name: `PRAGMA ${name}`, reason: 'it takes effect when it is prepared' }
 }

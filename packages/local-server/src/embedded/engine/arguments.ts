@@ -1,4 +1,4 @@
-import type { EngineValue } from '../pipeline-types.ts'
+import type { EngineValue } from '../protocol/pipeline-types.ts'
 
 /** Longest text or blob that can be bound, in bytes. */
 const MAX_VALUE_BYTES = 5_000_000

@@ -1,4 +1,4 @@
-import type { BatchStep, Rights } from '../pipeline-types.ts'
+import type { BatchStep, Permissions } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
 import type { EngineColumn } from './engine-connection.ts'
 import type { StatementResult } from './result-encoder.ts'
@@ -14,11 +14,15 @@ export type CursorOutput = (text: string) => Promise<void>
 export async function runCursor(
   session: Session,
   database: Database,
-  call: { readonly steps: readonly BatchStep[]; readonly rights: Rights; readonly onReady: () => void },
+  call: {
+    readonly steps: readonly BatchStep[]
+    readonly permissions: Permissions
+    readonly onReady: () => void
+  },
   output: CursorOutput,
 ): Promise<void> {
   const lines = new CursorLines(output)
-  await session.cursor(call.steps, call.rights, lines, call.onReady)
+  await session.cursor(call.steps, call.permissions, lines, call.onReady)
   await lines.end(database.replicationIndex)
 }
 

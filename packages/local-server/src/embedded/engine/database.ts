@@ -1,5 +1,5 @@
 import type { DatabaseSettings } from '../../backend.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../protocol/clock.ts'
 import { Connection } from './connection.ts'
 import { EngineConnection, type EngineStatement } from './engine-connection.ts'
 import type { EngineInstance } from './engine-instance.ts'

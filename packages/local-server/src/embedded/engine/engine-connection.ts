@@ -1,4 +1,4 @@
-import type { EngineValue } from '../pipeline-types.ts'
+import type { EngineValue } from '../protocol/pipeline-types.ts'
 import { MAIN_FILE } from './database-files.ts'
 import type { EngineInstance, Grant, Pointer } from './engine-instance.ts'
 

@@ -3,10 +3,10 @@
  * it ends itself when the engine has failed in a way it cannot go on from.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { CallBoard } from '../call-board.ts'
-import { SYSTEM_CLOCK } from '../clock.ts'
-import type { CallOutcome, FromHost, ToHost, WorkerStart } from '../host-messages.ts'
-import { PipelineFailure } from '../pipeline-failure.ts'
+import { CallBoard } from '../protocol/call-board.ts'
+import { SYSTEM_CLOCK } from '../protocol/clock.ts'
+import type { CallOutcome, FromHost, ToHost, WorkerStart } from '../protocol/host-messages.ts'
+import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import { ClientLeftError } from './connection.ts'
 import { runCursor } from './cursor.ts'
 import { Database } from './database.ts'
@@ -82,14 +82,14 @@ async function pipeline(
   session: Session,
   message: Extract<ToHost, { type: 'pipeline' }>,
 ): Promise<CallOutcome> {
-  const { requests, version, rights, call } = message
-  const pipelineCall = { requests, version, rights, isAbandoned: () => abandoned.has(call) }
+  const { requests, version, permissions, call } = message
+  const pipelineCall = { requests, version, permissions, isAbandoned: () => abandoned.has(call) }
   const outcome = await session.exclusive(call, () => runPipeline(session, openDatabase(), pipelineCall))
   return { type: 'results', ...outcome }
 }
 
 async function cursor(session: Session, message: Extract<ToHost, { type: 'cursor' }>): Promise<CallOutcome> {
-  const { call, steps, rights } = message
+  const { call, steps, permissions } = message
   const onReady = (): void => send({ type: 'cursor-begin', call })
   const output = async (text: string): Promise<void> => {
     if (!abandoned.has(call)) {
@@ -98,7 +98,9 @@ async function cursor(session: Session, message: Extract<ToHost, { type: 'cursor
     }
     if (abandoned.has(call)) throw new ClientLeftError()
   }
-  await session.exclusive(call, () => runCursor(session, openDatabase(), { steps, rights, onReady }, output))
+  await session.exclusive(call, () =>
+    runCursor(session, openDatabase(), { steps, permissions, onReady }, output),
+  )
   return { type: 'results', text: '', isClosed: false }
 }
 

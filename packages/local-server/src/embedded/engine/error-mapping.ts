@@ -29,7 +29,7 @@ const PRIMARY_CODES: Readonly<Record<number, string>> = {
   26: 'SQLITE_NOTADB',
 }
 
-/** What the client is told about an error of the engine. */
+/** What the client is answered for an error of the engine. */
 export function resultErrorOf({ code, message, offset }: EngineError): ResultError {
   const primary = code & 0xff
   if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked')

@@ -1,5 +1,5 @@
-import { PipelineFailure } from '../pipeline-failure.ts'
-import type { PipelineRequest, Rights } from '../pipeline-types.ts'
+import { PipelineFailure } from '../protocol/pipeline-failure.ts'
+import type { Permissions, PipelineRequest } from '../protocol/pipeline-types.ts'
 import { ClientLeftError } from './connection.ts'
 import type { Database } from './database.ts'
 import { encodeError, ResultError } from './result-error.ts'
@@ -9,7 +9,7 @@ import type { BatchOutcome, Session } from './session.ts'
 export interface PipelineCall {
   readonly requests: readonly PipelineRequest[]
   readonly version: 2 | 3
-  readonly rights: Rights
+  readonly permissions: Permissions
   /** Whether the client has left: what has not begun then is not begun. */
   isAbandoned(): boolean
 }
@@ -65,16 +65,16 @@ async function respond(
 ): Promise<string> {
   switch (request.type) {
     case 'execute':
-      return `{"type":"execute","result":${await session.execute(request.statement, call.rights)}}`
+      return `{"type":"execute","result":${await session.execute(request.statement, call.permissions)}}`
     case 'batch': {
-      const outcome = await session.batch(request.steps, call.version, call.rights)
+      const outcome = await session.batch(request.steps, call.version, call.permissions)
       return `{"type":"batch","result":${encodeBatch(outcome, database.replicationIndex)}}`
     }
     case 'sequence':
-      await session.sequence(session.texts.textOf(request), call.rights)
+      await session.sequence(session.texts.textOf(request), call.permissions)
       return '{"type":"sequence"}'
     case 'describe':
-      return `{"type":"describe","result":${await session.describe(session.texts.textOf(request), call.rights)}}`
+      return `{"type":"describe","result":${await session.describe(session.texts.textOf(request), call.permissions)}}`
     case 'store_sql':
       session.texts.store(request.sqlId, request.sql)
       return '{"type":"store_sql"}'

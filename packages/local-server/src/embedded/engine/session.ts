@@ -1,6 +1,6 @@
-import type { CallBoard } from '../call-board.ts'
-import { PipelineFailure } from '../pipeline-failure.ts'
-import type { BatchStep, Rights, StatementRequest } from '../pipeline-types.ts'
+import type { CallBoard } from '../protocol/call-board.ts'
+import { PipelineFailure } from '../protocol/pipeline-failure.ts'
+import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
 import { ArgumentsError } from './arguments.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { Connection, RunningStatement } from './connection.ts'
@@ -113,17 +113,17 @@ export class Session {
   }
 
   /** Runs one statement and returns its result as JSON. */
-  async execute(request: StatementRequest, rights: Rights): Promise<string> {
+  async execute(request: StatementRequest, permissions: Permissions): Promise<string> {
     const step = this.#prepareStep(request)
-    this.#checkRights(step.statement, rights)
+    this.#checkRights(step.statement, permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
-    const result = await this.#runStep(step, MAX_RESPONSE_BYTES, rights)
+    const result = await this.#runStep(step, MAX_RESPONSE_BYTES, permissions)
     return encodeResult(result, this.#database.replicationIndex)
   }
 
   /** Runs a batch; errors of its statements are part of the outcome. */
-  async batch(steps: readonly BatchStep[], version: 2 | 3, rights: Rights): Promise<BatchOutcome> {
-    const prepared = this.#prepareBatch(steps, version, rights)
+  async batch(steps: readonly BatchStep[], version: 2 | 3, permissions: Permissions): Promise<BatchOutcome> {
+    const prepared = this.#prepareBatch(steps, version, permissions)
     const results: (string | null)[] = []
     const errors: (ResultError | null)[] = []
     const isTimedOut = this.#connection.takeTimeout()
@@ -133,7 +133,7 @@ export class Session {
       errors.push(isTimedOut ? transactionTimeout() : null)
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
-        const text = encodeResult(await this.#runStep(prepared[index] as Step, left, rights), null)
+        const text = encodeResult(await this.#runStep(prepared[index] as Step, left, permissions), null)
         results[index] = text
         left -= text.length
       } catch (error) {
@@ -149,11 +149,11 @@ export class Session {
   /** Runs a batch and hands the rows over as they come. */
   async cursor(
     steps: readonly BatchStep[],
-    rights: Rights,
+    permissions: Permissions,
     sink: CursorSink,
     onReady: () => void,
   ): Promise<void> {
-    const prepared = this.#prepareBatch(steps, 3, rights)
+    const prepared = this.#prepareBatch(steps, 3, permissions)
     onReady()
     const isTimedOut = this.#connection.takeTimeout()
     const results: (string | null)[] = []
@@ -162,7 +162,7 @@ export class Session {
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
-        await this.#streamStep(prepared[index] as Step, index, { sink, rights })
+        await this.#streamStep(prepared[index] as Step, index, { sink, permissions })
         results[index] = 'done'
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
@@ -172,23 +172,23 @@ export class Session {
   }
 
   /** Runs all statements of a text; the first failing one ends it. */
-  async sequence(text: string, rights: Rights): Promise<void> {
+  async sequence(text: string, permissions: Permissions): Promise<void> {
     const statements = this.#parse(text)
-    for (const statement of statements) this.#checkRights(statement, rights)
+    for (const statement of statements) this.#checkRights(statement, permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     for (const statement of statements) {
-      await this.#runStep({ statement, request: NO_ARGUMENTS }, null, rights)
+      await this.#runStep({ statement, request: NO_ARGUMENTS }, null, permissions)
       await this.pause()
     }
   }
 
   /** Describes the first statement of a text as JSON. */
-  async describe(text: string, rights: Rights): Promise<string> {
-    if (!rights.read) throw this.#forbidden('Read')
+  async describe(text: string, permissions: Permissions): Promise<string> {
+    if (!permissions.read) throw this.#forbidden('Read')
     const statement = firstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     try {
-      return await this.#connection.examine(statement, rights.write, (prepared) =>
+      return await this.#connection.examine(statement, permissions.write, (prepared) =>
         JSON.stringify({
           params: prepared.parameters.map((name) => ({ name })),
           cols: prepared.columns,
@@ -197,17 +197,17 @@ export class Session {
         }),
       )
     } catch (error) {
-      throw this.#toResultError(error, rights)
+      throw this.#toResultError(error, permissions)
     }
   }
 
-  #prepareBatch(steps: readonly BatchStep[], version: 2 | 3, rights: Rights): Step[] {
+  #prepareBatch(steps: readonly BatchStep[], version: 2 | 3, permissions: Permissions): Step[] {
     const prepared = steps.map(({ statement, condition }, index) => {
       const step = this.#toStep(this.texts.textOf(statement), statement)
       if (condition !== null) checkCondition(condition, index, version)
       return step
     })
-    for (const { statement } of prepared) this.#checkRights(statement, rights)
+    for (const { statement } of prepared) this.#checkRights(statement, permissions)
     return prepared
   }
 
@@ -235,12 +235,12 @@ export class Session {
   }
 
   /** Runs a statement; its rows may be so many bytes, or null when nobody wants them. */
-  async #runStep(step: Step, maxBytes: number | null, rights: Rights): Promise<StatementResult> {
-    const run = await this.#prepare(step, rights)
-    await this.#begin(run, step.request, rights)
+  async #runStep(step: Step, maxBytes: number | null, permissions: Permissions): Promise<StatementResult> {
+    const run = await this.#prepare(step, permissions)
+    await this.#begin(run, step.request, permissions)
     let rows = ''
     for (let isDone = false; !isDone; ) {
-      const next = this.#rowsOf(run, { limitBytes: maxBytes ?? DISCARDED_BYTES, asLines: false }, rights)
+      const next = this.#rowsOf(run, { limitBytes: maxBytes ?? DISCARDED_BYTES, asLines: false }, permissions)
       isDone = next.isDone
       if (maxBytes === null) continue
       rows = next.text
@@ -254,14 +254,14 @@ export class Session {
   async #streamStep(
     step: Step,
     index: number,
-    { sink, rights }: { readonly sink: CursorSink; readonly rights: Rights },
+    { sink, permissions }: { readonly sink: CursorSink; readonly permissions: Permissions },
   ): Promise<void> {
-    const run = await this.#prepare(step, rights)
+    const run = await this.#prepare(step, permissions)
     try {
       await sink.stepBegin(index, run.columns)
-      await this.#begin(run, step.request, rights)
+      await this.#begin(run, step.request, permissions)
       for (let isDone = false; !isDone; ) {
-        const next = this.#rowsOf(run, { limitBytes: CURSOR_BYTES, asLines: true }, rights)
+        const next = this.#rowsOf(run, { limitBytes: CURSOR_BYTES, asLines: true }, permissions)
         isDone = next.isDone
         await sink.rows(next.text)
       }
@@ -273,38 +273,38 @@ export class Session {
     await sink.stepEnd(run.finish())
   }
 
-  async #prepare(step: Step, rights: Rights): Promise<RunningStatement> {
+  async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
     this.#checkBlocked(step.statement)
     const { blockWrites, blockReads } = this.#database.settings
     try {
-      const mayWrite = rights.write && !blockWrites && !blockReads
+      const mayWrite = permissions.write && !blockWrites && !blockReads
       return await this.#connection.prepare(step.statement, mayWrite)
     } catch (error) {
-      throw this.#toResultError(error, rights)
+      throw this.#toResultError(error, permissions)
     }
   }
 
-  async #begin(run: RunningStatement, request: StatementRequest, rights: Rights): Promise<void> {
+  async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
     try {
       await run.begin(request)
     } catch (error) {
-      throw this.#toResultError(error, rights)
+      throw this.#toResultError(error, permissions)
     }
   }
 
-  #rowsOf(run: RunningStatement, how: RowsRequest, rights: Rights): EngineRows {
+  #rowsOf(run: RunningStatement, how: RowsRequest, permissions: Permissions): EngineRows {
     this.#board.current = this.#call
     try {
       return run.rows(how.limitBytes, how.asLines)
     } catch (error) {
-      throw this.#toResultError(error, rights)
+      throw this.#toResultError(error, permissions)
     } finally {
       this.#board.current = 0
     }
   }
 
   /** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
-  #toResultError(error: unknown, rights: Rights): unknown {
+  #toResultError(error: unknown, permissions: Permissions): unknown {
     if (error instanceof ArgumentsError) {
       return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
     }
@@ -312,7 +312,7 @@ export class Session {
       return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
     if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
     if (error instanceof DeniedError) {
-      return rights.write
+      return permissions.write
         ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
         : this.#forbidden('Write')
     }
@@ -329,9 +329,9 @@ export class Session {
     )
   }
 
-  #checkRights(statement: Statement, rights: Rights): void {
-    if (statement.access === 'read' && !rights.read) throw this.#forbidden('Read')
-    if (statement.access === 'write' && !rights.write) throw this.#forbidden('Write')
+  #checkRights(statement: Statement, permissions: Permissions): void {
+    if (statement.access === 'read' && !permissions.read) throw this.#forbidden('Read')
+    if (statement.access === 'write' && !permissions.write) throw this.#forbidden('Write')
     if (statement.access === 'attach') {
       const name = attachTarget(statement)
       throw PipelineFailure.service(

@@ -1,5 +1,5 @@
-import { PipelineFailure } from '../pipeline-failure.ts'
-import type { SqlReference } from '../pipeline-types.ts'
+import { PipelineFailure } from '../protocol/pipeline-failure.ts'
+import type { SqlReference } from '../protocol/pipeline-types.ts'
 import { ResultError } from './result-error.ts'
 
 const MAX_TEXTS = 50

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../protocol/clock.ts'
 
 /** Whoever can hold the write lock. */
 export interface Writer {

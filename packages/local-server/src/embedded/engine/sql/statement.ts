@@ -9,7 +9,7 @@ import {
   upper,
 } from './sql-scanner.ts'
 
-/** What a statement does, as far as rights, blocks, and the write lock are concerned. */
+/** What a statement does, as far as permissions, blocks, and the write lock are concerned. */
 type StatementKind =
   | 'query'
   | 'insert'

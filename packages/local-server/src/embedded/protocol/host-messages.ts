@@ -1,5 +1,5 @@
-import type { DatabaseSettings } from '../backend.ts'
-import type { BatchStep, PipelineRequest, Rights } from './pipeline-types.ts'
+import type { DatabaseSettings } from '../../backend.ts'
+import type { BatchStep, Permissions, PipelineRequest } from './pipeline-types.ts'
 
 /** What a worker is started with. */
 export interface WorkerStart {
@@ -28,7 +28,7 @@ export type ToHost =
 interface Call {
   readonly call: number
   readonly stream: number
-  readonly rights: Rights
+  readonly permissions: Permissions
 }
 
 /** The end of a call: text for the client, or why there is none. */

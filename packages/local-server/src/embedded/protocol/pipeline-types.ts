@@ -36,7 +36,7 @@ export type PipelineRequest =
   | { readonly type: 'close' }
 
 /** What the sender of a request may do with the database. */
-export interface Rights {
+export interface Permissions {
   readonly read: boolean
   readonly write: boolean
 }
