@@ -30,6 +30,14 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
   ),
   kept('EXPLAIN ends', 'EXPLAIN QUERY PLAN DELETE FROM t', 'INSERT INTO t (b) VALUES (9)', 'DROP TABLE t'),
   {
+    title: 'a column given twice in a text of several statements',
+    exchanges: [
+      exchange({ type: 'sequence', sql: 'SELECT nosuch;CREATE TABLE q (a, a);SELECT 1' }),
+      exchange({ type: 'sequence', sql: 'SELECT nosuch;SELECT 1;CREATE TABLE q (a, a)' }),
+      exchange({ type: 'sequence', sql: 'SELECT nosuch;SELECT 1;CREATE TABLE q (a, a);' }),
+    ],
+  },
+  {
     title: 'a step is read before its condition is',
     exchanges: [
       exchange({

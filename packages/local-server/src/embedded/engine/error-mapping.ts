@@ -72,9 +72,14 @@ export function syntaxProblem(
     const error = parseError(isHex ? `malformed hex integer at ${position(text, offset + at, 1)}` : message)
     return { error, isIncomplete: false }
   }
-  const twice = isFirst && statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')
-  if (twice)
-    return { error: parseError(`${message} at ${position(text, offset + sql.length)}`), isIncomplete: false }
+  if (statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')) {
+    // at the very end of a text the service drops the statement, as it does an incomplete one
+    const isAtEnd = text.slice(offset + sql.length).trim() === ''
+    return {
+      error: parseError(`${message} at ${position(text, offset + sql.length)}`),
+      isIncomplete: isAtEnd,
+    }
+  }
   const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
   if (near === undefined) return null
   // the service's parser knows these clauses, its engine does not
