@@ -72,8 +72,8 @@ async function answer(message: Extract<ToHost, { type: 'pipeline' | 'cursor' }>)
     outcome = { type: 'failure', status, contentType, body }
   }
   running.delete(call)
-  // whoever has left does not know the baton of the next request: the stream cannot be continued
-  const isLost = abandoned.delete(call)
+  // whoever has left a pipeline does not know the next baton; that of a cursor comes with its first line
+  const isLost = abandoned.delete(call) && message.type === 'pipeline'
   send({ type: 'answer', call, outcome })
   if (isLost || outcome.type === 'failure' || outcome.isClosed) closeSession(stream)
 }
