@@ -10,6 +10,13 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     'UPDATE t SET b = 1 ORDER BY a',
   ),
   kept('blob literals', "SELECT x'abc'", "SELECT x'zz'", "SELECT x''"),
+  kept('a vertical tab is a blank for the engine only', 'create \u000btemp table x(a)', 'select \u000b1'),
+  kept(
+    'what a trigger may not say',
+    "create trigger tr after insert on t begin select raise(ignore, 'x'); end",
+    'create trigger tr after insert on nosuch begin select 1; end',
+  ),
+  kept('LIMIT in an EXPLAIN', 'EXPLAIN QUERY PLAN DELETE FROM t LIMIT 1'),
   kept('variables', 'SELECT $a::b(c)', 'SELECT @@', 'SELECT :', 'SELECT #1', 'SELECT ?0'),
   kept(
     'comments belong to the name of a column',

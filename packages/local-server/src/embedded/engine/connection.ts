@@ -205,6 +205,7 @@ export class RunningStatement {
   readonly #engine: EngineConnection
   readonly #context: RunContext
   #prepared: EngineStatement
+  #isEnded = false
 
   /** Made by `Connection.prepare` only. */
   constructor(
@@ -263,6 +264,16 @@ export class RunningStatement {
     }
   }
 
+  /** Runs to the end without reading rows. An error ends the statement. */
+  discardRows(): void {
+    try {
+      this.#prepared.discardRows()
+    } catch (error) {
+      this.#end(false)
+      throw error
+    }
+  }
+
   /** Ends a statement whose rows are not wanted any more; a change has happened already. */
   stop(): void {
     this.#end(true)
@@ -289,6 +300,8 @@ export class RunningStatement {
   }
 
   #end(isDone: boolean): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
     this.#prepared.finalize()
     this.#connection.settle(this.#context.statement, isDone)
   }

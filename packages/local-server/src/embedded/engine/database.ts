@@ -1,7 +1,7 @@
 import type { DatabaseSettings } from '../../backend.ts'
 import type { Clock } from '../protocol/clock.ts'
 import { Connection } from './connection.ts'
-import { EngineConnection, type EngineStatement } from './engine-connection.ts'
+import { EngineConnection, EngineError, type EngineStatement } from './engine-connection.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { ProgramTexts } from './sql/program-text.ts'
 import type { Statement } from './sql/statement.ts'
@@ -66,7 +66,7 @@ export class Database {
 
   /** The statements of a text. @throws ResultError when one of them has no valid syntax */
   parse(text: string): readonly Statement[] {
-    return this.#texts.parse(text, (sql) => this.#scratch.prepare(sql, { write: true })?.finalize())
+    return this.#texts.parse(text, (sql) => this.#checkSyntax(sql))
   }
 
   /** A connection in its original state; nothing of an earlier one shows. */
@@ -88,6 +88,24 @@ export class Database {
     for (const spare of this.#spares.splice(0)) spare.close()
     this.#dataVersion.finalize()
     this.#observer.close()
+  }
+
+  #checkSyntax(sql: string): void {
+    try {
+      this.#scratch.prepare(sql, { write: true })?.finalize()
+    } catch (error) {
+      // of a trigger the engine looks for the table before it reads on
+      const table =
+        error instanceof EngineError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
+      if (table === undefined) throw error
+      const name = `"${table.replaceAll('"', '""')}"`
+      this.#scratch.run(`CREATE TABLE ${name} (a)`)
+      try {
+        this.#scratch.prepare(sql, { write: true })?.finalize()
+      } finally {
+        this.#scratch.run(`DROP TABLE ${name}`)
+      }
+    }
   }
 
   /** Keeps a connection for the next client, unless it was opened under other settings. */

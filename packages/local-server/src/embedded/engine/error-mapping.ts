@@ -83,7 +83,7 @@ export function syntaxProblem(
   const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
   if (near === undefined) return null
   // the service's parser knows these clauses, its engine does not
-  if (statement.kind === 'change' && /^(?:LIMIT|ORDER)$/i.test(near)) return null
+  if ((statement.explains ?? statement.kind) === 'change' && /^(?:LIMIT|ORDER)$/i.test(near)) return null
   if (near.startsWith('#')) return null
   let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
   const isIncomplete = (at === 0 && tokens.length === 1) || near === ';'

@@ -1,22 +1,12 @@
 import type { CallBoard } from '../protocol/call-board.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
-import { ArgumentsError } from './arguments.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { Connection, RunningStatement } from './connection.ts'
 import type { Database } from './database.ts'
-import {
-  DeniedError,
-  type EngineColumn,
-  EngineError,
-  type EngineRows,
-  TextEncodingError,
-  ValueTooBigError,
-} from './engine-connection.ts'
-import { resultErrorOf } from './error-mapping.ts'
+import type { EngineColumn } from './engine-connection.ts'
+import { checkBlocked, checkPermissions, forbidden, toAnswer } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { ResultError } from './result-error.ts'
-import { identifier, upper } from './sql/sql-scanner.ts'
 import { firstStatement, type Statement } from './sql/statement.ts'
 import type { StoredTexts } from './stored-texts.ts'
 
@@ -24,18 +14,11 @@ const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
 /** How much of a cursor's rows is produced at a time. */
 const CURSOR_BYTES = 64 * 1_024
-const DISCARDED_BYTES = 1_000_000
 
 /** A statement of a program with what it is to be run with. */
 interface Step {
   readonly statement: Statement
   readonly request: StatementRequest
-}
-
-/** How many rows are asked for, in bytes, and in which form. */
-interface RowsRequest {
-  readonly limitBytes: number
-  readonly asLines: boolean
 }
 
 /** What a batch answers: for each step a result, an error, or neither when it was skipped. */
@@ -115,7 +98,7 @@ export class Session {
   /** Runs one statement and returns its result as JSON. */
   async execute(request: StatementRequest, permissions: Permissions): Promise<string> {
     const step = this.#prepareStep(request)
-    this.#checkRights(step.statement, permissions)
+    checkPermissions(step.statement, permissions, this.#database.id)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     const result = await this.#runStep(step, MAX_RESPONSE_BYTES, permissions)
     return encodeResult(result, this.#database.replicationIndex)
@@ -174,17 +157,20 @@ export class Session {
   /** Runs all statements of a text; the first failing one ends it. */
   async sequence(text: string, permissions: Permissions): Promise<void> {
     const statements = this.#parse(text)
-    for (const statement of statements) this.#checkRights(statement, permissions)
+    for (const statement of statements) checkPermissions(statement, permissions, this.#database.id)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     for (const statement of statements) {
-      await this.#runStep({ statement, request: NO_ARGUMENTS }, null, permissions)
+      const run = await this.#prepare({ statement, request: NO_ARGUMENTS }, permissions)
+      await this.#begin(run, NO_ARGUMENTS, permissions)
+      this.#inEngine(permissions, () => run.discardRows())
+      run.finish()
       await this.pause()
     }
   }
 
   /** Describes the first statement of a text as JSON. */
   async describe(text: string, permissions: Permissions): Promise<string> {
-    if (!permissions.read) throw this.#forbidden('Read')
+    if (!permissions.read) throw forbidden('Read', this.#database.id)
     const statement = firstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     try {
@@ -197,7 +183,7 @@ export class Session {
         }),
       )
     } catch (error) {
-      throw this.#toResultError(error, permissions)
+      throw toAnswer(error, permissions, this.#database.id)
     }
   }
 
@@ -207,7 +193,7 @@ export class Session {
       if (condition !== null) checkCondition(condition, index, version)
       return step
     })
-    for (const { statement } of prepared) this.#checkRights(statement, permissions)
+    for (const { statement } of prepared) checkPermissions(statement, permissions, this.#database.id)
     return prepared
   }
 
@@ -234,21 +220,14 @@ export class Session {
     return this.#database.parse(text)
   }
 
-  /** Runs a statement; its rows may be so many bytes, or null when nobody wants them. */
-  async #runStep(step: Step, maxBytes: number | null, permissions: Permissions): Promise<StatementResult> {
+  /** Runs a statement whose rows may be so many bytes as JSON. */
+  async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
     const run = await this.#prepare(step, permissions)
     await this.#begin(run, step.request, permissions)
-    let rows = ''
-    for (let isDone = false; !isDone; ) {
-      const next = this.#rowsOf(run, { limitBytes: maxBytes ?? DISCARDED_BYTES, asLines: false }, permissions)
-      isDone = next.isDone
-      if (maxBytes === null) continue
-      rows = next.text
-      if (isDone) break
-      run.stop()
-      throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
-    }
-    return { ...run.finish(), rows }
+    const { text, isDone } = this.#inEngine(permissions, () => run.rows(maxBytes, false))
+    if (isDone) return { ...run.finish(), rows: text }
+    run.stop()
+    throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
   }
 
   async #streamStep(
@@ -261,7 +240,7 @@ export class Session {
       await sink.stepBegin(index, run.columns)
       await this.#begin(run, step.request, permissions)
       for (let isDone = false; !isDone; ) {
-        const next = this.#rowsOf(run, { limitBytes: CURSOR_BYTES, asLines: true }, permissions)
+        const next = this.#inEngine(permissions, () => run.rows(CURSOR_BYTES, true))
         isDone = next.isDone
         await sink.rows(next.text)
       }
@@ -274,13 +253,13 @@ export class Session {
   }
 
   async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
-    this.#checkBlocked(step.statement)
+    checkBlocked(step.statement, this.#database.settings)
     const { blockWrites, blockReads } = this.#database.settings
     try {
       const mayWrite = permissions.write && !blockWrites && !blockReads
       return await this.#connection.prepare(step.statement, mayWrite)
     } catch (error) {
-      throw this.#toResultError(error, permissions)
+      throw toAnswer(error, permissions, this.#database.id)
     }
   }
 
@@ -288,35 +267,20 @@ export class Session {
     try {
       await run.begin(request)
     } catch (error) {
-      throw this.#toResultError(error, permissions)
+      throw toAnswer(error, permissions, this.#database.id)
     }
   }
 
-  #rowsOf(run: RunningStatement, how: RowsRequest, permissions: Permissions): EngineRows {
+  /** While the engine works, the board shows the call. */
+  #inEngine<T>(permissions: Permissions, run: () => T): T {
     this.#board.current = this.#call
     try {
-      return run.rows(how.limitBytes, how.asLines)
+      return run()
     } catch (error) {
-      throw this.#toResultError(error, permissions)
+      throw toAnswer(error, permissions, this.#database.id)
     } finally {
       this.#board.current = 0
     }
-  }
-
-  /** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
-  #toResultError(error: unknown, permissions: Permissions): unknown {
-    if (error instanceof ArgumentsError) {
-      return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
-    }
-    if (error instanceof ValueTooBigError)
-      return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
-    if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
-    if (error instanceof DeniedError) {
-      return permissions.write
-        ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
-        : this.#forbidden('Write')
-    }
-    return error instanceof EngineError ? resultErrorOf(error) : error
   }
 
   #isMet(condition: BatchStep['condition'], results: readonly (string | null)[]): boolean {
@@ -328,39 +292,10 @@ export class Session {
       })
     )
   }
-
-  #checkRights(statement: Statement, permissions: Permissions): void {
-    if (statement.access === 'read' && !permissions.read) throw this.#forbidden('Read')
-    if (statement.access === 'write' && !permissions.write) throw this.#forbidden('Write')
-    if (statement.access === 'attach') {
-      const name = attachTarget(statement)
-      throw PipelineFailure.service(
-        403,
-        `Authorization forbidden: Namespace \`${name}\` doesn't allow attach`,
-      )
-    }
-  }
-
-  #forbidden(right: string): PipelineFailure {
-    const text = `Current session doesn't not have ${right} permission to namespace ${this.#database.id}`
-    return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
-  }
-
-  #checkBlocked(statement: Statement): void {
-    const { blockReads, blockWrites, blockReason } = this.#database.settings
-    if (statement.kind === 'end' || statement.kind === 'detach') return
-    const isBlocked = statement.access === 'write' ? blockReads || blockWrites : blockReads
-    if (!isBlocked) return
-    throw new ResultError('BLOCKED', `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
-  }
 }
 
 const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }
 
 function transactionTimeout(): ResultError {
   return new ResultError('TRANSACTION_TIMEOUT', 'Transaction timed out')
-}
-
-function attachTarget({ sql, tokens }: Statement): string {
-  return identifier(sql, tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]) ?? ''
 }

@@ -30,9 +30,12 @@ export class ProgramTexts {
 
 function checked(text: string, statements: readonly Statement[], check: SyntaxCheck): readonly Statement[] {
   const kept: Statement[] = []
+  const known = new Set<string>()
   let wasLeftOut = false
   for (const statement of statements) {
-    const problem = findProblem(text, statement, kept.length === 0, check)
+    // a dump repeats itself
+    const isKnown = known.has(statement.sql)
+    const problem = isKnown ? null : findProblem(text, statement, kept.length === 0, check)
     if (problem !== null) {
       if (kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
       wasLeftOut = true
@@ -40,6 +43,7 @@ function checked(text: string, statements: readonly Statement[], check: SyntaxCh
     }
     wasLeftOut = false
     if (statement.kind === 'unknown') throw parseError(`unsupported statement: ${text}`)
+    known.add(statement.sql)
     kept.push(statement)
   }
   return kept

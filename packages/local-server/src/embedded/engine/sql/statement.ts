@@ -83,8 +83,8 @@ function checkTokens(text: string, tokens: readonly Token[]): void {
     if (character !== '' && ':@#$'.includes(character)) {
       throw parseError(`bad variable name at ${position(text, start, 1)}`)
     }
-    // the engine skips it, the service's parser takes it for a letter
-    if (text.charCodeAt(start) === BYTE_ORDER_MARK) {
+    // the engine skips these where blanks are, the service's parser does not
+    if (text.charCodeAt(start) === BYTE_ORDER_MARK || character === '\v') {
       throw parseError(`unrecognized token at ${position(text, start, 1)}`)
     }
     // `cast(x as )`
