@@ -1,13 +1,6 @@
-import { beginStatement, type TransactionMode } from './batch.ts'
-import { type ClientConfig, checkTimeout, resolveConfig } from './config.ts'
-import { HttpError } from './errors.ts'
-import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
-import { type CallOptions, Http } from './http.ts'
-import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
-import { sendWithIndex } from './replica-read.ts'
-import { type Entry, type Results, SqlRequest } from './request.ts'
-import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
-import { backoffMs, isPassing } from './retry.ts'
+import { beginStatement, type TransactionMode } from './codec/batch.ts'
+import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './codec/pipeline.ts'
+import type { ArrayRow, ObjectRow, ResultSet } from './codec/result.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -15,9 +8,16 @@ import {
   type InArgs,
   type InStatement,
   refuseControl,
-} from './statement.ts'
-import { Stream } from './stream.ts'
-import { StreamConnection } from './stream-connection.ts'
+} from './codec/statement.ts'
+import { type ClientConfig, checkTimeout, resolveConfig } from './config.ts'
+import { HttpError } from './errors.ts'
+import { Http } from './http/http.ts'
+import { sendWithIndex } from './http/replica-read.ts'
+import { backoffMs, isPassing } from './http/retry.ts'
+import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+import { type Entry, type Results, SqlRequest } from './stream/sql-request.ts'
+import { Stream } from './stream/stream.ts'
+import { StreamConnection } from './stream/stream-connection.ts'
 import { Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */

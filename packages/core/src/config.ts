@@ -1,7 +1,7 @@
+import { encodeBase64, type IntMode } from './codec/value.ts'
 import type { Observe } from './events.ts'
 import { CONCURRENCY, MAX_RETRIES, QUEUE_LIMIT, REQUEST_TIMEOUT_MS, TRANSACTION_WINDOW_MS } from './limits.ts'
 import type { Fetch } from './transport/transport.ts'
-import { encodeBase64, type IntMode } from './value.ts'
 
 /** Settings of a client. Copied when the client is made. */
 export interface ClientConfig {

@@ -1,10 +1,10 @@
 import type { Client } from './client.ts'
 import { SqlError } from './errors.ts'
-import type { CallOptions } from './http.ts'
+import { locateRefusal } from './find-failing-statement.ts'
 import { SCRIPT_REQUEST_LENGTH } from './limits.ts'
-import { locateRefusal } from './refusal.ts'
+import type { CallOptions } from './options.ts'
 import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from './script.ts'
-import type { Stream } from './stream.ts'
+import type { Stream } from './stream/stream.ts'
 
 /**
  * Runs a script: statements with semicolons between them, such as a dump or a migration file, in as few requests as its

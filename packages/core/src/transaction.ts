@@ -1,9 +1,8 @@
+import type { ArrayRow, ObjectRow, ResultSet } from './codec/result.ts'
+import { type InArgs, type InStatement, refuseControl } from './codec/statement.ts'
 import { StreamError } from './errors.ts'
-import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
-import type { CallOptions } from './http.ts'
-import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
-import { type InArgs, type InStatement, refuseControl } from './statement.ts'
-import type { Stream } from './stream.ts'
+import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+import type { Stream } from './stream/stream.ts'
 
 /** For cursors: the stream that a transaction runs on, as soon as no savepoint has it. */
 export let streamOf: (tx: Transaction, options: CallOptions) => Promise<Stream>

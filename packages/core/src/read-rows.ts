@@ -1,16 +1,21 @@
 import { openBody } from '#transport'
-import { withIndex } from './batch.ts'
 import type { Client } from './client.ts'
+import { withIndex } from './codec/batch.ts'
+import { type ArrayRow, type ObjectRow, rowDecoder } from './codec/result.ts'
+import {
+  encodeStatement,
+  type InArgs,
+  type InStatement,
+  isReadOnly,
+  refuseControl,
+} from './codec/statement.ts'
 import { checkTimeout } from './config.ts'
 import { HttpError, ProtocolError, SqlError } from './errors.ts'
 import { type Events, nextId } from './events.ts'
-import type { StatementOptions } from './executor.ts'
-import type { CallOptions } from './http.ts'
+import { sendWithIndex } from './http/replica-read.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
-import { sendWithIndex } from './replica-read.ts'
-import { type ArrayRow, type ObjectRow, rowDecoder } from './result.ts'
-import { encodeStatement, type InArgs, type InStatement, isReadOnly, refuseControl } from './statement.ts'
-import { type Borrowed, borrowStream, Stream } from './stream.ts'
+import type { CallOptions, StatementOptions } from './options.ts'
+import { type Borrowed, borrowStream, Stream } from './stream/stream.ts'
 import { streamOf, Transaction } from './transaction.ts'
 import type { WireColumn, WireError, WireValue } from './wire.ts'
 

@@ -1,7 +1,7 @@
-import { TransportError } from './errors.ts'
+import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
+import { TransportError } from '../errors.ts'
+import { REPLICA_WAIT_MS } from '../limits.ts'
 import type { Http, SendOptions } from './http.ts'
-import { REPLICA_WAIT_MS } from './limits.ts'
-import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
 
 /**
  * Sends what a replica answers only when it has come to the state that this client has seen. A database that was restored,

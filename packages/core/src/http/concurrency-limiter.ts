@@ -1,5 +1,5 @@
-import { closedError, queueFull, timeoutError } from './transport/failure.ts'
-import type { TransportRequest } from './transport/transport.ts'
+import { closedError, queueFull, timeoutError } from '../transport/failure.ts'
+import type { TransportRequest } from '../transport/transport.ts'
 
 /** Ends the wait of one call: it may go, or it is told why not. */
 type Go = (refusal?: { readonly reason: unknown }) => void

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RequestGate } from './request-gate.ts'
+import { RequestGate } from './concurrency-limiter.ts'
 
 const origin = 'http://x'
 const enter = (gate: RequestGate, timeoutMs = Infinity, signal?: AbortSignal) =>

@@ -1,12 +1,11 @@
-import { BatchSteps, ifNot, ifOk, TransactionGuard, withIndex } from './batch.ts'
-import { ProtocolError, SqlError, type StreamError } from './errors.ts'
-import type { StatementOptions } from './executor.ts'
-import type { CallOptions } from './http.ts'
-import { TRANSACTION_WINDOW_MS } from './limits.ts'
-import { type ArrayRow, decodeResult, type ObjectRow, type ResultSet } from './result.ts'
-import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from './statement.ts'
-import type { IntMode } from './value.ts'
-import type { WireBatchResult, WireError, WireResult, WireStreamResult } from './wire.ts'
+import { BatchSteps, ifNot, ifOk, TransactionGuard, withIndex } from '../codec/batch.ts'
+import { type ArrayRow, decodeResult, type ObjectRow, type ResultSet } from '../codec/result.ts'
+import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
+import type { IntMode } from '../codec/value.ts'
+import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
+import { TRANSACTION_WINDOW_MS } from '../limits.ts'
+import type { CallOptions, StatementOptions } from '../options.ts'
+import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../wire.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 

@@ -1,21 +1,14 @@
 import { createTransport } from '#transport'
-import { type Address, checkTimeout, type ResolvedConfig } from './config.ts'
-import { HttpError } from './errors.ts'
-import { Events } from './events.ts'
-import { RequestGate } from './request-gate.ts'
+import { type Address, checkTimeout, type ResolvedConfig } from '../config.ts'
+import { HttpError } from '../errors.ts'
+import { Events } from '../events.ts'
+import type { CallOptions } from '../options.ts'
+import { timeoutError } from '../transport/failure.ts'
+import { FetchTransport } from '../transport/fetch.ts'
+import type { Transport, TransportRequest, TransportResponse } from '../transport/transport.ts'
+import { RequestGate } from './concurrency-limiter.ts'
 import { RetryPolicy, sleep } from './retry.ts'
 import { ServerState } from './server-state.ts'
-import { timeoutError } from './transport/failure.ts'
-import { FetchTransport } from './transport/fetch.ts'
-import type { Transport, TransportRequest, TransportResponse } from './transport/transport.ts'
-
-/** Settings of one call. */
-export interface CallOptions {
-  /** Ends the call; it rejects with the signal's reason. */
-  readonly signal?: AbortSignal | undefined
-  /** Longest time for the call in ms. @default the client's `requestTimeoutMs` */
-  readonly timeoutMs?: number | undefined
-}
 
 /** What the sender of a request adds to the settings of its call. */
 export interface SendOptions extends CallOptions {

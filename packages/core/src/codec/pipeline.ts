@@ -1,5 +1,5 @@
-import { ProtocolError } from './errors.ts'
-import type { WireBatchResult, WirePipelineResponse, WireResult } from './wire.ts'
+import { ProtocolError } from '../errors.ts'
+import type { WireBatchResult, WirePipelineResponse, WireResult } from '../wire.ts'
 
 export const CLOSE = '{"type":"close"}'
 

@@ -1,7 +1,7 @@
-import type { ResolvedConfig } from './config.ts'
-import type { Entry } from './request.ts'
-import { transactionControl } from './statement.ts'
-import { queueFull, timeoutError } from './transport/failure.ts'
+import { transactionControl } from '../codec/statement.ts'
+import type { ResolvedConfig } from '../config.ts'
+import { queueFull, timeoutError } from '../transport/failure.ts'
+import type { Entry } from './sql-request.ts'
 
 /** What waits for the next request of a stream: calls, and control statements that travel in front of one. */
 export class StatementQueue {

@@ -1,13 +1,5 @@
-import { beginStatement, type TransactionMode } from './batch.ts'
-import { checkTimeout } from './config.ts'
-import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError, TransportError } from './errors.ts'
-import { type ClientEvent, nextId } from './events.ts'
-import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
-import type { CallOptions } from './http.ts'
-import { STREAM_IDLE_MS } from './limits.ts'
-import { RawSavepoints } from './raw-savepoints.ts'
-import { type Entry, type Lose, type Results, SqlRequest } from './request.ts'
-import { type ArrayRow, type ObjectRow, ResultSet } from './result.ts'
+import { beginStatement, type TransactionMode } from '../codec/batch.ts'
+import { type ArrayRow, type ObjectRow, ResultSet } from '../codec/result.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -16,11 +8,18 @@ import {
   type InArgs,
   type InStatement,
   transactionControl,
-} from './statement.ts'
+} from '../codec/statement.ts'
+import { checkTimeout } from '../config.ts'
+import { DatabaseError, HttpError, ProtocolError, SqlError, StreamError, TransportError } from '../errors.ts'
+import { type ClientEvent, nextId } from '../events.ts'
+import { STREAM_IDLE_MS } from '../limits.ts'
+import type { BatchOptions, CallOptions, Executor, StatementOptions } from '../options.ts'
+import type { WireStreamResult } from '../wire.ts'
+import { RawSavepoints } from './raw-savepoints.ts'
+import { type Entry, type Lose, type Results, SqlRequest } from './sql-request.ts'
 import { StatementQueue } from './statement-queue.ts'
 import type { StreamConnection } from './stream-connection.ts'
 import { TransactionClock } from './transaction-clock.ts'
-import type { WireStreamResult } from './wire.ts'
 
 /** A stream in the hands of a cursor. */
 export interface Borrowed {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { SqlError } from './errors.ts'
-import { locateRefusal } from './refusal.ts'
+import { locateRefusal } from './find-failing-statement.ts'
 
 const refused = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })
 const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }, 'x', 0)

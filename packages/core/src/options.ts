@@ -1,7 +1,14 @@
-import type { TransactionMode } from './batch.ts'
-import type { CallOptions } from './http.ts'
-import type { ArrayRow, ObjectRow, ResultSet, RowMode } from './result.ts'
-import type { InArgs, InStatement } from './statement.ts'
+import type { TransactionMode } from './codec/batch.ts'
+import type { ArrayRow, ObjectRow, ResultSet, RowMode } from './codec/result.ts'
+import type { InArgs, InStatement } from './codec/statement.ts'
+
+/** Settings of one call. */
+export interface CallOptions {
+  /** Ends the call; it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** Longest time for the call in ms. @default the client's `requestTimeoutMs` */
+  readonly timeoutMs?: number | undefined
+}
 
 /** Settings of one statement. */
 export interface StatementOptions extends CallOptions {

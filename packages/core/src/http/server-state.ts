@@ -1,4 +1,4 @@
-import { REPLICA_WAIT_MS } from './limits.ts'
+import { REPLICA_WAIT_MS } from '../limits.ts'
 
 /** What a client has learnt about its server; its calls and streams share it. */
 export class ServerState {

@@ -1,4 +1,4 @@
-import { EXPIRING_AT, TRANSACTION_WINDOW_MS } from './limits.ts'
+import { EXPIRING_AT, TRANSACTION_WINDOW_MS } from '../limits.ts'
 
 /** What a transaction's clock calls, each only while no request is under way. */
 export interface Alarms {

@@ -1,4 +1,4 @@
-import { withoutComments } from './statement.ts'
+import { withoutComments } from '../codec/statement.ts'
 
 const COMMAND =
   /^[\s;]*(savepoint|release|rollback)\b(?:\s+transaction\b)?(?:\s+to\b)?(?:\s+savepoint\b)?\s+(.+?)[\s;]*$/is
