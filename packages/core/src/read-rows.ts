@@ -3,20 +3,23 @@ import type { Client } from './client.ts'
 import { withIndex } from './codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from './codec/result.ts'
 import {
+  type EncodedStatement,
   encodeStatement,
   type InArgs,
   type InStatement,
   isReadOnly,
   refuseControl,
 } from './codec/statement.ts'
-import { checkTimeout } from './config.ts'
 import { HttpError, ProtocolError, SqlError } from './errors.ts'
-import { type Events, nextId } from './events.ts'
+import type { Deadline } from './http/deadline.ts'
+import type { SendOptions } from './http/http.ts'
 import { sendWithIndex } from './http/replica-read.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
-import type { CallOptions, StatementOptions } from './options.ts'
-import { type Borrowed, borrowStream, Stream } from './stream/stream.ts'
+import type { StatementOptions } from './options.ts'
+import { type Borrowed, internals, Stream } from './stream/stream.ts'
 import { streamOf, Transaction } from './transaction.ts'
+import { timeoutError } from './transport/failure.ts'
+import type { Exchange, TransportBody } from './transport/transport.ts'
 import type { WireColumn, WireError, WireValue } from './wire.ts'
 
 type CursorEntry =
@@ -30,8 +33,8 @@ type CursorEntry =
 
 /**
  * Reads the rows of one statement as they come, for results that are too large to hold: no more is fetched than the loop
- * takes, and leaving it early ends the statement. Costs two requests, the rows and the end of the stream; inside a
- * transaction one. `timeoutMs` is the longest silence.
+ * takes, and leaving it early ends the statement, but one that changes something: that is read to its end. Costs two
+ * requests, the rows and the end of the stream; inside a transaction one. `timeoutMs` is the longest silence.
  *
  * ```ts
  * for await (const row of readRows(db, 'select * from measurement')) …
@@ -54,126 +57,206 @@ export async function* readRows(
   db: Client | Transaction | Stream,
   statement: InStatement,
   args?: InArgs,
-  options: StatementOptions = {},
+  given: StatementOptions = {},
 ): AsyncGenerator<unknown, void, undefined> {
-  const { sql, json } = encodeStatement(statement, args)
-  refuseControl(sql)
-  const { signal, timeoutMs } = options
+  const encoded = encodeStatement(statement, args)
+  refuseControl(encoded.sql)
+  const options = { ...given }
+  const { signal } = options
   signal?.throwIfAborted()
-  if (timeoutMs !== undefined) checkTimeout('timeoutMs', timeoutMs)
-  const isOwn = !(db instanceof Stream || db instanceof Transaction)
-  const stream = isOwn ? db.openStream() : db instanceof Transaction ? await streamOf(db, options) : db
-  const borrowed = await borrowStream(stream)
-  const { events, gate } = borrowed.connection.http
-  const given = { ...options, signal: signal ? AbortSignal.any([signal, borrowed.signal]) : borrowed.signal }
-  if (isOwn) gate.begin()
+  const { stream, deadline } =
+    db instanceof Transaction
+      ? await streamOf(db, options)
+      : { stream: db instanceof Stream ? db : db.openStream(), deadline: null }
+  const { connection, borrow } = internals(stream)
+  const { events, lifetime } = connection.http
+  const borrowed = await borrow({
+    owner: db,
+    deadline: deadline ?? connection.http.deadline(options.timeoutMs),
+    signal,
+  })
+  const isOwn = stream !== db && deadline === null
+  if (isOwn) lifetime.begin()
+  const report = events.begin([encoded], borrowed.inTransaction)
+  const reader = new RowReader(borrowed, encoded, options)
   try {
-    yield* observed(events, sql, borrowed.inTransaction, rowsOf(borrowed, sql, json, given))
+    yield* reader.rows()
+    report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {
+    report?.fail(error)
     borrowed.fail(error)
     throw error
   } finally {
+    // also when the loop over the rows was left early
+    if (reader.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     borrowed.giveBack()
     if (isOwn) {
       await stream.close()
-      gate.end()
+      lifetime.end()
     }
   }
 }
 
-async function* observed(
-  events: Events,
-  sql: string,
-  inTransaction: boolean,
-  rows: AsyncIterable<unknown>,
-): AsyncGenerator<unknown, void, undefined> {
-  if (!events.isWatched) {
-    yield* rows
-    return
-  }
-  const id = nextId()
-  const started = performance.now()
-  let count = 0
-  events.emit({ type: 'query:start', id, sql: [sql], inTransaction })
-  let failure: { readonly error: unknown } | null = null
-  try {
-    for await (const row of rows) {
-      count += 1
-      yield row
-    }
-  } catch (error) {
-    failure = { error }
-    throw error
-  } finally {
-    // also when the loop over the rows was left early
-    const durationMs = performance.now() - started
-    events.emit(
-      failure
-        ? { type: 'query:error', id, durationMs, ...failure }
-        : { type: 'query:end', id, durationMs, rows: count, rowsRead: 0, rowsWritten: 0 },
-    )
-  }
-}
+type Row = ObjectRow | ArrayRow
+type Line = IteratorResult<string, void>
 
-interface Opened {
-  readonly first: readonly IteratorResult<string, void>[]
-  readonly lines: AsyncGenerator<string, void, undefined>
-}
+/** Reads the answer to one cursor request. */
+class RowReader {
+  /** Rows that were given. */
+  count = 0
+  /** The loop over the rows was left before their end. */
+  isLeft = false
+  readonly #borrowed: Borrowed
+  readonly #statement: EncodedStatement
+  readonly #options: StatementOptions
+  readonly #deadline: Deadline
+  readonly #signal: AbortSignal
+  #exchange: Exchange<TransportBody> | null = null
+  #lines: AsyncGenerator<string, void, undefined> | null = null
+  #decode: ((cells: readonly WireValue[]) => Row) | null = null
+  #isDone = false
 
-async function* rowsOf(
-  borrowed: Borrowed,
-  sql: string,
-  json: string,
-  options: StatementOptions,
-): AsyncGenerator<unknown, void, undefined> {
-  const { connection, inTransaction } = borrowed
-  const { http, baton, address } = connection
-  const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
-  const batch = `{"steps":[{"stmt":${json}${condition}}]}`
-  const open = async (index: string | null, callOptions: CallOptions): Promise<Opened> => {
-    const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${withIndex(batch, index)}}`
-    const request = await http.prepare('POST', '/v3/cursor', body, callOptions, address)
-    const { status, retryAfter, parts } = await openBody(http.transport, request)
-    if (status < 200 || status > 299)
-      throw refusal(status, address.origin, await textOf(parts), retryAfter, sql)
-    const lines = linesOf(parts)
-    // a replica that waits for the index gives a baton, and then nothing
-    return { lines, first: [await lines.next(), await lines.next()] }
+  constructor(borrowed: Borrowed, statement: EncodedStatement, options: StatementOptions) {
+    this.#borrowed = borrowed
+    this.#statement = statement
+    this.#options = options
+    this.#deadline = borrowed.connection.http.deadline(options.timeoutMs)
+    this.#signal = options.signal ? AbortSignal.any([options.signal, borrowed.signal]) : borrowed.signal
+    // also while nobody waits for a row
+    this.#signal.addEventListener('abort', () => this.#exchange?.abort())
   }
-  // a transaction has its state already
-  const { first, lines } = inTransaction
-    ? await open(null, options)
-    : await sendWithIndex(http, { ...options, isRead: baton === null && isReadOnly(sql) }, open)
-  let decode: ReturnType<typeof rowDecoder> | null = null
-  let isDone = false
-  /** Takes one line of the answer. @returns what it has of rows: one or none */
-  const take = (line: string): (ObjectRow | ArrayRow)[] => {
-    const entry = JSON.parse(line) as CursorEntry
-    if (!('type' in entry)) connection.baton = entry.baton
-    else if (entry.type === 'replication_index') http.server.sawIndex(entry.replication_index)
-    else if (entry.type === 'step_begin')
-      decode = rowDecoder(entry.cols, http.config.intMode, options.rowMode)
-    else if (entry.type === 'row' && decode) return [decode(entry.row)]
-    else if (entry.type === 'step_end') isDone = true
-    else if (entry.type === 'step_error' || entry.type === 'error') {
-      const error = new SqlError(entry.error, sql)
-      const isStolen = error.code === 'TRANSACTION_TIMEOUT'
-      throw isStolen ? borrowed.lose('TRANSACTION_EXPIRED', error.message, error) : error
-    }
-    return []
-  }
-  for await (const line of following(first, lines)) {
-    let rows: (ObjectRow | ArrayRow)[]
+
+  async *rows(): AsyncGenerator<Row, void, undefined> {
+    let isOver = false
     try {
-      rows = take(line)
+      const first = await this.#open()
+      for (;;) {
+        const line = first.shift() ?? (await this.#next(this.#signal))
+        if (line.done) break
+        for (const row of this.#read(line.value)) {
+          this.count += 1
+          yield row
+        }
+      }
+      isOver = true
+      this.#checkEnd()
+    } catch (error) {
+      isOver = true
+      this.#exchange?.abort()
+      throw error
+    } finally {
+      if (!isOver) await this.#leave()
+    }
+  }
+
+  get #isRead(): boolean {
+    return this.#options.readOnly ?? isReadOnly(this.#statement.sql)
+  }
+
+  /** The loop was left. What changes something must not be ended by chance in the middle of it. */
+  async #leave(): Promise<void> {
+    this.isLeft = true
+    if (this.#isRead) {
+      await this.#lines?.return()
+      this.#exchange?.abort()
+      return
+    }
+    for (let line = await this.#next(this.#signal); !line.done; line = await this.#next(this.#signal))
+      this.#read(line.value)
+    this.#checkEnd()
+  }
+
+  /** Sends the request. @returns the first lines of the answer */
+  async #open(): Promise<Line[]> {
+    const { connection, inTransaction, holdsLock } = this.#borrowed
+    const { http, baton, address } = connection
+    const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
+    const batch = `{"steps":[{"stmt":${this.#statement.json}${condition}}]}`
+    const isRepeatable = baton === null && this.#isRead
+    const send = (index: string | null, options: SendOptions): Promise<Line[]> => {
+      const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${withIndex(batch, index)}}`
+      return http.send<TransportBody, Line[]>(
+        {
+          method: 'POST',
+          path: '/v3/cursor',
+          body,
+          address,
+          send: (request) => {
+            this.#exchange = openBody(http.transport, request)
+            return this.#exchange
+          },
+          read: async ({ status, retryAfter, parts }) => {
+            this.#lines = status === 200 ? linesOf(parts) : null
+            if (!this.#lines)
+              throw refusal(status, address.origin, await textOf(parts), retryAfter, this.#statement.sql)
+            // a replica that waits for the index gives a baton, and then nothing
+            const signal = options.signal as AbortSignal
+            return [await this.#next(signal), await this.#next(signal)]
+          },
+        },
+        // the time is for each silence
+        {
+          ...options,
+          deadline: http.deadline(this.#deadline.timeoutMs),
+          lane: null,
+          isRepeatable: isRepeatable && !holdsLock,
+        },
+      )
+    }
+    const call = { deadline: this.#deadline, signal: this.#signal }
+    // a transaction has its snapshot already
+    return await (inTransaction ? send(null, call) : sendWithIndex(http, isRepeatable, call, send))
+  }
+
+  /** Waits for the next line, no longer than the server may be silent. */
+  async #next(signal: AbortSignal): Promise<Line> {
+    const { http, address } = this.#borrowed.connection
+    const { timeoutMs } = this.#deadline
+    const waiter = http.lifetime.wait<Line>(
+      { ms: timeoutMs, signal, late: () => timeoutError(timeoutMs, address.origin, true) },
+      () => 'unknown',
+    )
+    this.#lines?.next().then(waiter.resolve, waiter.reject)
+    try {
+      return await waiter.promise
+    } catch (error) {
+      this.#exchange?.abort()
+      throw error
+    }
+  }
+
+  /** Takes one line of the answer. @returns what it has of rows: one or none */
+  #read(line: string): Row[] {
+    try {
+      return this.#take(JSON.parse(line) as CursorEntry)
     } catch (error) {
       throw ProtocolError.of(error)
     }
-    yield* rows
   }
-  if (inTransaction && decode === null)
-    throw borrowed.lose('TRANSACTION_LOST', 'the server had ended the transaction')
-  if (!isDone) throw new ProtocolError('the rows broke off before their end')
+
+  #take(entry: CursorEntry): Row[] {
+    const { connection, markLost } = this.#borrowed
+    const { config, server } = connection.http
+    if (!('type' in entry)) connection.baton = entry.baton
+    else if (entry.type === 'replication_index') server.sawIndex(entry.replication_index)
+    else if (entry.type === 'step_begin')
+      this.#decode = rowDecoder(entry.cols, config.intMode, this.#options.rowMode)
+    else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
+    else if (entry.type === 'step_end') this.#isDone = true
+    else if (entry.type === 'step_error' || entry.type === 'error') {
+      const error = new SqlError(entry.error, this.#statement.sql)
+      const isStolen = error.code === 'TRANSACTION_TIMEOUT'
+      throw isStolen ? markLost('TRANSACTION_EXPIRED', error.message, error) : error
+    }
+    return []
+  }
+
+  #checkEnd(): void {
+    const { inTransaction, markLost } = this.#borrowed
+    if (inTransaction && this.#decode === null)
+      throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
+    if (!this.#isDone) throw new ProtocolError('the rows broke off before their end')
+  }
 }
 
 function refusal(
@@ -195,19 +278,6 @@ async function textOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
   for await (const part of parts)
     if (text.length < ERROR_TEXT_LENGTH) text += decoder.decode(part, { stream: true })
   return text
-}
-
-/** Goes on with a generator after results that were taken from it; ends it when the loop is left. */
-async function* following<T>(
-  first: readonly IteratorResult<T, void>[],
-  rest: AsyncGenerator<T, void, undefined>,
-): AsyncGenerator<T, void, undefined> {
-  try {
-    for (const result of first) if (!result.done) yield result.value
-    yield* rest
-  } finally {
-    await rest.return()
-  }
 }
 
 async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {

@@ -20,7 +20,10 @@ export class ResultSet<Row = ObjectRow> {
   readonly rows: Row[]
   /** Rows that an INSERT, UPDATE, REPLACE or DELETE changed; 0 for every other statement. */
   readonly rowsAffected: number
-  /** Rowid of the last row that an INSERT or REPLACE put in; null when it put in none, and for every other statement. */
+  /**
+   * Rowid of the last row that an INSERT or REPLACE put in; null when it put in none, and for every other statement. For an
+   * upsert that may have become an update, and for tables without rowids, RETURNING says more.
+   */
   readonly lastInsertRowid: bigint | null
   /** Rows the engine read, for billing; 0 when the server does not say. */
   readonly rowsRead: number
@@ -29,14 +32,13 @@ export class ResultSet<Row = ObjectRow> {
   /** Time the server spent on the statement, in ms; 0 when it does not say. */
   readonly durationMs: number
 
-  constructor(result: WireResult, rows: Row[]) {
-    const { cols, last_insert_rowid: rowid } = result
+  constructor(result: WireResult, rows: Row[], lastInsertRowid: bigint | null = null) {
+    const { cols } = result
     this.columns = cols.map((column) => column.name ?? '')
     this.columnTypes = cols.map((column) => column.decltype ?? null)
     this.rows = rows
     this.rowsAffected = result.affected_row_count
-    // a statement that put nothing in repeats the rowid of an older one
-    this.lastInsertRowid = rowid == null || result.affected_row_count === 0 ? null : BigInt(rowid)
+    this.lastInsertRowid = lastInsertRowid
     this.rowsRead = result.rows_read ?? 0
     this.rowsWritten = result.rows_written ?? 0
     this.durationMs = result.query_duration_ms ?? 0
@@ -80,7 +82,9 @@ export function decodeResult(
   result: WireResult,
   intMode: IntMode,
   rowMode?: RowMode,
+  lastInsertRowid: bigint | null = null,
 ): ResultSet<ObjectRow | ArrayRow> {
   if (!result?.cols || !result.rows) throw new ProtocolError('a result without rows')
-  return new ResultSet(result, result.rows.map(rowDecoder(result.cols, intMode, rowMode)))
+  const rows = result.rows.map(rowDecoder(result.cols, intMode, rowMode))
+  return new ResultSet(result, rows, lastInsertRowid)
 }

@@ -1,57 +1,96 @@
 import { createTransport } from '#transport'
-import { type Address, checkTimeout, type ResolvedConfig } from '../config.ts'
-import { HttpError } from '../errors.ts'
+import { type Clock, systemClock } from '../clock.ts'
+import type { Address, ResolvedConfig } from '../config.ts'
+import { HttpError, type Outcome } from '../errors.ts'
 import { Events } from '../events.ts'
+import { GIVE_UP_LIMIT_MS, WRITE_TRANSACTIONS } from '../limits.ts'
 import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { FetchTransport } from '../transport/fetch.ts'
-import type { Transport, TransportRequest, TransportResponse } from '../transport/transport.ts'
-import { RequestGate } from './concurrency-limiter.ts'
-import { RetryPolicy, sleep } from './retry.ts'
+import type {
+  Exchange,
+  Transport,
+  TransportHead,
+  TransportRequest,
+  TransportResponse,
+} from '../transport/transport.ts'
+import { Deadline } from './deadline.ts'
+import { Lane } from './lane.ts'
+import { Lifetime } from './lifetime.ts'
+import { RetryPolicy } from './retry.ts'
 import { ServerState } from './server-state.ts'
+import { Waiter, type WaitOptions } from './waiter.ts'
+import { WriteLock } from './write-lock.ts'
 
-/** What the sender of a request adds to the settings of its call. */
-export interface SendOptions extends CallOptions {
-  /**
-   * When the call began, by `performance.now()`, if it has sent something before: its time is counted from then. A cursor
-   * has time for each silence instead.
-   */
-  readonly started?: number | undefined
-  /** Called each time the request leaves, after its wait in line. */
-  readonly onLeave?: (() => void) | undefined
+/** What the sender of a request knows of its call. */
+export interface SendOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly deadline: Deadline
+  /** Called each time the request leaves, after its waits. */
+  readonly onSend?: (() => void) | undefined
 }
 
 /** What is known of a request. */
 export interface RequestOptions extends SendOptions {
-  /** Whether it waits for nobody who writes, so that it may pass by those that do. */
-  readonly isRead?: boolean | undefined
+  /** Where it queues for its turn; null for what continues a stream: behind others it could keep the write lock from them. */
+  readonly lane: Lane | null
   /** Whether it does no harm to run it twice. */
   readonly isRepeatable?: boolean | undefined
-  /** Whether it goes on with a stream. */
-  readonly isHeld?: boolean | undefined
+  /**
+   * Set for a request that may hold or get the write lock. When its call is given up, it is left to finish, so that its
+   * stream can be closed: the server would keep the lock for the rest of its 5 s otherwise. Gets the answer that comes late.
+   */
+  readonly onLate?: ((answer: Promise<string>) => unknown) | undefined
+  /** Whether it ends a stream, which goes on when the client is closed meanwhile. */
+  readonly endsStream?: boolean | undefined
 }
 
-type Method = 'GET' | 'POST'
+/** One request, and how its answer is read. */
+export interface Message<T extends TransportHead, R> {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly body: string | null
+  readonly address: Address
+  send(request: TransportRequest): Exchange<T>
+  /** @throws HttpError for a status other than 2xx */
+  read(answer: T): R | Promise<R>
+}
 
-/** Sends requests to the database's address: headers, token, place in line and deadline are put on here. */
+/** Sends requests to the database's address: headers, token, turn and deadline are put on here. */
 export class Http {
   readonly config: ResolvedConfig
+  readonly clock: Clock
   readonly server: ServerState
   readonly events: Events
-  readonly gate: RequestGate
+  readonly lifetime: Lifetime
   readonly transport: Transport
+  /** Reads queue by themselves: a transaction may await one, and would wait behind those that wait for its write lock. */
+  readonly reads: Lane
+  readonly writes: Lane
+  readonly writeLock: WriteLock
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
 
-  constructor(config: ResolvedConfig) {
+  constructor(config: ResolvedConfig, clock: Clock = systemClock) {
+    const { concurrency, queueLimit } = config
     this.config = config
+    this.clock = clock
     this.server = new ServerState(config.minReplicationIndex, config.readYourWrites)
     this.events = new Events(config.observe)
-    this.gate = new RequestGate(config.concurrency, config.queueLimit)
+    this.lifetime = new Lifetime(clock)
+    this.reads = new Lane(this.lifetime, concurrency, queueLimit)
+    this.writes = new Lane(this.lifetime, concurrency, queueLimit)
+    const transactions = new Lane(this.lifetime, WRITE_TRANSACTIONS, queueLimit)
+    this.writeLock = new WriteLock(this.lifetime, transactions, config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
     if (typeof config.authToken === 'string') Object.assign(this.#headers, authorization(config.authToken))
+  }
+
+  /** The time of a call that begins now. @throws TypeError when `timeoutMs` is no time */
+  deadline(timeoutMs: number = this.config.requestTimeoutMs): Deadline {
+    return new Deadline(this.clock, timeoutMs)
   }
 
   /**
@@ -61,81 +100,119 @@ export class Http {
   post(
     path: string,
     body: string,
-    options: RequestOptions = {},
+    options: RequestOptions,
     address: Address = this.config.address,
   ): Promise<string> {
-    return this.#exchange('POST', path, body, options, address)
+    return this.send({ method: 'POST', path, body, address, ...this.#text(address) }, options)
   }
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
-  get(path: string, options?: CallOptions): Promise<string> {
-    return this.#exchange(
-      'GET',
-      path,
-      null,
-      { ...options, isRepeatable: true, isRead: true },
-      this.config.address,
-    )
-  }
-
-  async #exchange(
-    method: Method,
-    path: string,
-    body: string | null,
-    options: RequestOptions,
-    address: Address,
-  ): Promise<string> {
-    const { timeoutMs = this.config.requestTimeoutMs, isHeld } = options
-    if (timeoutMs !== this.config.requestTimeoutMs) checkTimeout('timeoutMs', timeoutMs)
-    if (isHeld) return await this.#attempts(method, path, body, { ...options, timeoutMs }, address)
-    this.gate.begin(options.started !== undefined)
+  async get(path: string, { signal, timeoutMs }: CallOptions = {}): Promise<string> {
+    const { address } = this.config
+    const message = { method: 'GET', path, body: null, address, ...this.#text(address) } as const
+    const deadline = this.deadline(timeoutMs)
+    this.lifetime.begin()
     try {
-      return await this.#attempts(method, path, body, { ...options, timeoutMs }, address)
+      return await this.send(message, { signal, deadline, lane: this.reads, isRepeatable: true })
     } finally {
-      this.gate.end()
+      this.lifetime.end()
     }
   }
 
-  async #attempts(
-    method: Method,
-    path: string,
-    body: string | null,
-    options: RequestOptions & { readonly timeoutMs: number },
-    address: Address,
-  ): Promise<string> {
-    const { signal, timeoutMs, isRepeatable = false, isRead = false, isHeld, onLeave } = options
-    const { started = performance.now() } = options
-    const left = (): number => Math.max(1, Math.ceil(timeoutMs - (performance.now() - started)))
+  #text({ origin }: Address): Pick<Message<TransportResponse, string>, 'send' | 'read'> {
+    return {
+      send: (request) => this.#observed(request),
+      read({ status, text, retryAfter }) {
+        if (status < 200 || status > 299) throw new HttpError(status, origin, text, retryAfter)
+        return text
+      },
+    }
+  }
+
+  async send<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<R> {
+    const { signal, deadline, isRepeatable = false } = options
     for (let attempt = 0; ; attempt++) {
       try {
-        if (!isHeld) await this.gate.enter(isRead, { timeoutMs: left(), origin: address.origin, signal })
-        try {
-          const callOptions = { signal, timeoutMs: left(), onLeave }
-          const request = await this.prepare(method, path, body, callOptions, address)
-          const { status, text, retryAfter } = await this.#send(request)
-          if (status < 200 || status > 299) throw new HttpError(status, address.origin, text, retryAfter)
-          this.#retries.succeeded()
-          return text
-        } finally {
-          if (!isHeld) this.gate.leave(isRead)
-        }
+        const result = await this.#attempt(message, options)
+        this.#retries.succeeded()
+        return result
       } catch (error) {
         const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
-        if (delayMs === null || delayMs >= left()) throw error
+        if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) throw error
         if (this.events.isWatched) this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
-        await this.gate.rest(delayMs, signal)
+        await this.lifetime.wait({ ms: delayMs, signal }).promise
       }
     }
   }
 
-  async #send(request: TransportRequest): Promise<TransportResponse> {
-    if (!this.events.isWatched) return await this.transport.request(request)
-    const started = performance.now()
-    let response: TransportResponse | null = null
+  /** Waits for something in the middle of a call. */
+  #wait<T>(options: WaitOptions, endsStream: boolean | undefined, outcome?: () => Outcome): Waiter<T> {
+    return endsStream ? new Waiter<T>(this.clock, options) : this.lifetime.wait<T>(options, outcome)
+  }
+
+  async #attempt<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<R> {
+    const { signal, deadline, lane, onSend, onLate, endsStream } = options
+    const { origin } = message.address
+    const late = (isSent: boolean): Error => timeoutError(deadline.timeoutMs, origin, isSent)
+    const notSent = { signal, ms: deadline.leftMs, late: () => late(false) }
+    if (notSent.ms <= 0) throw late(false)
+    await lane?.acquire(notSent)
+    let release = (): void => lane?.release()
     try {
-      response = await this.transport.request(request)
-      return response
+      const headers = await this.#withToken(notSent, endsStream)
+      onSend?.()
+      signal?.throwIfAborted()
+      const ms = deadline.leftMs
+      if (ms <= 0) throw late(false)
+      const { method, path, body, address } = message
+      let exchange: Exchange<T> | null = null
+      const isSent = (): boolean => exchange?.isSent === true
+      const { promise, resolve, reject } = this.#wait<T>(
+        { signal, ms, late: () => late(isSent()) },
+        endsStream,
+        () => (isSent() ? 'unknown' : 'not_applied'),
+      )
+      exchange = message.send({ method, origin, path: address.basePath + path, headers, body })
+      let isAnswered = false
+      const answer = exchange.answer.finally(() => {
+        isAnswered = true
+      })
+      answer.then(resolve, reject)
+      try {
+        return await message.read(await promise)
+      } catch (error) {
+        if (isAnswered) throw error
+        if (!onLate || !exchange.isSent) exchange.abort()
+        else {
+          this.#leave(
+            exchange,
+            async () => await onLate(answer.then(message.read) as Promise<string>),
+            release,
+          )
+          release = () => {}
+        }
+        throw error
+      }
     } finally {
+      release()
+    }
+  }
+
+  /** Lets a request finish that was given up. */
+  #leave(exchange: Exchange<TransportHead>, follow: () => Promise<unknown>, release: () => void): void {
+    const cancel = this.clock.after(GIVE_UP_LIMIT_MS, () => exchange.abort())
+    const end = (): void => {
+      cancel()
+      release()
+    }
+    this.lifetime.addBackground(follow().then(end, end), () => exchange.abort())
+  }
+
+  #observed(request: TransportRequest): Exchange {
+    const exchange = this.transport.request(request)
+    if (!this.events.isWatched) return exchange
+    const started = this.clock.now()
+    const report = (response: TransportResponse | null): void =>
       this.events.emit({
         type: 'request',
         method: request.method,
@@ -143,56 +220,28 @@ export class Http {
         status: response?.status ?? null,
         requestBytes: byteLength(request.body),
         responseBytes: byteLength(response?.text),
-        durationMs: performance.now() - started,
+        durationMs: this.clock.now() - started,
       })
-    }
+    exchange.answer.then(report, () => report(null))
+    return exchange
   }
 
-  /** Lets nobody in any more, waits for those inside as long as told, and frees the connections. */
-  async close(drainMs: number): Promise<void> {
-    await this.gate.close(drainMs)
-    await this.transport.close()
-  }
-
-  /** Puts address, token, headers and deadline on a request. */
-  async prepare(
-    method: Method,
-    path: string,
-    body: string | null,
-    { signal, timeoutMs = this.config.requestTimeoutMs, onLeave }: SendOptions,
-    { origin, basePath }: Address,
-  ): Promise<TransportRequest> {
+  async #withToken(options: WaitOptions, endsStream: boolean | undefined): Promise<Record<string, string>> {
     const { authToken } = this.config
-    let headers = this.#headers
-    if (typeof authToken === 'function') {
-      const token = await inTime(authToken(), timeoutMs, origin, signal)
-      headers = { ...headers, ...authorization(token) }
-    }
-    onLeave?.()
-    signal?.throwIfAborted()
-    return { method, origin, path: basePath + path, headers, body, timeoutMs, signal }
+    if (typeof authToken !== 'function') return this.#headers
+    const waiter = this.#wait<string>(options, endsStream)
+    new Promise<string>((resolve) => resolve(authToken())).then(waiter.resolve, waiter.reject)
+    return { ...this.#headers, ...authorization(await waiter.promise) }
+  }
+
+  /** Lets no call begin any more, waits for those under way as long as told, and frees the connections. */
+  async close(drainMs: number): Promise<void> {
+    await this.lifetime.close(drainMs)
+    await this.transport.close()
   }
 }
 
 const byteLength = (text: string | null | undefined): number => new TextEncoder().encode(text ?? '').length
-
-/** Waits for something of the user's, no longer than for an answer of the server. */
-async function inTime<T>(
-  given: T | Promise<T>,
-  timeoutMs: number,
-  origin: string,
-  signal: AbortSignal | undefined,
-): Promise<T> {
-  if (timeoutMs === Infinity && !signal) return await given
-  const done = new AbortController()
-  const waiting = sleep(timeoutMs, signal ? AbortSignal.any([signal, done.signal]) : done.signal)
-  const late = waiting.then(() => Promise.reject(timeoutError(timeoutMs, origin, false)))
-  try {
-    return await Promise.race([given, late])
-  } finally {
-    done.abort()
-  }
-}
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it

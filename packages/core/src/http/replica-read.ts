@@ -4,21 +4,20 @@ import { REPLICA_WAIT_MS } from '../limits.ts'
 import type { Http, SendOptions } from './http.ts'
 
 /**
- * Sends what a replica answers only when it has come to the state that this client has seen. A database that was restored,
- * or whose primary was started anew, may count from the beginning and never come to it, and the answer would never come:
+ * Sends what a replica answers only when it has caught up with what this client has seen. A database that was restored, or
+ * whose primary was restarted, may count from the beginning; its index may never catch up, and the answer would never come:
  * the index is dropped then, and a read is sent once more.
  * @param isRead whether it does no harm to send it twice
  */
 export async function sendWithIndex<T>(
   http: Http,
-  given: SendOptions & { readonly isRead: boolean },
+  isRead: boolean,
+  call: SendOptions,
   send: (index: string | null, options: SendOptions) => Promise<T>,
 ): Promise<T> {
-  const { isRead, ...call } = given
   const { server } = http
   const index = server.replicationIndex
   if (index === null) return await send(null, call)
-  const { signal, started = performance.now() } = call
   const giveUp = async (): Promise<void> => {
     if (await server.isBehind(index, (wanted) => isBehind(http, wanted))) server.dropIndex(index)
   }
@@ -26,23 +25,24 @@ export async function sendWithIndex<T>(
   const stopIfDropped = (): void => {
     if (server.hasDropped(index)) stuck.abort(stuck)
   }
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const onLeave = (): void => {
-    // dropped while this one waited in line
+  let stopTimer = (): void => {}
+  const onSend = (): void => {
+    call.onSend?.()
+    // dropped while this one queued
     stopIfDropped()
-    clearTimeout(timer)
-    timer = setTimeout(() => void giveUp().then(stopIfDropped), REPLICA_WAIT_MS)
+    stopTimer()
+    stopTimer = http.clock.after(REPLICA_WAIT_MS, () => void giveUp().then(stopIfDropped))
   }
   try {
     if (!isRead) return await send(index, call)
-    const either = signal ? AbortSignal.any([signal, stuck.signal]) : stuck.signal
-    return await send(index, { ...call, signal: either, onLeave })
+    const signal = call.signal ? AbortSignal.any([call.signal, stuck.signal]) : stuck.signal
+    return await send(index, { ...call, signal, onSend })
   } catch (error) {
-    if (error === stuck) return await sendWithIndex(http, { ...given, started }, send)
+    if (error === stuck) return await sendWithIndex(http, isRead, call, send)
     if (error instanceof TransportError && error.code === 'TIMEOUT') void giveUp()
     throw error
   } finally {
-    clearTimeout(timer)
+    stopTimer()
   }
 }
 
@@ -50,7 +50,10 @@ export async function sendWithIndex<T>(
 async function isBehind(http: Http, index: string): Promise<boolean> {
   const probe = pipelineBody(['{"type":"execute","stmt":{"sql":"select 1"}}', CLOSE])
   try {
-    const text = await http.post('/v2/pipeline', probe, { timeoutMs: REPLICA_WAIT_MS, isHeld: true })
+    const text = await http.post('/v2/pipeline', probe, {
+      deadline: http.deadline(REPLICA_WAIT_MS),
+      lane: null,
+    })
     const seen = replicationIndexOf(decodePipeline(text))
     return seen != null && BigInt(seen) < BigInt(index)
   } catch {

@@ -40,29 +40,13 @@ function isRetryable(error: unknown, isRepeatable: boolean): boolean {
 }
 
 /** Whether a transaction came to nothing for a reason that may be gone the next time. */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (error instanceof SqlError) return /^(SQLITE_BUSY|TRANSACTION_)/.test(error.code)
-  if (error instanceof HttpError) return error.status === 429
+  if (error instanceof HttpError) return error.status === 429 && error.outcome === 'not_applied'
   return error instanceof StreamError && error.code.startsWith('TRANSACTION_')
 }
 
 /** Doubles with each attempt, up to a second; a random half of it keeps clients from coming back all at once. */
 export function backoffMs(attempt: number): number {
   return Math.min(RETRY_DELAY_MS * 2 ** attempt, 1_000) * (0.5 + Math.random() / 2)
-}
-
-/** Waits; Infinity = until the signal. @throws the signal's reason as soon as that is aborted */
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const end = (): void => {
-      signal?.removeEventListener('abort', abort)
-      resolve()
-    }
-    const timer = ms === Infinity ? undefined : setTimeout(end, ms)
-    signal?.addEventListener('abort', abort)
-  })
 }
