@@ -84,7 +84,7 @@ export class Transaction implements Executor {
   async #run(statements: readonly EncodedStatement[], given: StatementOptions): Promise<Results> {
     const options = { ...given }
     const deadline = this.#deadline(options)
-    if (this.#child) await this.#waitForChild(deadline, options.signal)
+    while (this.#child) await this.#waitForChild(this.#child.ended, deadline, options.signal)
     this.#checkOpen()
     const refusal = (): Error | null => (this.#isUndone ? this.#endError() : null)
     return await internals(this.#stream).run({ statements, options, deadline, refusal })
@@ -98,7 +98,7 @@ export class Transaction implements Executor {
    */
   async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
     const deadline = this.#deadline(options)
-    if (this.#child) await this.#waitForChild(deadline, options.signal)
+    while (this.#child) await this.#waitForChild(this.#child.ended, deadline, options.signal)
     this.#checkOpen()
     const stream = this.#stream
     const inner = new Transaction(stream, this)
@@ -168,7 +168,7 @@ export class Transaction implements Executor {
   static {
     streamOf = async (tx, options) => {
       const deadline = tx.#deadline(options)
-      if (tx.#child) await tx.#waitForChild(deadline, options.signal)
+      while (tx.#child) await tx.#waitForChild(tx.#child.ended, deadline, options.signal)
       tx.#checkOpen()
       return { stream: tx.#stream, deadline }
     }
@@ -178,12 +178,13 @@ export class Transaction implements Executor {
     return internals(this.#stream).connection.http.deadline(timeoutMs)
   }
 
-  /** Waits for the savepoints inside this one: its statements must not land in them. */
-  async #waitForChild(deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
-    const { waitFor } = internals(this.#stream)
+  /**
+   * Waits for a savepoint inside this one, in which this handle's statements must not land. To be re-checked synchronously
+   * after awaiting: another caller may have won.
+   */
+  #waitForChild(ended: Promise<void>, deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
     const what = 'a savepoint (inside its callback use its own argument)'
-    // re-checked after each wait: another caller may have won
-    while (this.#child) await waitFor(this.#child.ended, what, deadline, signal)
+    return internals(this.#stream).waitFor(ended, what, deadline, signal)
   }
 
   /** Whether what it did is undone, by itself or by a handle around it. */
