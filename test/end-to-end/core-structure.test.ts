@@ -192,9 +192,9 @@ describe('deadlines inside', () => {
       await expect(
         readRows(tx, 'select 1', [], { signal: AbortSignal.timeout(30) }).next(),
       ).rejects.toMatchObject({ name: 'TimeoutError' })
-      await expect(
-        readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next(),
-      ).rejects.toBe(reason)
+      await expect(readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next()).rejects.toBe(
+        reason,
+      )
       expect(performance.now() - started).toBeLessThan(200)
       await running
     })

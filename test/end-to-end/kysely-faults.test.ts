@@ -135,6 +135,10 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   }
   const lost = { name: 'StreamError', code: expect.stringMatching(/^TRANSACTION_(LOST|EXPIRED)$/) as string }
 
+  // a COMMIT to a stream that is gone may be the second copy of one that was carried out
+  const isUnclear = how === 'that the server dropped'
+  const uncommitted = isUnclear ? { name: 'HttpError', status: 400, outcome: 'unknown' } : lost
+
   test('refuses the next query, asks for no rollback and keeps nothing', async () => {
     const attempt = db.transaction().execute(async (trx) => {
       await begin(trx)
@@ -157,7 +161,7 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   })
 
   test('refuses to commit', async () => {
-    await expect(db.transaction().execute(begin)).rejects.toMatchObject(lost)
+    await expect(db.transaction().execute(begin)).rejects.toMatchObject(uncommitted)
     expect(log).not.toContain('rollback')
     expect(await names()).toEqual([])
   })
@@ -186,9 +190,9 @@ describe.each(Object.keys(ends))('a transaction %s', (how) => {
   test('is rolled back when it is controlled, and asking for it again is no mistake', async () => {
     const trx = await db.startTransaction().execute()
     await begin(trx)
-    await expect(trx.commit().execute()).rejects.toMatchObject(lost)
+    await expect(trx.commit().execute()).rejects.toMatchObject(uncommitted)
     // others than 0.29 do not know the error's mark
-    expect(trx.isRolledBack).toBe(inject('kysely') === '0.29')
+    expect(trx.isRolledBack).toBe(!isUnclear && inject('kysely') === '0.29')
     await trx.rollback().execute()
     expect(trx.isRolledBack).toBe(true)
     expect(log).not.toContain('rollback')

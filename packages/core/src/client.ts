@@ -163,7 +163,7 @@ export class Client implements Executor, AsyncDisposable {
 
   /**
    * Ends what is under way and frees the connections. Calls reject at once; what may hold the write lock is ended first,
-   * for which the server gets up to 5 s. Of several calls of this the one with the least patience counts.
+   * for which the server gets up to 2 s. Of several calls of this the one with the least patience counts.
    * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
    * Infinity = as long as they take
    */

@@ -35,10 +35,13 @@ export const RETRY_DELAY_MS = 50
 export const SCRIPT_REQUEST_LENGTH = 1_000_000
 
 /** How long a closed client waits for requests that may hold the write lock, and for the end of its streams, in ms. */
-export const CLOSE_TIMEOUT_MS = 5_000
+export const CLOSE_TIMEOUT_MS = 2_000
 
-/** How long a request that was given up may take to finish, in ms: as long as the real server's queue of writers can be. */
-export const GIVE_UP_LIMIT_MS = 30_000
+/**
+ * How long a request that was given up may take to finish, in ms. Long enough for the answer that brings a write lock, and not
+ * so long that a statement without an end keeps it: the server ends that when the connection goes.
+ */
+export const GIVE_UP_LIMIT_MS = 2_000
 
 /** Write transactions of one client that the server sees at once: one that runs, and the next, so that no time is lost. */
 export const WRITE_TRANSACTIONS = 2
