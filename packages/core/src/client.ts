@@ -20,6 +20,7 @@ import type { QueuedCall, Results } from './stream/queued-call.ts'
 import { SqlRequest } from './stream/sql-request.ts'
 import { Stream } from './stream/stream.ts'
 import { StreamConnection } from './stream/stream-connection.ts'
+import { StreamState } from './stream/stream-state.ts'
 import { Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
@@ -123,7 +124,7 @@ export class Client implements Executor, AsyncDisposable {
     lifetime.begin()
     try {
       for (let attempt = 0; ; attempt++) {
-        const stream = new Stream(new StreamConnection(this.#http, true))
+        const stream = new StreamState(new StreamConnection(this.#http, true))
         stream.begin(mode)
         try {
           return await Transaction.run(stream, callback)
@@ -142,7 +143,7 @@ export class Client implements Executor, AsyncDisposable {
 
   /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */
   openStream(): Stream {
-    return new Stream(new StreamConnection(this.#http))
+    return new Stream(new StreamState(new StreamConnection(this.#http)))
   }
 
   /** Whether the server says it is well. @throws TransportError when there is no answer */

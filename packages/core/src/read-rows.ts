@@ -16,7 +16,8 @@ import type { SendOptions } from './http/http.ts'
 import { sendWithIndex } from './http/replica-read.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { StatementOptions } from './options.ts'
-import { type Borrowed, internals, Stream } from './stream/stream.ts'
+import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
+import { Stream, stateOf } from './stream/stream.ts'
 import { streamOf, Transaction } from './transaction.ts'
 import { timeoutError } from './transport/failure.ts'
 import type { Exchange, TransportBody } from './transport/transport.ts'
@@ -67,29 +68,29 @@ export async function* readRows(
   const { stream, deadline } =
     db instanceof Transaction
       ? await streamOf(db, options)
-      : { stream: db instanceof Stream ? db : db.openStream(), deadline: null }
-  const { connection, borrow } = internals(stream)
+      : { stream: stateOf(db instanceof Stream ? db : db.openStream()), deadline: null }
+  const { connection } = stream
   const { events, lifetime } = connection.http
-  const borrowed = await borrow({
+  const lease = await lendToCursor(stream, {
     owner: db,
     deadline: deadline ?? connection.http.deadline(options.timeoutMs),
     signal,
   })
-  const isOwn = stream !== db && deadline === null
+  const isOwn = !(db instanceof Stream) && deadline === null
   if (isOwn) lifetime.begin()
-  const report = events.begin([encoded], borrowed.inTransaction)
-  const reader = new RowReader(borrowed, encoded, options)
+  const report = events.begin([encoded], lease.inTransaction)
+  const reader = new RowReader(lease, encoded, options)
   try {
     yield* reader.rows()
     report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {
     report?.fail(error)
-    borrowed.fail(error)
+    lease.fail(error)
     throw error
   } finally {
     // also when the loop over the rows was left early
     if (reader.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
-    borrowed.giveBack()
+    lease.giveBack()
     if (isOwn) {
       await stream.close()
       lifetime.end()
@@ -106,7 +107,7 @@ class RowReader {
   count = 0
   /** The loop over the rows was left before their end. */
   isLeft = false
-  readonly #borrowed: Borrowed
+  readonly #lease: CursorLease
   readonly #statement: EncodedStatement
   readonly #options: StatementOptions
   readonly #deadline: Deadline
@@ -116,12 +117,12 @@ class RowReader {
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
   #isDone = false
 
-  constructor(borrowed: Borrowed, statement: EncodedStatement, options: StatementOptions) {
-    this.#borrowed = borrowed
+  constructor(lease: CursorLease, statement: EncodedStatement, options: StatementOptions) {
+    this.#lease = lease
     this.#statement = statement
     this.#options = options
-    this.#deadline = borrowed.connection.http.deadline(options.timeoutMs)
-    this.#signal = options.signal ? AbortSignal.any([options.signal, borrowed.signal]) : borrowed.signal
+    this.#deadline = lease.connection.http.deadline(options.timeoutMs)
+    this.#signal = options.signal ? AbortSignal.any([options.signal, lease.signal]) : lease.signal
     // also while nobody waits for a row
     this.#signal.addEventListener('abort', () => this.#exchange?.abort())
   }
@@ -168,7 +169,7 @@ class RowReader {
 
   /** Sends the request. @returns the first lines of the answer */
   async #open(): Promise<Line[]> {
-    const { connection, inTransaction, holdsLock } = this.#borrowed
+    const { connection, inTransaction, holdsLock } = this.#lease
     const { http, baton, address } = connection
     const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
     const batch = `{"steps":[{"stmt":${this.#statement.json}${condition}}]}`
@@ -210,7 +211,7 @@ class RowReader {
 
   /** Waits for the next line, no longer than the server may be silent. */
   async #next(signal: AbortSignal): Promise<Line> {
-    const { http, address } = this.#borrowed.connection
+    const { http, address } = this.#lease.connection
     const { timeoutMs } = this.#deadline
     const waiter = http.lifetime.wait<Line>(
       { ms: timeoutMs, signal, late: () => timeoutError(timeoutMs, address.origin, true) },
@@ -235,7 +236,7 @@ class RowReader {
   }
 
   #take(entry: CursorEntry): Row[] {
-    const { connection, markLost } = this.#borrowed
+    const { connection, markLost } = this.#lease
     const { config, server } = connection.http
     if (!('type' in entry)) connection.baton = entry.baton
     else if (entry.type === 'replication_index') server.sawIndex(entry.replication_index)
@@ -252,7 +253,7 @@ class RowReader {
   }
 
   #checkEnd(): void {
-    const { inTransaction, markLost } = this.#borrowed
+    const { inTransaction, markLost } = this.#lease
     if (inTransaction && this.#decode === null)
       throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
     if (!this.#isDone) throw new ProtocolError('the rows broke off before their end')

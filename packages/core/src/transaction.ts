@@ -12,27 +12,27 @@ import { StreamError } from './errors.ts'
 import type { Deadline } from './http/deadline.ts'
 import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
 import type { Results } from './stream/queued-call.ts'
-import { internals, type Stream } from './stream/stream.ts'
+import type { StreamState } from './stream/stream-state.ts'
 
 /** For cursors: the stream that a transaction runs on, as soon as no savepoint has it. */
 export let streamOf: (
   tx: Transaction,
   options: CallOptions,
-) => Promise<{ readonly stream: Stream; readonly deadline: Deadline }>
+) => Promise<{ readonly stream: StreamState; readonly deadline: Deadline }>
 
 /**
  * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
  * those issued together travel together. The server lets it hold the write lock for 5 s when others wait.
  */
 export class Transaction implements Executor {
-  readonly #stream: Stream
+  readonly #stream: StreamState
   readonly #parent: Transaction | null
   /** The savepoint inside this one whose callback runs. They run one after the other, and hold up this handle's statements. */
   #child: { readonly handle: Transaction; readonly ended: Promise<void> } | null = null
   #end: 'committed' | 'rolled back' | null = null
   #tellEnded = (): void => {}
 
-  constructor(stream: Stream, parent: Transaction | null = null) {
+  constructor(stream: StreamState, parent: Transaction | null = null) {
     this.#stream = stream
     this.#parent = parent
   }
@@ -44,7 +44,7 @@ export class Transaction implements Executor {
 
   /** Time until then in ms; Infinity as long as it has not got the write lock. */
   get remainingMs(): number {
-    const { clock } = internals(this.#stream).connection.http
+    const { clock } = this.#stream.connection.http
     return this.expiresAt === null ? Infinity : Math.max(0, this.expiresAt - clock.now())
   }
 
@@ -87,7 +87,7 @@ export class Transaction implements Executor {
     while (this.#child) await this.#waitForChild(this.#child.ended, deadline, options.signal)
     this.#checkOpen()
     const refusal = (): Error | null => (this.#isUndone ? this.#endError() : null)
-    return await internals(this.#stream).run({ statements, options, deadline, refusal })
+    return await this.#stream.run(statements, 'atomic', options, { deadline, refusal })
   }
 
   /**
@@ -116,7 +116,7 @@ export class Transaction implements Executor {
       return result
     } finally {
       // what is under way belongs to it
-      if (inner.#end === 'rolled back') await internals(stream).idle()
+      if (inner.#end === 'rolled back') await stream.pump.busy
       // ended from outside, it has nothing to do with the stream any more
       if (this.#child === child) {
         if (inner.#end === 'rolled back') stream.rollbackTo(name)
@@ -135,7 +135,7 @@ export class Transaction implements Executor {
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     try {
       const result = await callback(this)
-      if (this.#end === null && (this.#child || internals(this.#stream).breakCursor(this)))
+      if (this.#end === null && (this.#child || this.#stream.breakCursor(this)))
         throw new TypeError(
           `${this.#child ? 'a savepoint is running' : 'rows are being read'} still, but the callback around it has returned: an await is missing`,
         )
@@ -150,7 +150,7 @@ export class Transaction implements Executor {
   /** Ends this handle and all inside it: what they have queued is refused, and what they do from now on. */
   #undo(): void {
     this.#end = 'rolled back'
-    internals(this.#stream).breakCursor(this)
+    this.#stream.breakCursor(this)
     const child = this.#child
     this.#child = null
     if (child === null) return
@@ -175,7 +175,7 @@ export class Transaction implements Executor {
   }
 
   #deadline({ timeoutMs }: CallOptions): Deadline {
-    return internals(this.#stream).connection.http.deadline(timeoutMs)
+    return this.#stream.connection.http.deadline(timeoutMs)
   }
 
   /**
@@ -184,7 +184,7 @@ export class Transaction implements Executor {
    */
   #waitForChild(ended: Promise<void>, deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
     const what = 'a savepoint (inside its callback use its own argument)'
-    return internals(this.#stream).waitFor(ended, what, deadline, signal)
+    return this.#stream.waitFor(ended, what, deadline, signal)
   }
 
   /** Whether what it did is undone, by itself or by a handle around it. */
@@ -202,9 +202,9 @@ export class Transaction implements Executor {
   }
 
   /** Runs a callback as a transaction on a stream of its own. */
-  static async run<T>(stream: Stream, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+  static async run<T>(stream: StreamState, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const tx = new Transaction(stream)
-    const { connection, transaction } = internals(stream)
+    const { connection, current: transaction } = stream
     let result: T
     try {
       const perform = (): Promise<T> => tx.#perform(callback)

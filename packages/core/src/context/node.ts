@@ -1,29 +1,45 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Lifetime } from '../http/lifetime.ts'
+import { NESTED_WAIT_MS } from '../limits.ts'
+import type { LockHolder } from './lock-holder.ts'
+import { quote } from './quote.ts'
 
+/** A callback that runs, and those around it. */
 interface Frame {
-  readonly owner: object
-  readonly value: object
+  readonly lock: object
+  readonly holder: LockHolder
   readonly around: Frame | undefined
 }
 
 // made with the first transaction: whoever has none pays nothing
 let storage: AsyncLocalStorage<Frame> | undefined
 
-/** Finds what a callback around this call was given for an owner; null outside, and where nobody can tell. */
-export function findAround<T extends object>(owner: object, accepts: (value: T) => boolean): T | null {
-  for (let frame = storage?.getStore(); frame; frame = frame.around)
-    if (frame.owner === owner && accepts(frame.value as T)) return frame.value as T
-  return null
+/** Runs the callback of a transaction, so that what begins in it can be told from what begins elsewhere. */
+export function runInside<T>(lock: object, holder: LockHolder, callback: () => T): T {
+  storage ??= new AsyncLocalStorage()
+  return storage.run({ lock, holder, around: storage.getStore() }, callback)
 }
 
-/** Runs a callback so that {@link findAround} finds the value in everything that begins in it. */
-export function runInside<T>(owner: object, value: object, callback: () => T): T {
-  storage ??= new AsyncLocalStorage()
-  return storage.run({ owner, value, around: storage.getStore() }, callback)
-}
-
-/** The same for the rest of the function that calls it, and what it calls. */
-export function enter(owner: object, value: object): void {
-  storage ??= new AsyncLocalStorage()
-  storage.enterWith({ owner, value, around: storage.getStore() })
+/**
+ * Waits as long as a transaction inside whose callback this is called has the lock.
+ * @throws TypeError when that does nothing meanwhile: it waits for the caller, and the caller for it; the signal's reason
+ */
+export async function waitForAround(
+  lock: object,
+  lifetime: Lifetime,
+  sql: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const began = lifetime.clock.now()
+  for (let frame = storage?.getStore(); frame; frame = frame.around) {
+    const { holder } = frame
+    while (frame.lock === lock && holder.holdsLock) {
+      const waited = holder.idleSince === null ? 0 : lifetime.clock.now() - Math.max(began, holder.idleSince)
+      if (waited >= NESTED_WAIT_MS)
+        throw new TypeError(
+          `${quote(sql)} waits for the write lock, which the transaction around it has (${quote(holder.lastSql)}), and that waits for it: use the transaction's own handle, tx`,
+        )
+      await lifetime.wait({ ms: NESTED_WAIT_MS / 4, signal }).promise
+    }
+  }
 }

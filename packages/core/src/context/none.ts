@@ -1,8 +1,13 @@
+import type { Lifetime } from '../http/lifetime.ts'
+import type { LockHolder } from './lock-holder.ts'
+
 // Platforms that do not say what a call began in.
 
-export const findAround = <T extends object>(_owner: object, _accepts: (value: T) => boolean): T | null =>
-  null
+export const runInside = <T>(_lock: object, _holder: LockHolder, callback: () => T): T => callback()
 
-export const runInside = <T>(_owner: object, _value: object, callback: () => T): T => callback()
-
-export const enter = (_owner: object, _value: object): void => {}
+export const waitForAround = async (
+  _lock: object,
+  _lifetime: Lifetime,
+  _sql: string,
+  _signal: AbortSignal | undefined,
+): Promise<void> => {}

@@ -1,17 +1,7 @@
-import { findAround } from '#context'
+import { waitForAround } from '#context'
 import { TransportError } from '../errors.ts'
-import { NESTED_WAIT_MS } from '../limits.ts'
 import type { Lane } from './lane.ts'
 import type { Lifetime } from './lifetime.ts'
-
-/** A transaction, as far as those have to know of it that want the write lock. */
-export interface LockHolder {
-  /** Whether it has the write lock, or is about to get it. */
-  readonly holdsLock: boolean
-  /** Since when it has no request under way; null while it has one. */
-  readonly idleSince: number | null
-  readonly lastSql: string | undefined
-}
 
 /**
  * The calls of one client that want the database's write lock. Its transactions take turns here and not at the server, which
@@ -43,23 +33,11 @@ export class WriteLock {
   }
 
   /**
-   * Keeps a call back as long as the transaction inside whose callback it was made has the lock.
+   * Keeps a call back as long as the transaction inside whose callback it was made has the lock, where that can be told.
    * @throws TypeError when that does nothing meanwhile: it waits for the call, and the call for it; the signal's reason
    */
   async passAround(sql: string, signal: AbortSignal | undefined): Promise<void> {
-    const { clock } = this.#lifetime
-    const began = clock.now()
-    for (;;) {
-      const around = findAround<LockHolder>(this, ({ holdsLock }) => holdsLock)
-      if (!around) return
-      const { idleSince } = around
-      const waited = idleSince === null ? 0 : clock.now() - Math.max(began, idleSince)
-      if (waited >= NESTED_WAIT_MS)
-        throw new TypeError(
-          `${quote(sql)} waits for the write lock, which the transaction around it has (${quote(around.lastSql)}), and that waits for it: use the transaction's own handle, tx`,
-        )
-      await this.#lifetime.wait({ ms: NESTED_WAIT_MS / 4, signal }).promise
-    }
+    await waitForAround(this, this.#lifetime, sql, signal)
   }
 
   /** Waits for a transaction's turn. @returns what ends it @throws TransportError; the signal's reason */
@@ -80,6 +58,3 @@ export class WriteLock {
     }
   }
 }
-
-/** A statement in a message, cut. */
-export const quote = (sql = ''): string => `"${sql.length > 60 ? `${sql.slice(0, 60)}…` : sql}"`

@@ -1,7 +1,7 @@
+import type { LockHolder } from '../context/lock-holder.ts'
 import type { DatabaseError } from '../errors.ts'
 import { type ClientEvent, nextId } from '../events.ts'
 import type { Http } from '../http/http.ts'
-import type { LockHolder } from '../http/write-lock.ts'
 import type { StreamConnection } from './stream-connection.ts'
 import { TransactionClock } from './transaction-clock.ts'
 

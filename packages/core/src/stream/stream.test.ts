@@ -5,6 +5,7 @@ import type { ClientEvent } from '../events.ts'
 import { Http } from '../http/http.ts'
 import { Stream } from './stream.ts'
 import { StreamConnection } from './stream-connection.ts'
+import { StreamState } from './stream-state.ts'
 
 // The states of a stream, against a server that answers when it is told to.
 
@@ -44,7 +45,7 @@ function start(config: Partial<ClientConfig> = {}) {
     clock,
   )
   opened.push({ http, clock })
-  const stream = new Stream(new StreamConnection(http))
+  const stream = new Stream(new StreamState(new StreamConnection(http)))
   /** The request that has just left. */
   const next = async (): Promise<Request> => {
     await settle()
@@ -279,7 +280,7 @@ test('the end of a stream that has lost its transaction is sent by itself', asyn
 test('a transaction that waits for its turn sends nothing, and its time has not begun', async () => {
   const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
   const open = (): Stream => {
-    const stream = new Stream(new StreamConnection(http))
+    const stream = new Stream(new StreamState(new StreamConnection(http)))
     stream.begin()
     return stream
   }
@@ -310,7 +311,7 @@ test('an answer that does not come: the call ends with its time, the request a w
   const request = await next()
   await clock.advance(1_000)
   await insert
-  const other = new Stream(new StreamConnection(http))
+  const other = new Stream(new StreamState(new StreamConnection(http)))
   other.begin()
   const write = other.execute('insert into t values (2)')
   await (await next()).answer()
