@@ -153,3 +153,29 @@ test('without a transaction, statement by statement', async () => {
   })
   expect(await migrate(db, { migrations: [one] })).toEqual([])
 })
+
+describe('init', () => {
+  const tables = () => db.values(sql`select name from sqlite_schema where name = 'a'`)
+
+  test('marks the only migration as applied, as Drizzle’s own migrator does, and runs nothing', async () => {
+    expect(await migrate(db, { migrations: [one], init: true })).toBeUndefined()
+    expect([await tables(), (await journal()).map(([, , name]) => name)]).toEqual([[], [one.name]])
+    expect(await migrate(db, { migrations: [one, two] })).toEqual([two.name])
+  })
+
+  test('refuses a database that has migrations, and more than one here', async () => {
+    expect(await migrate(db, { migrations: [one, two], init: true })).toEqual({ exitCode: 'localMigrations' })
+    expect(await journal()).toEqual([])
+    await migrate(db, { migrations: [one] })
+    expect(await migrate(db, { migrations: [one], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+    expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+  })
+
+  test('says what Drizzle’s own says', async () => {
+    const theirs = libsqlDrizzle({ connection: database as { url: string } })
+    const config = { migrationsFolder: folder, init: true } as const
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+    await migrate(db, { migrationsFolder: folder })
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+  })
+})

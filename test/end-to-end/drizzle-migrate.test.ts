@@ -265,16 +265,16 @@ test('racing deployers apply each migration once', async () => {
 describe('files', () => {
   test('breakpoints that are missing, or too many, do no harm', async () => {
     const text = `--> statement-breakpoint
-      create table a (t text default ';');
+      create table a (t text default ';', end integer default 1);
       create table b (id integer); -- the end;
       --> statement-breakpoint
-      create trigger t after insert on a begin insert into b values (case when 1 then 2 end); delete from a; end;
+      create trigger t after insert on a begin insert into b values (case when new.end then 2 end); delete from a; end;
       --> statement-breakpoint
       /* nothing */
       --> statement-breakpoint
       `
     await migrate(db, { migrations: [migration(1, text)] })
-    await db.run(sql`insert into a values ('x')`)
+    await db.run(sql`insert into a (t) values ('x')`)
     expect(await db.values(sql`select id from b`)).toEqual([[2]])
   })
 

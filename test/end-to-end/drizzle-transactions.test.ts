@@ -388,6 +388,9 @@ describe('cache', () => {
   test('serves repeated selects outside transactions only, and forgets after commits and batches', async () => {
     const cache = new MemoryCache()
     const cached = drizzle({ client: db.$client, cache })
+    // the object itself, as Drizzle's own drivers have it
+    expect(cached.$cache).toBe(cache)
+    expect(cached.$cache).toMatchObject({ get: expect.any(Function), invalidate: expect.any(Function) })
     await cached.insert(items).values({ name: 'a' })
     const select = async (): Promise<number> => (await cached.select().from(items)).length
     expect([await select(), await requestsOf(select)]).toEqual([1, 0])

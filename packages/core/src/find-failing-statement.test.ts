@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { SqlError } from './errors.ts'
-import { locateRefusal } from './find-failing-statement.ts'
+import { findFailingStatement } from './find-failing-statement.ts'
 
 const refused = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })
 const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }, 'x', 0)
@@ -8,12 +8,12 @@ const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }
 /** A server that refuses what it cannot read before it runs the first statement, which fails. */
 function server() {
   const tried: string[][] = []
-  const tryBatch = async ([first, ...rest]: string[]): Promise<never> => {
+  const batch = async ([first, ...rest]: string[]): Promise<never> => {
     tried.push(rest)
     expect(first).toContain('json(')
     throw rest.some((sql) => sql.startsWith('selec ')) ? refused : stopped
   }
-  return { tried, tryBatch }
+  return { tried, batch }
 }
 const statements = (count: number, broken: readonly number[]): { sql: string }[] =>
   Array.from({ length: count }, (_, at) => ({ sql: broken.includes(at) ? `selec ${at}` : `select ${at}` }))
@@ -26,8 +26,8 @@ test.each([
   [100, [63]],
   [100, [20, 80]],
 ])('of %i statements finds the first of those that are no SQL: %j', async (count, broken) => {
-  const { tried, tryBatch } = server()
-  const found = await locateRefusal(refused, statements(count, broken), tryBatch)
+  const { tried, batch } = server()
+  const found = await findFailingStatement(refused, statements(count, broken), { batch })
   expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: refused.code })
   expect((found as Error).message).toBe(refused.message)
   expect((found as Error).stack).toBe(refused.stack)
@@ -41,17 +41,17 @@ test('an error that says where it happened, or of another kind, is left alone an
     new TypeError('x'),
     'x',
   ]) {
-    const { tried, tryBatch } = server()
-    expect(await locateRefusal(error, statements(3, [1]), tryBatch)).toBe(error)
+    const { tried, batch } = server()
+    expect(await findFailingStatement(error, statements(3, [1]), { batch })).toBe(error)
     expect(tried).toEqual([])
   }
 })
 
 test('when none is found, or they cannot be tried, the error stays what it was', async () => {
-  expect(await locateRefusal(refused, statements(5, []), server().tryBatch)).toBe(refused)
-  expect(await locateRefusal(refused, [], server().tryBatch)).toBe(refused)
+  expect(await findFailingStatement(refused, statements(5, []), server())).toBe(refused)
+  expect(await findFailingStatement(refused, [], server())).toBe(refused)
   const unreachable = async (): Promise<never> => {
     throw new Error('unreachable')
   }
-  expect(await locateRefusal(refused, statements(5, [1]), unreachable)).toBe(refused)
+  expect(await findFailingStatement(refused, statements(5, [1]), { batch: unreachable })).toBe(refused)
 })

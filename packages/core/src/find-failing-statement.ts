@@ -1,24 +1,30 @@
 import { SqlError } from './errors.ts'
+import { failWhen } from './failed-assertion.ts'
 
 /** A batch ends with the first of its statements that fails, and its statements are all read before one is run. */
-const FAILS = "select json('only to be read, not to be run')"
+const FAILS = `select ${failWhen('true', 'only to be read, not to be run')}`
+
+/** What can run a batch: a client, a stream, a transaction, or what an adapter has in their place. */
+interface BatchExecutor {
+  batch(statements: string[], options: { readonly mode: 'deferred' }): Promise<unknown>
+}
 
 /**
  * For adapters: finds the statement that made the server refuse a batch as no SQL, which it does for all of the batch at once
  * and without saying which one it was. Costs a request for each halving of the batch, and runs nothing of it.
- * @param tryBatch runs SQL as a batch, in the transaction that the batch was part of, if any
+ * @param executor runs the batch, in the transaction that the failed one was part of, if any
  * @returns the error with its `statementIndex`; the same error when it is of another kind, or none is found
  */
-export async function locateRefusal(
+export async function findFailingStatement(
   error: unknown,
   statements: readonly { readonly sql: string }[],
-  tryBatch: (batch: string[]) => Promise<unknown>,
+  executor: BatchExecutor,
 ): Promise<unknown> {
   if (!isRefusal(error) || error.statementIndex !== null) return error
   const isRefused = async (from: number, to: number): Promise<boolean> => {
     const batch = [FAILS, ...statements.slice(from, to).map(({ sql }) => sql)]
     try {
-      await tryBatch(batch)
+      await executor.batch(batch, { mode: 'deferred' })
       return false
     } catch (reason) {
       return isRefusal(reason)

@@ -1,9 +1,8 @@
 import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
-import { controlQuery } from './control.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
-import { savepointQuery } from './savepoint.ts'
+import { controlQuery, savepointQuery } from './query-command.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
 
