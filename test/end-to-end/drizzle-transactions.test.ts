@@ -407,3 +407,18 @@ describe('cache', () => {
     expect(cache.forgotten).toHaveLength(4)
   })
 })
+
+test('`db` inside a transaction, where `tx` was meant, says so, and leaves nothing', async () => {
+  const given = db.transaction(async (tx) => {
+    await tx.insert(items).values({ name: 'inside' })
+    await db.insert(items).values({ name: 'forgotten' })
+  })
+  await expect(given).rejects.toMatchObject({
+    cause: {
+      message: expect.stringMatching(
+        /waits for the write lock, which the transaction around it has.*own handle/,
+      ),
+    },
+  })
+  expect(await names()).toEqual([])
+})

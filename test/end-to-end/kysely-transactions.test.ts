@@ -377,3 +377,17 @@ test('what a transaction does after destroy() is refused, also when the client l
   await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   expect(await names()).toEqual([])
 })
+
+test('`db` inside a transaction, where `trx` was meant, says so, and leaves nothing', async () => {
+  const given = db.transaction().execute(async (trx) => {
+    await insert(trx, 'inside')
+    await insert(db, 'forgotten')
+  })
+  await expect(given).rejects.toThrow(
+    /waits for the write lock, which the transaction around it has.*own handle/,
+  )
+  expect(await names()).toEqual([])
+  // what comes behind it is inside of nothing
+  await insert(db, 'behind')
+  expect(await names()).toEqual(['behind'])
+})

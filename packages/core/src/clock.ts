@@ -9,7 +9,7 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   after(ms, callback) {
-    const timer = ms === Infinity ? undefined : setTimeout(callback, ms)
+    const timer = ms === Infinity ? undefined : setTimeout(callback, Math.max(0, ms))
     return () => clearTimeout(timer)
   },
 }

@@ -4,6 +4,7 @@ export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './codec/
 export type { InArgs, InStatement } from './codec/statement.ts'
 export type { IntMode, InValue, Value } from './codec/value.ts'
 export type { ClientConfig } from './config.ts'
+export { enterTransaction } from './enter-transaction.ts'
 export {
   type ConstraintViolation,
   DatabaseError,

@@ -32,7 +32,9 @@ export class BatonDriver implements Driver {
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const isReadOnly = accessMode === 'read only'
     const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
-    await connection.executeQuery(controlQuery(`begin ${mode}`))
+    const begun = connection.executeQuery(controlQuery(`begin ${mode}`))
+    connection.enterTransaction()
+    await begun
     connection.refusesChanges = isReadOnly
   }
 

@@ -20,6 +20,12 @@ export function runInside<T>(lock: object, holder: LockHolder, callback: () => T
   return storage.run({ lock, holder, around: storage.getStore() }, callback)
 }
 
+/** The same for the rest of the function that calls it, and what that calls. */
+export function enterInside(lock: object, holder: LockHolder): void {
+  storage ??= new AsyncLocalStorage()
+  storage.enterWith({ lock, holder, around: storage.getStore() })
+}
+
 /**
  * Waits as long as a transaction inside whose callback this is called has the lock.
  * @throws TypeError when that does nothing meanwhile: it waits for the caller, and the caller for it; the signal's reason

@@ -5,6 +5,8 @@ import type { LockHolder } from './lock-holder.ts'
 
 export const runInside = <T>(_lock: object, _holder: LockHolder, callback: () => T): T => callback()
 
+export const enterInside = (_lock: object, _holder: LockHolder): void => {}
+
 export const waitForAround = async (
   _lock: object,
   _lifetime: Lifetime,
