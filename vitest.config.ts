@@ -18,7 +18,12 @@ export default defineConfig(async () => ({
         ...source,
         test: {
           name: 'unit',
-          include: ['packages/*/src/**/*.test.ts', 'test/conformance/**/*.test.ts', 'test/faults/*.test.ts', 'test/readme/*.test.ts'],
+          include: [
+            'packages/*/src/**/*.test.ts',
+            'test/conformance/**/*.test.ts',
+            'test/faults/*.test.ts',
+            'test/readme/*.test.ts',
+          ],
           testTimeout: 20_000,
         },
       },

@@ -48,7 +48,11 @@ const CLIENTS: Record<string, (address: Address) => Writer> = {
           tx.close()
         }
       }
-      const left = signal && new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(new Error('given up'))))
+      const left =
+        signal &&
+        new Promise<void>((_, reject) =>
+          signal.addEventListener('abort', () => reject(new Error('given up'))),
+        )
       await Promise.race(left ? [run(), left] : [run()])
     }
   },
@@ -111,7 +115,8 @@ for (const kind of ['embedded', 'libsql-server']) {
     const rate = (runs: readonly Account[]): number =>
       runs.reduce((sum, { done }) => sum + done, 0) / runs.reduce((sum, { seconds }) => sum + seconds, 0)
     const [without = [], withSome = []] = accounts
-    const sum = (of: (account: Account) => number): number => withSome.reduce((total, each) => total + of(each), 0)
+    const sum = (of: (account: Account) => number): number =>
+      withSome.reduce((total, each) => total + of(each), 0)
     console.log(
       `${kind}, ${name}: ${rate(without).toFixed(0)} transactions/s, with one in twenty given up ${rate(withSome).toFixed(0)}: ` +
         `ratio ${(rate(withSome) / rate(without)).toFixed(2)} (${sum(({ givenUp }) => givenUp)} given up, ${sum(({ failed }) => failed)} failed, ` +

@@ -13,7 +13,7 @@ const env = {
   FAULT_TIMEOUT_MS: '7200000',
   ...process.env,
 }
-const files = ['core-faults', 'core-histories', 'ended-transactions'].map(
+const files = ['core/faults', 'core/histories', 'ended-transactions'].map(
   (name) => `test/end-to-end/${name}.test.ts`,
 )
 const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--no-file-parallelism']

@@ -246,7 +246,7 @@ describe('errors of the primary, through a replica', () => {
     expect(rows).not.toContainEqual({ a: 2 })
   })
 
-  test('a write slot that another writer took', { timeout: 30_000 }, async () => {
+  test('a write lock that another writer took', { timeout: 30_000 }, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     await using patient = createClient({

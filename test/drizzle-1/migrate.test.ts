@@ -7,6 +7,7 @@ import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
 import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { countRequests } from '../end-to-end/fixtures.ts'
 import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
 
 const folder = fileURLToPath(new URL('../fixtures/drizzle-1-migrations', import.meta.url))
@@ -22,11 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => db.$client.close())
 
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const one: MigrationSource = { name: '20260101000000_one', sql: 'create table a (id integer)' }
 const two: MigrationSource = { name: '20260101000000_two', sql: 'create table b (id integer)' }
 const journal = () => db.values(sql`select hash, created_at, name from __drizzle_migrations order by id`)

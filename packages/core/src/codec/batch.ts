@@ -1,5 +1,5 @@
 /**
- * How a transaction takes its place among others: `immediate` (default) takes the write slot at once, `deferred` with
+ * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with
  * the first write (which fails with SQLITE_BUSY when someone else wrote in between), `readonly` never.
  */
 export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
@@ -38,7 +38,7 @@ const ifAll = (conditions: readonly string[]): string => `{"type":"and","conds":
 
 /**
  * Keeps statements of a transaction from running outside it. The server may have ended the transaction by itself (write
- * slot taken over, disk full, OR ROLLBACK, …); what is sent after that would run, and stay, on its own.
+ * lock taken over, disk full, OR ROLLBACK, …); what is sent after that would run, and stay, on its own.
  *
  * On `/v3` the server itself can tell. `/v2` has no such condition, so a BEGIN is tried before each statement: within a
  * transaction it fails and changes nothing; when it succeeds, the transaction was lost, and it is taken back. (A

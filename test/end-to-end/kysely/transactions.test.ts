@@ -2,7 +2,8 @@ import { createClient, StreamError } from '@batonsql/core'
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import { type Generated, Kysely, type LogEvent, sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
+import { countRequests } from '../fixtures.ts'
 
 interface Tables {
   item: { id: Generated<number>; name: string }
@@ -34,11 +35,7 @@ const names = async (): Promise<string[]> => {
 }
 const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
   executor.insertInto('item').values({ name }).execute()
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 
 describe('transactions', () => {
   test.each(['commit', 'END', '-- enough\nrollback', 'begin'])(

@@ -3,7 +3,7 @@ import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
 import { eq, relations } from 'drizzle-orm'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
 
 // Relational queries and names of columns, which are different in 1.0.
 

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, createClient } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import { FaultProxy } from '../faults/fault-proxy.ts'
-import { openTestServer } from '../targets/test-server.ts'
+import { FaultProxy } from '../../faults/fault-proxy.ts'
+import { openTestServer } from '../../targets/test-server.ts'
+import { ENDLESS_READ } from '../fixtures.ts'
 
 // Whoever gives up hears of it at once, and nobody else has to wait for it: the server keeps the write lock for up to 5 s for
 // a stream that nobody closes.
@@ -76,7 +77,7 @@ describe('a call that is given up while its answer is under way', () => {
 
   test('a read outside a transaction is dropped, so that the server ends it', async () => {
     await using db = createClient(database.config)
-    const endless = 'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
+    const endless = ENDLESS_READ
     await expect(db.execute(endless, [], { timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
     expect(await nextWrite()).toBeLessThan(STALL_MS)
   })

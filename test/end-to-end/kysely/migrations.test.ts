@@ -2,7 +2,7 @@ import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
 import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
 import { afterAll, beforeEach, expect, inject, test, vi } from 'vitest'
-import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../targets/test-server.ts'
 
 let server: TestServer
 let database: TestDatabase
@@ -75,7 +75,7 @@ test('the lock of a migrator that died is taken over when its lease is over; a l
   ])
 })
 
-test('who waits for the lock does not wait for the write slot, which the lock’s owner needs', async () => {
+test('who waits for the lock does not wait for the write lock, which the lock’s owner needs', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   const owner = await db.startTransaction().execute()

@@ -1,6 +1,6 @@
 import { createClient, executeMultiple, splitStatements } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()

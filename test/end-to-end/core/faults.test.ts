@@ -1,11 +1,11 @@
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { accountFor, randomFault } from '../faults/accounting.ts'
-import { type Fault, FaultProxy, NO_FAULT } from '../faults/fault-proxy.ts'
-import { nestTransactions } from '../faults/nested-transactions.ts'
-import { pick, seeded } from '../faults/random.ts'
-import { tearTransactions } from '../faults/torn-transactions.ts'
-import { openTestServer } from '../targets/test-server.ts'
+import { accountFor, randomFault } from '../../faults/accounting.ts'
+import { type Fault, FaultProxy, NO_FAULT } from '../../faults/fault-proxy.ts'
+import { nestTransactions } from '../../faults/nested-transactions.ts'
+import { pick, seeded } from '../../faults/random.ts'
+import { tearTransactions } from '../../faults/torn-transactions.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 // The short forms. The long ones: npm run test:faults. A seed repeats a run: FAULT_SEED=1.
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)

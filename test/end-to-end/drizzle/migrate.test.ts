@@ -9,7 +9,8 @@ import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
 import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
-import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../targets/test-server.ts'
+import { countRequests } from '../fixtures.ts'
 
 let server: TestServer
 let database: TestDatabase
@@ -22,11 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => db.$client.close())
 
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const migration = (number: number, text: string): MigrationSource => ({
   tag: `000${number}_test`,
   sql: text,
@@ -74,7 +71,7 @@ test.runIf(backend)('nothing to do needs no right to write', async () => {
 })
 
 describe('what drizzle-kit generated', () => {
-  const folder = fileURLToPath(new URL('../fixtures/drizzle-cascade/migrations', import.meta.url))
+  const folder = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
 
   test('rebuilding a parent table keeps every row of its cascading children', async () => {
     const files = readMigrationFiles({ migrationsFolder: folder })

@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ClientEvent, createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()

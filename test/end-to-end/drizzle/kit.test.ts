@@ -7,12 +7,12 @@ import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate } from '@batonsql/drizzle-driver/migrator'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
 
 // drizzle-kit's command line on the servers that we test with; push is in real-clients.test.ts.
 
 const server = await openTestServer()
-const fixture = fileURLToPath(new URL('../fixtures/drizzle-kit/', import.meta.url))
+const fixture = fileURLToPath(new URL('../../fixtures/drizzle-kit/', import.meta.url))
 const bin = fileURLToPath(import.meta.resolve('drizzle-kit')).replace(/[^/\\]+$/, 'bin.cjs')
 const folders: string[] = []
 let database: TestDatabase

@@ -26,7 +26,8 @@ import {
 } from 'drizzle-orm/sqlite-core'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
+import { countRequests } from '../fixtures.ts'
 
 // These run on all versions of Drizzle.
 
@@ -82,11 +83,7 @@ beforeEach(async () => {
   log = []
 })
 
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 
 describe('query builders', () => {
   test('a select is one request', async () => {

@@ -14,7 +14,8 @@ import {
 } from 'kysely'
 import { jsonArrayFrom } from 'kysely/helpers/sqlite'
 import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
+import { countRequests } from '../fixtures.ts'
 
 interface Tables {
   person: { id: Generated<number>; name: string }
@@ -51,11 +52,7 @@ beforeEach(async () => {
   log = []
 })
 
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const names = async (): Promise<string[]> => {
   const rows = await db.selectFrom('person').select('name').orderBy('name').execute()
   return rows.map((row) => row.name)

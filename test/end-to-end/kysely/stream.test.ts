@@ -1,7 +1,7 @@
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 interface Database {
   measurement: { id: number; name: string }

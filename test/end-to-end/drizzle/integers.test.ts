@@ -2,7 +2,7 @@ import { type BatonDatabase, drizzle, findDatabaseError, int64 } from '@batonsql
 import { eq, max, relations, sql } from 'drizzle-orm'
 import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 // What no number is exactly: never a rounded number, never a bigint under the type number.
 

@@ -1,12 +1,12 @@
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { randomFault } from '../faults/accounting.ts'
-import { FaultProxy, NO_FAULT } from '../faults/fault-proxy.ts'
-import { runListAppend } from '../faults/list-append.ts'
-import { drizzleLists, kyselyLists, ofCore } from '../faults/list-clients.ts'
-import { seeded } from '../faults/random.ts'
-import { structureTransactions } from '../faults/structured-transactions.ts'
-import { openTestServer } from '../targets/test-server.ts'
+import { randomFault } from '../../faults/accounting.ts'
+import { FaultProxy, NO_FAULT } from '../../faults/fault-proxy.ts'
+import { runListAppend } from '../../faults/list-append.ts'
+import { drizzleLists, kyselyLists, ofCore } from '../../faults/list-clients.ts'
+import { seeded } from '../../faults/random.ts'
+import { structureTransactions } from '../../faults/structured-transactions.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 // The short forms. The long ones: npm run test:faults. A seed repeats a run: FAULT_SEED=1.
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)

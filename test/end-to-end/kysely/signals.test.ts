@@ -1,7 +1,7 @@
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { type AbortableQueryOptions, Kysely, type RawBuilder, sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest'
-import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../targets/test-server.ts'
 
 interface Tables {
   item: { name: string }
@@ -11,7 +11,7 @@ let server: TestServer
 let database: TestDatabase
 let db: Kysely<Tables>
 
-// a database of its own for each: what was given up may hold the write slot for a while
+// a database of its own for each: what was given up may hold the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()

@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
 
 // examples/kysely-tools: kysely-ctl and kysely-codegen with our dialect.
 
-const example = fileURLToPath(new URL('../../examples/kysely-tools/', import.meta.url))
+const example = fileURLToPath(new URL('../../../examples/kysely-tools/', import.meta.url))
 const kyselyCtl = join(example, 'node_modules/kysely-ctl/dist/bin.mjs')
 const out = mkdtempSync(join(tmpdir(), 'kysely-tools-'))
 let database: TestDatabase

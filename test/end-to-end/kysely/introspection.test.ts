@@ -1,7 +1,7 @@
 import { BatonDialect, BatonIntrospector } from '@batonsql/kysely-dialect'
 import { type Expression, Kysely, type SqlBool, SqliteIntrospector, sql, type TableMetadata } from 'kysely'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
 
 let database: TestDatabase
 let db: Kysely<unknown>

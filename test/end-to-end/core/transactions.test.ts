@@ -1,6 +1,7 @@
 import { createClient, SqlError, StreamError } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
+import { slowRead } from '../fixtures.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()
@@ -392,8 +393,7 @@ test('a statement given up before it left takes neither BEGIN nor savepoints wit
 })
 
 test('a statement that waits for its turn goes when its time is over, or its signal says so', async () => {
-  const slow =
-    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 1500000) select max(i) from n'
+  const slow = slowRead(1500000)
   await db.transaction(async (tx) => {
     await tx.execute('select 1')
     const running = tx.execute(slow)
@@ -480,8 +480,7 @@ test('a stream that is lost or closed begins nothing any more', async () => {
 })
 
 test('one that gives up takes its siblings along, each with an error of its own', async () => {
-  const slow =
-    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000000) select max(i) from n'
+  const slow = slowRead(2000000)
   const reason = new Error('reason of the first')
   const controller = new AbortController()
   const given = db.transaction(async (tx) => {

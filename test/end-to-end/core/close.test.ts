@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
+import { slowRead } from '../fixtures.ts'
 
 // What is under way when a client is closed, and more calls at once than may be under way.
 const server = await openTestServer()
@@ -9,11 +10,10 @@ const database = await server.createDatabase()
 const direct = createClient(database.config)
 afterAll(() => direct.close())
 beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
-const SLOW =
-  'with recursive n(i) as (select 1 union all select i + 1 from n where i < 400000) select max(i) as n from n'
+const SLOW = slowRead(400000, 'max(i) as n')
 
 describe('close', () => {
-  test('at once: what is under way is cut off, the write slot is free', async () => {
+  test('at once: what is under way is cut off, the write lock is free', async () => {
     const db = createClient(database.config)
     let started = (): void => {}
     const isOpen = new Promise<void>((resolve) => {
@@ -34,12 +34,12 @@ describe('close', () => {
     await db.close()
     const before = Date.now()
     await direct.execute('insert into t values (3)')
-    // a slot that is held is given up after 5 s
+    // a lock that is held is given up after 5 s
     expect(Date.now() - before).toBeLessThan(2_000)
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])
   })
 
-  test('with patience: calls, those in line and transactions come to their end, new ones are refused', async () => {
+  test('with patience: calls, those that queue and transactions come to their end, new ones are refused', async () => {
     const db = createClient({ ...database.config, concurrency: 2 })
     const isOpen = Promise.withResolvers<void>()
     const transaction = db.transaction(async (tx) => {
@@ -178,7 +178,7 @@ describe('more calls than may be under way', () => {
     expect(results.map(({ rows }) => rows[0]?.['i'])).toEqual(Array.from({ length: 100 }, (_, i) => i))
   })
 
-  test('transactions that wait for each other’s write slot do not keep the one that has it from ending', async () => {
+  test('transactions that wait for each other’s write lock do not keep the one that has it from ending', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
     const started = Date.now()
     await Promise.all(
@@ -189,7 +189,7 @@ describe('more calls than may be under way', () => {
         }),
       ),
     )
-    // each steal of the slot would cost 5 s
+    // each time that it is taken over would cost 5 s
     expect(Date.now() - started).toBeLessThan(5_000)
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 40 }])
   })
@@ -202,7 +202,7 @@ describe('more calls than may be under way', () => {
     })
   })
 
-  test('a read outside a transaction does not wait behind those that wait for its write slot', async () => {
+  test('a read outside a transaction does not wait behind those that wait for its write lock', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
     const started = Date.now()
     await Promise.all(
@@ -215,12 +215,12 @@ describe('more calls than may be under way', () => {
         }),
       ),
     )
-    // each steal of the slot would cost 5 s
+    // each time that it is taken over would cost 5 s
     expect(Date.now() - started).toBeLessThan(5_000)
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 12 }])
   })
 
-  test('reads that take the write slot wait as writers do', async () => {
+  test('reads that take the write lock wait as writers do', async () => {
     await using db = createClient({ ...database.config, concurrency: 1 })
     const { waiting } = await db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
@@ -268,10 +268,7 @@ test('a read-only transaction awaited inside one that writes does not wait behin
 
 test('a loop over rows is waited for by a patient close, and one that begins then is refused', async () => {
   const db = createClient(database.config)
-  const rows = readRows(
-    db,
-    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 500) select i from n',
-  )
+  const rows = readRows(db, slowRead(500, 'i'))
   await rows.next()
   const closed = db.close({ drainMs: 20_000 })
   await expect(readRows(db, 'select 1').next()).rejects.toThrow('the client is closed')

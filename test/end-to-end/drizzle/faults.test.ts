@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { DrizzleQueryError } from 'drizzle-orm/errors'
 import { sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../targets/test-server.ts'
 
 // These run on all versions of Drizzle.
 
@@ -16,7 +16,7 @@ let database: TestDatabase
 let db: BatonDatabase
 let fates: Fate[] = []
 
-// a database of its own for each: a transaction that was cut off holds the write slot for a while
+// a database of its own for each: a transaction that was cut off holds the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()

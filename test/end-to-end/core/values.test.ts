@@ -1,7 +1,7 @@
 import { createClient, type InValue, type Value } from '@batonsql/core'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()

@@ -4,7 +4,8 @@ import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
 import { DrizzleQueryError } from 'drizzle-orm/errors'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
+import { countRequests } from '../fixtures.ts'
 
 // These run on all versions of Drizzle.
 
@@ -36,11 +37,7 @@ const names = async (): Promise<string[]> => {
   const rows = await db.select().from(items).orderBy(items.name)
   return rows.map((row) => row.name)
 }
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const rollBackOnConflict = sql`insert or rollback into items (name) values ('a')`
 
 describe('transactions', () => {

@@ -10,7 +10,8 @@ import * as fc from 'fast-check'
 import { CamelCasePlugin, type Generated, Kysely, ParseJSONResultsPlugin, SqliteAdapter, sql } from 'kysely'
 import { jsonArrayFrom, jsonObjectFrom } from 'kysely/helpers/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer, type TestDatabase } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
+import { countRequests } from '../fixtures.ts'
 
 interface Tables {
   person: { id: Generated<number>; name: string; age: number | null }
@@ -48,11 +49,7 @@ beforeEach(async () => {
   await db.deleteFrom('person').execute()
 })
 
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 
 describe('queries', () => {
   test('a select is one request and gives plain, mutable rows', async () => {

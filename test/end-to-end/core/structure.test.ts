@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, readRows, type Transaction } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
+import { ENDLESS_READ, slowRead } from '../fixtures.ts'
 
 // No child outlives its parent: what a callback leaves behind ends with it, and nothing of it slips into what comes after.
 const server = await openTestServer()
@@ -177,8 +178,7 @@ describe('deadlines inside', () => {
   })
 
   test('so do rows behind a statement that is under way', async () => {
-    const slow =
-      'with recursive n(i) as (select 1 union all select i + 1 from n where i < 1500000) select max(i) from n'
+    const slow = slowRead(1500000)
     await db.transaction(async (tx) => {
       await tx.execute('select 1')
       const running = tx.execute(slow)
@@ -202,7 +202,7 @@ describe('deadlines inside', () => {
 
   test('the time of a statement that is queued is counted from the call', async () => {
     await using hasty = createClient({ ...database.config, requestTimeoutMs: 400 })
-    const endless = 'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
+    const endless = ENDLESS_READ
     const started = performance.now()
     const given = hasty.transaction(
       async (tx) => {

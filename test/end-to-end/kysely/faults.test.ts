@@ -1,7 +1,7 @@
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely, sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
-import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../targets/test-server.ts'
 
 interface Tables {
   item: { name: string }
@@ -15,7 +15,7 @@ let db: Kysely<Tables>
 let fates: Fate[] = []
 let log: string[] = []
 
-// a database of its own for each: a transaction that was cut off holds the write slot for a while
+// a database of its own for each: a transaction that was cut off holds the write lock for a while
 beforeEach(async () => {
   server ??= await openTestServer()
   database = await server.createDatabase()

@@ -1,6 +1,6 @@
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { openTestServer } from '../targets/test-server.ts'
+import { openTestServer } from '../../targets/test-server.ts'
 
 // What each call costs in HTTP requests, counted at the server.
 const server = await openTestServer()
