@@ -30,7 +30,7 @@ export function kyselyLists(client: Client): ListClient {
       const name = `inside_${depth}`
       const inside = await trx.savepoint(name).execute()
       try {
-        await callback(of(inside as unknown as ControlledTransaction<unknown>, depth + 1))
+        await callback(of(inside, depth + 1))
         await inside.releaseSavepoint(name as never).execute()
       } catch (error) {
         await inside.rollbackToSavepoint(name as never).execute()

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { answer, row, scripted, status, streams } from '../test-support/scripted-server.ts'
-import { createClient } from './client.ts'
 import { HttpError } from './errors.ts'
 
 // Batches and transactions on servers that misbehave. Each test scripts its own.

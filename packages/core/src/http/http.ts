@@ -186,7 +186,7 @@ export class Http {
         else {
           this.#leave(
             exchange,
-            async () => await onLate(answer.then(message.read) as Promise<string>),
+            async () => await onLate(answer.then((late) => message.read(late)) as Promise<string>),
             release,
           )
           release = () => {}

@@ -90,7 +90,7 @@ export class StatementQueue {
   }
 
   #dropRefused(): void {
-    for (const call of [...this.#calls]) {
+    for (const call of this.#calls.slice()) {
       const refusal = call.refusal?.()
       if (refusal) this.remove(call, refusal)
     }
@@ -105,7 +105,7 @@ export class StatementQueue {
 
   /** Turns away all that wait. */
   rejectAll(error: unknown): void {
-    for (const call of [...this.#calls]) this.remove(call, error)
+    for (const call of this.#calls.slice()) this.remove(call, error)
   }
 
   /** Stops the time of the calls, and of those that come. */

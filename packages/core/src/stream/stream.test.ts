@@ -55,7 +55,7 @@ function start(config: Partial<ClientConfig> = {}) {
   }
   const ends = () =>
     events.flatMap((event) =>
-      /^transaction:/.test(event.type) ? [`${event.type} ${'id' in event ? event.id : ''}`] : [],
+      event.type.startsWith('transaction:') ? [`${event.type} ${'id' in event ? event.id : ''}`] : [],
     )
   return { clock, http, stream, next, requests, ends, events }
 }

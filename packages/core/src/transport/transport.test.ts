@@ -82,8 +82,8 @@ test('a fetch that rejects with an error that is its own cause', async () => {
   })
 })
 
-test.each([undefined, null, 5, {}])('a fetch whose text is %j', async (text) => {
-  const db = clientOf(async () => ({ status: 200, text: async () => text as unknown as string }))
+test.each<unknown>([undefined, null, 5, {}])('a fetch whose text is %j', async (text) => {
+  const db = clientOf(async () => ({ status: 200, text: async () => text as string }))
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'PROTOCOL' })
 })
 
