@@ -22,6 +22,7 @@ export default defineConfig(async () => ({
             'packages/*/src/**/*.test.ts',
             'test/conformance/**/*.test.ts',
             'test/differential/*.test.ts',
+            'test/faults/*.test.ts',
             'test/readme/*.test.ts',
           ],
           testTimeout: 20_000,

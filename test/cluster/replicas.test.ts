@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accountFor } from '../faults/accounting.ts'
+import { runListAppend } from '../faults/list-append.ts'
+import { drizzleLists, kyselyLists, ofCore } from '../faults/list-clients.ts'
 import { seeded } from '../faults/random.ts'
 import { tearTransactions } from '../faults/torn-transactions.ts'
 import { type Cluster, startCluster } from '../targets/cluster.ts'
@@ -11,6 +13,7 @@ import { type Cluster, startCluster } from '../targets/cluster.ts'
 // The short forms. The long ones: npm run test:faults.
 const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)
 const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
+const appends = Number(process.env['FAULT_APPENDS'] ?? 200)
 const writes = Number(process.env['FAULT_WRITES'] ?? 300)
 const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
 const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000)
@@ -101,6 +104,25 @@ describe('what was written is read', () => {
     expect(stale).toBeGreaterThan(0)
   })
 })
+
+test.each([
+  ['core', ofCore],
+  ['Kysely', kyselyLists],
+  ['Drizzle', drizzleLists],
+])(
+  'lists that are appended to through replicas: each client in its order, and no circles, through %s',
+  {
+    timeout,
+  },
+  async (through, of) => {
+    const clients = replicas.map((client) => ({ client, list: of(client) }))
+    const report = await runListAppend(clients, primary, appends, seeded(seed), { order: 'session' })
+    console.log(`lists of replicas through ${through}: ${JSON.stringify({ ...report, seed })}`)
+    expect(report.mistakes).toEqual([])
+    expect(report.cycles).toBe(0)
+    expect(report.committed).toBeGreaterThan(appends / 3)
+  },
+)
 
 describe('an index that the database does not come to', () => {
   const ahead = '999999'
@@ -224,7 +246,7 @@ describe('errors of the primary, through a replica', () => {
     expect(rows).not.toContainEqual({ a: 2 })
   })
 
-  test('a write slot that another writer took', { timeout: 30_000 }, async () => {
+  test('a write lock that another writer took', { timeout: 30_000 }, async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     await using patient = createClient({

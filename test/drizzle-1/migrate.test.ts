@@ -7,6 +7,7 @@ import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
 import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { countRequests } from '../end-to-end/fixtures.ts'
 import { openTestServer, type TestDatabase, type TestServer } from '../targets/test-server.ts'
 
 const folder = fileURLToPath(new URL('../fixtures/drizzle-1-migrations', import.meta.url))
@@ -22,11 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => db.$client.close())
 
-const requestsOf = async (work: () => Promise<unknown>): Promise<number> => {
-  const before = database.requestCount()
-  await work()
-  return database.requestCount() - before
-}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
 const one: MigrationSource = { name: '20260101000000_one', sql: 'create table a (id integer)' }
 const two: MigrationSource = { name: '20260101000000_two', sql: 'create table b (id integer)' }
 const journal = () => db.values(sql`select hash, created_at, name from __drizzle_migrations order by id`)
@@ -152,4 +149,30 @@ test('without a transaction, statement by statement', async () => {
     statementIndex: 1,
   })
   expect(await migrate(db, { migrations: [one] })).toEqual([])
+})
+
+describe('init', () => {
+  const tables = () => db.values(sql`select name from sqlite_schema where name = 'a'`)
+
+  test('marks the only migration as applied, as Drizzle’s own migrator does, and runs nothing', async () => {
+    expect(await migrate(db, { migrations: [one], init: true })).toBeUndefined()
+    expect([await tables(), (await journal()).map(([, , name]) => name)]).toEqual([[], [one.name]])
+    expect(await migrate(db, { migrations: [one, two] })).toEqual([two.name])
+  })
+
+  test('refuses a database that has migrations, and more than one here', async () => {
+    expect(await migrate(db, { migrations: [one, two], init: true })).toEqual({ exitCode: 'localMigrations' })
+    expect(await journal()).toEqual([])
+    await migrate(db, { migrations: [one] })
+    expect(await migrate(db, { migrations: [one], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+    expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+  })
+
+  test('says what Drizzle’s own says', async () => {
+    const theirs = libsqlDrizzle({ connection: database as { url: string } })
+    const config = { migrationsFolder: folder, init: true } as const
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+    await migrate(db, { migrationsFolder: folder })
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+  })
 })

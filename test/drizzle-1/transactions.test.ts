@@ -4,7 +4,7 @@ import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestServer } from '../targets/test-server.ts'
 
-// What is different from the versions before; the rest is in end-to-end/drizzle-transactions.test.ts, which runs on 1.0, too.
+// What is different from the versions before; the rest is in end-to-end/drizzle/transactions.test.ts, which runs on 1.0, too.
 
 const items = sqliteTable('items', { id: integer().primaryKey(), name: text().notNull().unique() })
 let db: BatonDatabase

@@ -21,7 +21,7 @@ const THROUGH: readonly (readonly [string, (client: Client) => Tearable])[] = [
 ]
 
 const CAUSES: Readonly<Record<string, (server: RestartableServer, direct: Client) => Promise<unknown>>> = {
-  'another writer took the write slot': async (_, direct) => {
+  'another writer took the write lock': async (_, direct) => {
     await pause(5_200)
     await direct.execute('insert into torn values (-2, null)')
   },

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 export type Fault =
   | { readonly kind: 'none' }
   | { readonly kind: 'delay'; readonly ms: number }
+  /** The server executes the request at once, and its answer takes its time. */
+  | { readonly kind: 'delay-answer'; readonly ms: number }
   /** The connection breaks before the server has seen the request. */
   | { readonly kind: 'drop-before' }
   /** The server executes the request, and its answer is lost. */
@@ -83,6 +85,7 @@ export class FaultProxy {
     const leaving = new AbortController()
     to.once('close', () => leaving.abort())
     const answer = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
+    if (fault.kind === 'delay-answer') await new Promise((resolve) => setTimeout(resolve, fault.ms))
     if (answer === null || fault.kind === 'drop-after') {
       to.destroy()
       return

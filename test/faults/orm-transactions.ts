@@ -27,7 +27,7 @@ export function ofDrizzle(client: Client): Tearable {
   }
 }
 
-function withArgs(text: string, args: readonly number[]): SQL {
+export function withArgs(text: string, args: readonly number[]): SQL {
   const chunks = text.split('?')
   return fragment.join(
     chunks.flatMap((chunk, at) =>

@@ -36,16 +36,16 @@ const DRIZZLE_VERSIONS = [
     name: 'drizzle-0.44',
     include: [
       'test/drizzle-0.44/*.test.ts',
-      'test/end-to-end/drizzle-*.test.ts',
+      'test/end-to-end/drizzle/*.test.ts',
       'packages/drizzle-driver/src/internals.test.ts',
     ],
     // drizzle-kit brings a Drizzle of its own
-    exclude: ['test/end-to-end/drizzle-kit.test.ts'],
+    exclude: ['test/end-to-end/drizzle/kit.test.ts'],
     alias: [],
   },
   {
     name: 'drizzle-1',
-    include: ['test/drizzle-1/*.test.ts', 'test/end-to-end/drizzle-{faults,queries,transactions}.test.ts'],
+    include: ['test/drizzle-1/*.test.ts', 'test/end-to-end/drizzle/{faults,queries,transactions}.test.ts'],
     exclude: [],
     alias: [
       {
@@ -79,9 +79,9 @@ export async function kyselyProjects() {
       test: {
         ...project,
         name: `${project.name}-kysely-${version}`,
-        include: ['test/end-to-end/kysely-*.test.ts'],
+        include: ['test/end-to-end/kysely/*.test.ts'],
         // kysely-ctl brings a Kysely of its own
-        exclude: ['test/end-to-end/kysely-tools.test.ts'],
+        exclude: ['test/end-to-end/kysely/tools.test.ts'],
         provide: { ...project.provide, kysely: version },
         isolate: false,
       },

@@ -1,13 +1,7 @@
-import { beginStatement, type TransactionMode } from './batch.ts'
-import { type ClientConfig, checkTimeout, resolveConfig } from './config.ts'
-import { HttpError } from './errors.ts'
-import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
-import { type CallOptions, Http } from './http.ts'
-import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './pipeline.ts'
-import { sendWithIndex } from './replica-read.ts'
-import { type Entry, type Results, SqlRequest } from './request.ts'
-import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
-import { backoffMs, isPassing } from './retry.ts'
+import { beginStatement, type TransactionMode } from './codec/batch.ts'
+import { InsertedRowids } from './codec/inserted-rowids.ts'
+import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './codec/pipeline.ts'
+import type { ArrayRow, ObjectRow, ResultSet } from './codec/result.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -15,9 +9,18 @@ import {
   type InArgs,
   type InStatement,
   refuseControl,
-} from './statement.ts'
-import { Stream } from './stream.ts'
-import { StreamConnection } from './stream-connection.ts'
+} from './codec/statement.ts'
+import { type ClientConfig, checkTimeout, resolveConfig } from './config.ts'
+import { HttpError } from './errors.ts'
+import { Http } from './http/http.ts'
+import { sendWithIndex } from './http/replica-read.ts'
+import { backoffMs, isTransient } from './http/retry.ts'
+import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+import type { QueuedCall, Results } from './stream/queued-call.ts'
+import { SqlRequest } from './stream/sql-request.ts'
+import { Stream } from './stream/stream.ts'
+import { StreamConnection } from './stream/stream-connection.ts'
+import { StreamState } from './stream/stream-state.ts'
 import { Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
@@ -101,44 +104,46 @@ export class Client implements Executor, AsyncDisposable {
     if (encoded.length === 0) return []
     const begin = beginStatement(options.mode)
     // inside a transaction the pragma would do nothing
-    const lead = options.foreignKeys === 'off' ? ['PRAGMA foreign_keys = off', begin] : [begin]
-    return await this.#request(encoded, 'atomic', lead, options)
+    const prefix = options.foreignKeys === 'off' ? ['PRAGMA foreign_keys = off', begin] : [begin]
+    return await this.#request(encoded, 'atomic', prefix, options)
   }
 
   /**
    * Runs a callback as a transaction: committed when it returns, rolled back when it throws. BEGIN travels with the
-   * first statement, COMMIT with the end of the stream; a transaction without statements sends nothing.
-   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
+   * first statement, COMMIT with the end of the stream; a transaction without statements sends nothing. Those of one client
+   * that write take turns.
+   * @throws the callback's own error; StreamError when the server ended the transaction before the commit; TypeError when it
+   * would wait for the transaction inside which it was begun (in node, where that can be told)
    */
   async transaction<T>(
     callback: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
-    const { gate, events } = this.#http
+    const { lifetime, events } = this.#http
     const { mode, retry = 0 } = options
-    gate.begin()
+    lifetime.begin()
     try {
       for (let attempt = 0; ; attempt++) {
-        const stream = this.openStream()
+        const stream = new StreamState(new StreamConnection(this.#http, true))
         stream.begin(mode)
         try {
           return await Transaction.run(stream, callback)
         } catch (error) {
           // to a client that is being closed another attempt would be a new transaction
-          if (!(attempt < retry) || gate.isClosed || !isPassing(error)) throw error
+          if (!(attempt < retry) || lifetime.isClosed || !isTransient(error)) throw error
           const delayMs = backoffMs(attempt)
           if (events.isWatched) events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
-          await gate.rest(delayMs)
+          await lifetime.wait({ ms: delayMs }).promise
         }
       }
     } finally {
-      gate.end()
+      lifetime.end()
     }
   }
 
   /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */
   openStream(): Stream {
-    return new Stream(new StreamConnection(this.#http))
+    return new Stream(new StreamState(new StreamConnection(this.#http)))
   }
 
   /** Whether the server says it is well. @throws TransportError when there is no answer */
@@ -158,7 +163,8 @@ export class Client implements Executor, AsyncDisposable {
   }
 
   /**
-   * Ends what is under way and frees the connections. Of several calls the one with the least patience counts.
+   * Ends what is under way and frees the connections. Calls reject at once; what may hold the write lock is ended first,
+   * for which the server gets up to 2 s. Of several calls of this the one with the least patience counts.
    * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
    * Infinity = as long as they take
    */
@@ -174,35 +180,47 @@ export class Client implements Executor, AsyncDisposable {
   /** Everything in one HTTP request, on a stream that ends with it. */
   #request(
     statements: EncodedStatement[],
-    place: Entry['place'],
-    lead: string[],
+    scope: QueuedCall['scope'],
+    prefix: string[],
     options: StatementOptions,
   ): Promise<Results> {
     const http = this.#http
-    return http.events.query(
-      statements,
-      false,
-      () =>
-        new Promise((resolve, reject) => {
-          const request = new SqlRequest([
-            { statements, place, lead, shares: false, options, resolve, reject },
-          ])
-          const { isRead } = request
-          sendWithIndex(http, { ...options, isRead }, (index, callOptions) =>
-            http.post('/v2/pipeline', pipelineBody([request.encode(false, index), CLOSE]), {
-              ...callOptions,
-              isRepeatable: isRead,
-              isRead: isRead && !lead.includes(beginStatement()),
-            }),
-          )
-            .then((text) => {
-              const response = decodePipeline(text)
-              http.server.sawIndex(replicationIndexOf(response))
-              request.settle(response.results[0], http.config.intMode)
-            })
-            .catch(reject)
+    const send = async (): Promise<Results> => {
+      const deadline = http.deadline(options.timeoutMs)
+      const call = { statements, scope, prefix, canCoalesce: false, options, deadline }
+      return await new Promise((resolve, reject) => {
+        const request = new SqlRequest([{ ...call, resolve, reject }])
+        this.#send(request, options.signal).catch(reject)
+      })
+    }
+    return http.events.query(statements, false, send)
+  }
+
+  async #send(request: SqlRequest, signal: AbortSignal | undefined): Promise<void> {
+    const http = this.#http
+    const { isRead, writes, lastSql = '' } = request
+    const stopWanting = writes ? http.writeLock.want(lastSql) : null
+    http.lifetime.begin()
+    try {
+      if (writes) await http.writeLock.passAround(lastSql, signal)
+      const { deadline } = request.sendOptions
+      const text = await sendWithIndex(http, isRead, { deadline, signal }, (index, options) =>
+        http.post('/v2/pipeline', pipelineBody([request.encode(false, index), CLOSE]), {
+          ...options,
+          isRepeatable: isRead,
+          lane: writes ? http.writes : http.reads,
+          // the request ends its stream by itself
+          onLate: writes ? (answer) => answer : undefined,
         }),
-    )
+      )
+      const response = decodePipeline(text)
+      http.server.sawIndex(replicationIndexOf(response))
+      const { intMode } = http.config
+      request.settle(response.results[0], { intMode, rowids: new InsertedRowids() })
+    } finally {
+      http.lifetime.end()
+      stopWanting?.()
+    }
   }
 }
 

@@ -1,7 +1,14 @@
+import { encodeBase64, type IntMode } from './codec/value.ts'
 import type { Observe } from './events.ts'
-import { CONCURRENCY, MAX_RETRIES, QUEUE_LIMIT, REQUEST_TIMEOUT_MS, TRANSACTION_WINDOW_MS } from './limits.ts'
+import {
+  CONCURRENCY,
+  MAX_RETRIES,
+  QUEUE_LIMIT,
+  REQUEST_TIMEOUT_MS,
+  TRANSACTION_WINDOW_MS,
+  WRITE_LOCK_TIMEOUT_MS,
+} from './limits.ts'
 import type { Fetch } from './transport/transport.ts'
-import { encodeBase64, type IntMode } from './value.ts'
 
 /** Settings of a client. Copied when the client is made. */
 export interface ClientConfig {
@@ -25,11 +32,17 @@ export interface ClientConfig {
    */
   readonly allowedHosts?: readonly string[] | undefined
   /**
-   * How long a transaction may hold the write slot, in ms. When it is idle then, the client closes it, so that others can
+   * How long a transaction may hold the write lock, in ms. When it is idle then, the client closes it, so that others can
    * write; what comes after rejects. Infinity = until the server ends it.
    * @default 5000
    */
   readonly transactionTimeoutMs?: number | undefined
+  /**
+   * How long a transaction may wait, in ms, until the others of this client that were there before it are through. Only
+   * then does the time of its first statement begin. Infinity = as long as it takes.
+   * @default 60000
+   */
+  readonly writeLockTimeoutMs?: number | undefined
   /**
    * How often a call is sent again when that can do no harm: reads after a failure on the way, writes that provably never
    * ran. 0 = never.
@@ -37,12 +50,12 @@ export interface ClientConfig {
    */
   readonly maxRetries?: number | undefined
   /**
-   * How many reads may be under way at once, and how many requests that may have to wait for the write slot; others wait in
-   * line, reads in one of their own. What goes on with a transaction does not count, so that it can always be ended.
+   * How many reads may be under way at once, and how many requests that may have to wait for the write lock; others queue,
+   * reads in a queue of their own. What continues a transaction does not count, so that it can always be ended.
    * @default 64
    */
   readonly concurrency?: number | undefined
-  /** How many calls may wait in each line, and in one transaction; more reject with `QUEUE_FULL`. @default 10000 */
+  /** How many calls may wait in each queue, and in one transaction; more reject with `QUEUE_FULL`. @default 10000 */
   readonly queueLimit?: number | undefined
   /**
    * Whether a read waits until the replica that answers it has got what this client wrote or saw before.
@@ -70,6 +83,7 @@ export interface ResolvedConfig {
   readonly headers: Readonly<Record<string, string>>
   readonly allowedHosts: readonly string[]
   readonly transactionTimeoutMs: number
+  readonly writeLockTimeoutMs: number
   readonly maxRetries: number
   readonly concurrency: number
   readonly queueLimit: number
@@ -89,6 +103,7 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   namespace: 'string',
   allowedHosts: 'object',
   transactionTimeoutMs: 'number',
+  writeLockTimeoutMs: 'number',
   maxRetries: 'number',
   concurrency: 'number',
   queueLimit: 'number',
@@ -110,8 +125,9 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   const { intMode = 'auto', requestTimeoutMs = REQUEST_TIMEOUT_MS, concurrency = CONCURRENCY } = config
   const { queueLimit = QUEUE_LIMIT, readYourWrites = true, minReplicationIndex } = config
   const { namespace, maxRetries = MAX_RETRIES, transactionTimeoutMs = TRANSACTION_WINDOW_MS } = config
-  checkTimeout('requestTimeoutMs', requestTimeoutMs)
-  checkTimeout('transactionTimeoutMs', transactionTimeoutMs)
+  const { writeLockTimeoutMs = WRITE_LOCK_TIMEOUT_MS } = config
+  for (const [name, value] of Object.entries({ requestTimeoutMs, transactionTimeoutMs, writeLockTimeoutMs }))
+    checkTimeout(name, value)
   for (const [name, value] of Object.entries({ maxRetries, concurrency, queueLimit })) {
     const least = name === 'maxRetries' ? 0 : 1
     if (!(value >= least) || value % 1) throw new TypeError(`${name} must be an integer from ${least} up`)
@@ -132,6 +148,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     headers,
     allowedHosts: config.allowedHosts?.slice() ?? [],
     transactionTimeoutMs,
+    writeLockTimeoutMs,
     maxRetries,
     concurrency,
     queueLimit,

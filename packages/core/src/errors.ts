@@ -129,10 +129,13 @@ export class StreamError extends DatabaseError {
   }
 }
 
-/** The request or its answer got lost on the way, or took too long, or (`QUEUE_FULL`) too many wait before it. */
+/**
+ * The request or its answer got lost on the way, or took too long, or (`QUEUE_FULL`) too many wait before it, or (`CLOSED`)
+ * its client was closed meanwhile.
+ */
 export class TransportError extends DatabaseError {
   override readonly name = 'TransportError'
-  readonly code: 'NETWORK' | 'TIMEOUT' | 'QUEUE_FULL'
+  readonly code: 'NETWORK' | 'TIMEOUT' | 'QUEUE_FULL' | 'CLOSED'
   readonly outcome: Outcome
 
   constructor(code: TransportError['code'], message: string, outcome: Outcome, cause?: unknown) {
@@ -160,8 +163,16 @@ export class HttpError extends DatabaseError {
   readonly body: string
   /** Code inside a JSON body, when there is one. */
   readonly serverCode: string | null
+  readonly #again: (outcome: Outcome) => HttpError
 
-  constructor(status: number, host: string, text: string, retryAfter?: string | null) {
+  // oxlint-disable-next-line max-params
+  constructor(
+    status: number,
+    host: string,
+    text: string,
+    retryAfter?: string | null,
+    outcome: Outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown',
+  ) {
     const body = text.slice(0, ERROR_TEXT_LENGTH)
     let said = body.startsWith('<') ? '' : body
     let serverCode: string | null = null
@@ -177,10 +188,16 @@ export class HttpError extends DatabaseError {
     super(`${host} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
     // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
-    this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
+    this.outcome = outcome
     this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
     this.body = body
     this.serverCode = serverCode
+    this.#again = (other) => new HttpError(status, host, text, retryAfter, other)
+  }
+
+  /** The same error of a request that may have been repeated on the way. */
+  withOutcome(outcome: Outcome): HttpError {
+    return this.#again(outcome)
   }
 }
 

@@ -1,7 +1,7 @@
 import { hasSubscribers, publish } from '#diagnostics'
+import type { ResultSet } from './codec/result.ts'
+import type { EncodedStatement } from './codec/statement.ts'
 import type { DatabaseError } from './errors.ts'
-import type { ResultSet } from './result.ts'
-import type { EncodedStatement } from './statement.ts'
 
 /** What `observe` hears. Statements come as their text, without arguments; nothing holds a token. Times are in ms. */
 export type ClientEvent =
@@ -89,35 +89,48 @@ export class Events {
     inTransaction: boolean,
     run: () => Promise<T>,
   ): Promise<T> {
-    return this.isWatched ? this.#query(statements, inTransaction, run) : run()
+    const report = this.begin(statements, inTransaction)
+    return report ? this.#query(report, run) : run()
   }
 
   async #query<T extends readonly ResultSet<unknown>[]>(
-    statements: readonly EncodedStatement[],
-    inTransaction: boolean,
+    report: QueryReport,
     run: () => Promise<T>,
   ): Promise<T> {
-    const id = nextId()
-    const started = performance.now()
-    this.emit({ type: 'query:start', id, sql: statements.map(({ sql }) => sql), inTransaction })
     try {
       const results = await run()
       const total = (of: (result: ResultSet<unknown>) => number): number =>
         results.reduce((sum, result) => sum + of(result), 0)
-      this.emit({
-        type: 'query:end',
-        id,
-        durationMs: performance.now() - started,
+      report.end({
         rows: total(({ rows }) => rows.length),
         rowsRead: total(({ rowsRead }) => rowsRead),
         rowsWritten: total(({ rowsWritten }) => rowsWritten),
       })
       return results
     } catch (error) {
-      this.emit({ type: 'query:error', id, durationMs: performance.now() - started, error })
+      report.fail(error)
       throw error
     }
   }
+
+  /** Reports the beginning of a call. @returns what reports its end; null when nobody listens */
+  begin(statements: readonly EncodedStatement[], inTransaction: boolean): QueryReport | null {
+    if (!this.isWatched) return null
+    const id = nextId()
+    const started = performance.now()
+    const durationMs = (): number => performance.now() - started
+    this.emit({ type: 'query:start', id, sql: statements.map(({ sql }) => sql), inTransaction })
+    return {
+      end: (counts) => this.emit({ type: 'query:end', id, durationMs: durationMs(), ...counts }),
+      fail: (error) => this.emit({ type: 'query:error', id, durationMs: durationMs(), error }),
+    }
+  }
+}
+
+/** Reports the end of a call. */
+export interface QueryReport {
+  end(counts: { readonly rows: number; readonly rowsRead: number; readonly rowsWritten: number }): void
+  fail(error: unknown): void
 }
 
 export const nextId = (): number => (lastId += 1)

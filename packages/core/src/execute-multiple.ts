@@ -1,10 +1,10 @@
 import type { Client } from './client.ts'
 import { SqlError } from './errors.ts'
-import type { CallOptions } from './http.ts'
+import { findFailingStatement } from './find-failing-statement.ts'
 import { SCRIPT_REQUEST_LENGTH } from './limits.ts'
-import { locateRefusal } from './refusal.ts'
+import type { CallOptions } from './options.ts'
 import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from './script.ts'
-import type { Stream } from './stream.ts'
+import type { Stream } from './stream/stream.ts'
 
 /**
  * Runs a script: statements with semicolons between them, such as a dump or a migration file, in as few requests as its
@@ -39,10 +39,14 @@ async function runPart(
       if (transaction) {
         // it travels with the first statements
         const { begin } = transaction
-        const ofBegin = await locateRefusal(error, [begin], () => stream.batch(['select 1'], options))
+        const ofBegin = await findFailingStatement(error, [begin], {
+          batch: () => stream.batch(['select 1'], options),
+        })
         if (ofBegin !== error) throw placed(ofBegin, [begin], offset - 1)
       }
-      const found = await locateRefusal(error, chunk, (batch) => stream.batch(batch, options))
+      const found = await findFailingStatement(error, chunk, {
+        batch: (batch) => stream.batch(batch, options),
+      })
       throw placed(found, chunk, done)
     }
     done += chunk.length

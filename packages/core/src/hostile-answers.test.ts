@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createClient } from './client.ts'
-import { readRows } from './cursor.ts'
 import { DatabaseError } from './errors.ts'
+import { readRows } from './read-rows.ts'
 import type { Fetch } from './transport/transport.ts'
 
 // Whatever a server, or something in front of it, makes of an answer: a call gives a result or one of our errors.

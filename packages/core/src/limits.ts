@@ -1,4 +1,4 @@
-/** Time a transaction may hold the write slot before a waiting writer takes it, in ms (specification, section 8). */
+/** Time a transaction may hold the write lock before a waiting writer takes it, in ms (specification, section 8). */
 export const TRANSACTION_WINDOW_MS = 5_000
 
 /** Time after which the server closes a stream without requests, in ms (specification, section 8). */
@@ -34,5 +34,20 @@ export const RETRY_DELAY_MS = 50
 /** How much of a script goes into one request, in characters. */
 export const SCRIPT_REQUEST_LENGTH = 1_000_000
 
-/** How long a client that is closed tries to tell the server of open streams, in ms. */
-export const CLOSE_TIMEOUT_MS = 1_000
+/** How long a closed client waits for requests that may hold the write lock, and for the end of its streams, in ms. */
+export const CLOSE_TIMEOUT_MS = 2_000
+
+/**
+ * How long a request that was given up may take to finish, in ms. Long enough for the answer that brings a write lock, and not
+ * so long that a statement without an end keeps it: the server ends that when the connection goes.
+ */
+export const GIVE_UP_LIMIT_MS = 2_000
+
+/** Write transactions of one client that the server sees at once: one that runs, and the next, so that no time is lost. */
+export const WRITE_TRANSACTIONS = 2
+
+/** How long a transaction waits for its turn among those of its client, in ms. */
+export const WRITE_LOCK_TIMEOUT_MS = 60_000
+
+/** How long a transaction may do nothing while a call that was made in its callback waits for its write lock, in ms. */
+export const NESTED_WAIT_MS = 300

@@ -1,4 +1,4 @@
-import { transactionControl } from './statement.ts'
+import { transactionControl } from './codec/statement.ts'
 
 /** A statement of a script, and where it stands. */
 export interface ScriptStatement {

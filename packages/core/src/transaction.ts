@@ -1,37 +1,51 @@
+import { runInside } from '#context'
+import type { ArrayRow, ObjectRow, ResultSet } from './codec/result.ts'
+import {
+  type EncodedStatement,
+  encodeBatch,
+  encodeStatement,
+  type InArgs,
+  type InStatement,
+  refuseControl,
+} from './codec/statement.ts'
 import { StreamError } from './errors.ts'
-import type { BatchOptions, Executor, StatementOptions } from './executor.ts'
-import type { CallOptions } from './http.ts'
-import type { ArrayRow, ObjectRow, ResultSet } from './result.ts'
-import { type InArgs, type InStatement, refuseControl } from './statement.ts'
-import type { Stream } from './stream.ts'
+import type { Deadline } from './http/deadline.ts'
+import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+import type { Results } from './stream/queued-call.ts'
+import type { StreamState } from './stream/stream-state.ts'
 
 /** For cursors: the stream that a transaction runs on, as soon as no savepoint has it. */
-export let streamOf: (tx: Transaction, options: CallOptions) => Promise<Stream>
+export let streamOf: (
+  tx: Transaction,
+  options: CallOptions,
+) => Promise<{ readonly stream: StreamState; readonly deadline: Deadline }>
 
 /**
  * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
- * those issued together travel together. The server lets it hold the write slot for 5 s when others wait.
+ * those issued together travel together. The server lets it hold the write lock for 5 s when others wait.
  */
 export class Transaction implements Executor {
-  readonly #stream: Stream
-  readonly #depth: number
-  /** Savepoints of this transaction run one after the other, and hold up its own statements meanwhile. */
-  #savepoint: Promise<void> | null = null
-  #finished: 'committed' | 'rolled back' | null = null
+  readonly #stream: StreamState
+  readonly #parent: Transaction | null
+  /** The savepoint inside this one whose callback runs. They run one after the other, and hold up this handle's statements. */
+  #child: { readonly handle: Transaction; readonly ended: Promise<void> } | null = null
+  #end: 'committed' | 'rolled back' | null = null
+  #tellEnded = (): void => {}
 
-  constructor(stream: Stream, depth = 0) {
+  constructor(stream: StreamState, parent: Transaction | null = null) {
     this.#stream = stream
-    this.#depth = depth
+    this.#parent = parent
   }
 
-  /** When others that wait to write may take over, in ms since the epoch; null as long as it has not got the write slot. */
+  /** When others that wait to write may take over, in ms since the epoch; null as long as it has not got the write lock. */
   get expiresAt(): number | null {
     return this.#stream.expiresAt
   }
 
-  /** Time until then in ms; Infinity as long as it has not got the write slot. */
+  /** Time until then in ms; Infinity as long as it has not got the write lock. */
   get remainingMs(): number {
-    return this.expiresAt === null ? Infinity : Math.max(0, this.expiresAt - Date.now())
+    const { clock } = this.#stream.connection.http
+    return this.expiresAt === null ? Infinity : Math.max(0, this.expiresAt - clock.now())
   }
 
   execute(
@@ -49,10 +63,9 @@ export class Transaction implements Executor {
     args?: InArgs,
     options: StatementOptions = {},
   ): Promise<ResultSet<ObjectRow | ArrayRow>> {
-    refuseControl(typeof statement === 'string' ? statement : statement.sql)
-    while (this.#savepoint !== null) await this.#waitForSavepoint(options)
-    this.#checkOpen()
-    return await this.#stream.execute(statement, args, options)
+    const encoded = encodeStatement(statement, args)
+    refuseControl(encoded.sql)
+    return (await this.#run([encoded], options))[0] as ResultSet
   }
 
   batch(
@@ -63,95 +76,145 @@ export class Transaction implements Executor {
     statements: readonly InStatement[],
     options?: BatchOptions,
   ): Promise<ResultSet<Row>[]>
-  async batch(
-    statements: readonly InStatement[],
-    options: BatchOptions = {},
-  ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
-    while (this.#savepoint !== null) await this.#waitForSavepoint(options)
+  async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<Results> {
+    return await this.#run(encodeBatch(statements), options)
+  }
+
+  /** What is sent was written when the call was made, whatever it waits for. */
+  async #run(statements: readonly EncodedStatement[], given: StatementOptions): Promise<Results> {
+    const options = { ...given }
+    const deadline = this.#deadline(options)
+    while (this.#child) await this.#waitForChild(this.#child.ended, deadline, options.signal)
     this.#checkOpen()
-    return await this.#stream.batch(statements, options)
+    const refusal = (): Error | null => (this.#isUndone ? this.#endError() : null)
+    return await this.#stream.run(statements, 'atomic', options, { deadline, refusal })
   }
 
   /**
    * Runs a part that can fail by itself: when the callback throws, what it did is undone, and the transaction goes on.
    * Costs no requests of its own. Inside the callback use its own argument; this handle waits until the callback is done.
-   * @param options `timeoutMs` and `signal` of the wait for a sibling
+   * When this handle ends before the callback does, as when nobody awaits it, the savepoint ends with it, and is undone.
+   * @param options `timeoutMs` and `signal` of the wait for a savepoint beside it
    */
   async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
-    while (this.#savepoint !== null) await this.#waitForSavepoint(options)
+    const deadline = this.#deadline(options)
+    while (this.#child) await this.#waitForChild(this.#child.ended, deadline, options.signal)
     this.#checkOpen()
-    let end = (): void => {}
-    // before the callback runs: its first statement may be one of this handle
-    this.#savepoint = new Promise((resolve) => {
-      end = resolve
+    const stream = this.#stream
+    const inner = new Transaction(stream, this)
+    const ended = new Promise<void>((resolve) => {
+      inner.#tellEnded = resolve
     })
+    // before the callback runs: its first statement may be one of this handle
+    const child = { handle: inner, ended }
+    this.#child = child
+    const name = `baton_${inner.#depth}`
+    stream.savepoint(name)
     try {
-      return await this.#runSavepoint(callback)
+      const result = await inner.#perform(callback)
+      if (this.#child !== child) throw inner.#endError()
+      return result
     } finally {
-      this.#savepoint = null
-      end()
+      // what is under way belongs to it
+      if (inner.#end === 'rolled back') await stream.pump.busy
+      // ended from outside, it has nothing to do with the stream any more
+      if (this.#child === child) {
+        if (inner.#end === 'rolled back') stream.rollbackTo(name)
+        stream.release(name)
+        this.#child = null
+        inner.#tellEnded()
+      }
     }
   }
 
-  async #runSavepoint<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
-    const name = `baton_${this.#depth + 1}`
-    const inner = new Transaction(this.#stream, this.#depth + 1)
-    this.#stream.savepoint(name)
+  get #depth(): number {
+    return this.#parent === null ? 0 : this.#parent.#depth + 1
+  }
+
+  /** Runs the callback of this handle, which is over after it. */
+  async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     try {
-      const result = await callback(inner)
-      inner.#finished ??= 'committed'
+      const result = await callback(this)
+      if (this.#end === null && (this.#child || this.#stream.breakCursor(this)))
+        throw new TypeError(
+          `${this.#child ? 'a savepoint is running' : 'rows are being read'} still, but the callback around it has returned: an await is missing`,
+        )
+      this.#end ??= 'committed'
       return result
     } catch (error) {
-      inner.#finished = 'rolled back'
+      this.#undo()
       throw error
-    } finally {
-      if (inner.#finished === 'rolled back') this.#stream.rollbackTo(name)
-      this.#stream.release(name)
     }
+  }
+
+  /** Ends this handle and all inside it: what they have queued is refused, and what they do from now on. */
+  #undo(): void {
+    this.#end = 'rolled back'
+    this.#stream.breakCursor(this)
+    const child = this.#child
+    this.#child = null
+    if (child === null) return
+    child.handle.#undo()
+    child.handle.#tellEnded()
   }
 
   /** Undoes everything and ends the transaction (or savepoint); its callback may still return a value. */
   async rollback(): Promise<void> {
     this.#checkOpen()
-    this.#finished = 'rolled back'
-    if (this.#depth === 0) await Promise.all([this.#stream.rollback(), this.#stream.close()])
+    this.#undo()
+    if (this.#parent === null) await Promise.all([this.#stream.rollback(), this.#stream.close()])
   }
 
   static {
     streamOf = async (tx, options) => {
-      while (tx.#savepoint !== null) await tx.#waitForSavepoint(options)
+      const deadline = tx.#deadline(options)
+      while (tx.#child) await tx.#waitForChild(tx.#child.ended, deadline, options.signal)
       tx.#checkOpen()
-      return tx.#stream
+      return { stream: tx.#stream, deadline }
     }
+  }
+
+  #deadline({ timeoutMs }: CallOptions): Deadline {
+    return this.#stream.connection.http.deadline(timeoutMs)
   }
 
   /**
-   * Waits for the savepoint that is open, inside which this handle's statements must not land. To be asked again in the same
-   * breath in which one goes on: another may have been quicker.
+   * Waits for a savepoint inside this one, in which this handle's statements must not land. To be re-checked synchronously
+   * after awaiting: another caller may have won.
    */
-  #waitForSavepoint(options: CallOptions): Promise<void> {
+  #waitForChild(ended: Promise<void>, deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
     const what = 'a savepoint (inside its callback use its own argument)'
-    return this.#stream.waitFor(this.#savepoint, what, options)
+    return this.#stream.waitFor(ended, what, deadline, signal)
+  }
+
+  /** Whether what it did is undone, by itself or by a handle around it. */
+  get #isUndone(): boolean {
+    return this.#end === 'rolled back' || (this.#parent !== null && this.#parent.#isUndone)
+  }
+
+  #endError(): StreamError {
+    const what = this.#parent === null ? 'transaction' : 'savepoint'
+    return new StreamError('STREAM_CLOSED', `the ${what} was ${this.#end ?? 'rolled back'} already`)
   }
 
   #checkOpen(): void {
-    if (this.#finished !== null)
-      throw new StreamError('STREAM_CLOSED', `the transaction was ${this.#finished} already`)
+    if (this.#end !== null || this.#isUndone) throw this.#endError()
   }
 
   /** Runs a callback as a transaction on a stream of its own. */
-  static async run<T>(stream: Stream, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+  static async run<T>(stream: StreamState, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const tx = new Transaction(stream)
+    const { connection, current: transaction } = stream
     let result: T
     try {
-      result = await callback(tx)
+      const perform = (): Promise<T> => tx.#perform(callback)
+      // so that a call that would wait for this transaction's lock, and this transaction for it, can be told
+      result = await (transaction ? runInside(connection.http.writeLock, transaction, perform) : perform())
     } catch (error) {
-      tx.#finished ??= 'rolled back'
       await Promise.all([stream.rollback(), stream.close()])
       throw error
     }
-    if (tx.#finished === null) {
-      tx.#finished = 'committed'
+    if (tx.#end === 'committed') {
       // in this order and in one tick: COMMIT and the stream's end share a request
       const committed = stream.commit()
       await Promise.allSettled([committed, stream.close()])

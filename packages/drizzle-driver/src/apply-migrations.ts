@@ -1,4 +1,10 @@
-import { type Client, type InStatement, locateRefusal, SqlError } from '@batonsql/core'
+import {
+  type Client,
+  findFailingStatement,
+  type InStatement,
+  isFailedAssertion,
+  SqlError,
+} from '@batonsql/core'
 import { type JournalLayout, type JournalState, MigrationJournal } from './migration-journal.ts'
 import { type Migration, type MigrationSource, parseMigration } from './migration-source.ts'
 
@@ -81,7 +87,7 @@ export async function applyMigrations(
       : await applyOneByOne(client, journal, { ...state, timeoutMs })
     if (done) return pending.map(({ tag }) => tag)
     if (attempt === ATTEMPTS) throw new MigrationError('other migrators were faster every time', {})
-    // reading again before trying again: losers that write at once take the write slot from each other
+    // reading again before trying again: losers that write at once take the write lock from each other
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
   }
 }
@@ -128,7 +134,7 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     return true
   } catch (error) {
     const statements = steps.map(({ statement }) => ({ sql: textOf(statement) }))
-    const cause = await locateRefusal(error, statements, (batch) => client.batch(batch, { mode: 'deferred' }))
+    const cause = await findFailingStatement(error, statements, client)
     if (!(cause instanceof SqlError)) throw failed({ cause })
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
@@ -141,7 +147,7 @@ const textOf = (statement: InStatement): string => (typeof statement === 'string
 
 const brokenForeignKeys = (cause: SqlError): MigrationError =>
   new MigrationError(
-    /malformed JSON/i.test(cause.message)
+    isFailedAssertion(cause)
       ? 'the migrations would leave rows that break a foreign key; nothing was applied'
       : `the migrations would leave a foreign key that cannot be checked: ${cause.message}; nothing was applied`,
     { cause },

@@ -1,4 +1,11 @@
-import type { ArrayRow, Client, InStatement, InValue, ResultSet } from '@batonsql/core'
+import {
+  type ArrayRow,
+  type Client,
+  failWhen,
+  type InStatement,
+  type InValue,
+  type ResultSet,
+} from '@batonsql/core'
 import type { Migration } from './migration-source.ts'
 
 /** What the database knows of its migrations. */
@@ -71,10 +78,10 @@ export class MigrationJournal {
     }
   }
 
-  // A batch goes on only when a step succeeds, so these fail when they must: json() refuses what is not JSON.
+  // A batch goes on only when a step succeeds, so these fail when they must.
 
   failUnlessCount(count: number): string {
-    return `select case when (select count(*) from ${this.#table}) <> ${count} then json('another migrator was faster') end`
+    return `select ${failWhen(`(select count(*) from ${this.#table}) <> ${count}`, 'another migrator was faster')}`
   }
 
   /** Checks all tables that are there at the end, but those that could not be checked at the beginning. */
@@ -82,7 +89,7 @@ export class MigrationJournal {
     const count = `(select count(*) from sqlite_schema s cross join pragma_foreign_key_check(s.name)
       where s.type = 'table' and s.name not in (select value from json_each(?)))`
     return {
-      sql: `select case when ${count} > ${violations} then json('foreign keys') end`,
+      sql: `select ${failWhen(`${count} > ${violations}`, 'foreign keys')}`,
       args: [JSON.stringify(uncheckable)],
     }
   }

@@ -1,4 +1,4 @@
-import { splitStatements } from './sql-script.ts'
+import { splitStatements } from '@batonsql/core'
 
 /** A migration as drizzle-kit writes it, for places without a file system. */
 export interface MigrationSource {
@@ -52,7 +52,7 @@ export async function parseMigration({ tag, sql, when }: MigrationSource): Promi
     hash: Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join(''),
     statements: sql
       .split('--> statement-breakpoint')
-      .flatMap(splitStatements)
+      .flatMap((part) => splitStatements(part).map((statement) => statement.sql))
       .filter((statement) => !SETS_FOREIGN_KEYS.test(statement)),
   }
 }

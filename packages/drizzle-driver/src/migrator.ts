@@ -18,7 +18,7 @@ export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
  * before are refused; of tables with an old foreign key that refers to a column that is not unique, it warns.
  * Several deployers may run it at once.
  *
- * The whole must not take over 5 s while others want to write: the server takes the write slot away then.
+ * The whole must not take over 5 s while others want to write: the server takes the write lock away then.
  * @returns the tags of the migrations that were applied
  * @throws MigrationError when one fails
  */

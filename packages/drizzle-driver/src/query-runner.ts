@@ -1,4 +1,10 @@
-import { type ArrayRow, type Client, locateRefusal, type ResultSet, type Transaction } from '@batonsql/core'
+import {
+  type ArrayRow,
+  type Client,
+  findFailingStatement,
+  type ResultSet,
+  type Transaction,
+} from '@batonsql/core'
 import { toParam } from './values.ts'
 
 export type ArrayResult = ResultSet<ArrayRow>
@@ -55,9 +61,7 @@ export class QueryRunner {
    */
   async batch(queries: readonly RunnableSql[], wrap: WrapError): Promise<ArrayResult[]> {
     const results = await this.#send(queries).catch(async (reason: unknown) => {
-      const tryBatch = (batch: string[]) =>
-        this.#executor.batch(batch, { mode: 'deferred', rowMode: 'array' })
-      const error = (await locateRefusal(reason, queries, tryBatch)) as Error
+      const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
       const failed = queries[statementIndex ?? -1]
       throw wrap(failed?.sql ?? queries.map(({ sql }) => sql).join(';\n'), [...(failed?.params ?? [])], error)

@@ -1,4 +1,4 @@
-import { locateRefusal, type TransactionMode } from '@batonsql/core'
+import { findFailingStatement, type TransactionMode } from '@batonsql/core'
 import {
   CompiledQuery,
   type KyselyPlugin,
@@ -9,7 +9,8 @@ import {
   type UnknownRow,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
-import { carry, prefetch } from './batch-carrier.ts'
+import { prefetch } from './prefetched-results.ts'
+import { batchQuery } from './query-command.ts'
 import { haveOneCompiler } from './query-compiler.ts'
 
 interface Builder<R = unknown> {
@@ -62,12 +63,15 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const results: unknown[] = []
   if (queries.length > 0) {
     const compiled = compileAll(queries, db)
-    const carrier = carry({ queries: compiled, mode })
+    const carrier = batchQuery({ queries: compiled, mode })
     const plain = executor.withoutPlugins()
     const { rows } = await plain.executeQuery<QueryResult<unknown>>(carrier).catch(async (error: unknown) => {
-      const tryBatch = (texts: string[]) =>
-        plain.executeQuery(carry({ queries: texts.map((text) => CompiledQuery.raw(text)), mode: 'deferred' }))
-      throw await locateRefusal(error, compiled, tryBatch)
+      throw await findFailingStatement(error, compiled, {
+        batch: (texts, options) =>
+          plain.executeQuery(
+            batchQuery({ queries: texts.map((text) => CompiledQuery.raw(text)), ...options }),
+          ),
+      })
     })
     for (const [at, query] of queries.entries())
       results.push(await replay(query, rows[at] as QueryResult<UnknownRow>, db))

@@ -1,6 +1,7 @@
 import {
   type Client,
   type Executor,
+  enterTransaction,
   type InStatement,
   type InValue,
   type ResultSet,
@@ -14,9 +15,8 @@ import {
   RawNode,
   SelectQueryNode,
 } from 'kysely'
-import { type Batch, batchOf, takePrefetched } from './batch-carrier.ts'
-import { isControlQuery } from './control.ts'
-import { type SavepointCommand, savepointCommand } from './savepoint.ts'
+import { takePrefetched } from './prefetched-results.ts'
+import { type BatchCommand, commandOf, type QueryCommand, type SavepointCommand } from './query-command.ts'
 import { type SessionEffect, sessionEffect } from './session-statement.ts'
 
 interface QueryOptions {
@@ -50,14 +50,20 @@ export class BatonConnection implements DatabaseConnection {
     return this.#stream?.inTransaction ?? false
   }
 
+  /** Lets what Kysely calls from here on, the callback above all, count as inside the transaction that was begun just now. */
+  enterTransaction(): void {
+    if (this.#stream) enterTransaction(this.#stream)
+  }
+
   async executeQuery<R>(query: CompiledQuery, options?: QueryOptions): Promise<QueryResult<R>> {
     const prefetched = takePrefetched(query.queryId)
     if (prefetched) return prefetched as QueryResult<R>
     // Kysely's signal must not end the request unless it asks to by cancelQuery(): the transaction would end with it
     this.#abort = options?.signal ? new AbortController() : null
     try {
-      const batch = batchOf(query)
-      return (await (batch ? this.#executeBatch(batch) : this.#execute(query))) as QueryResult<R>
+      const command = commandOf(query)
+      const result = command?.kind === 'batch' ? this.#executeBatch(command) : this.#execute(query, command)
+      return (await result) as QueryResult<R>
     } catch (error) {
       throw addCaller(error)
     } finally {
@@ -120,9 +126,8 @@ export class BatonConnection implements DatabaseConnection {
     this.#stream = null
   }
 
-  async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
-    const command = savepointCommand(query)
-    if (command && this.#travelsWithNext(command)) return { rows: [] }
+  async #execute(query: CompiledQuery, command: QueryCommand | undefined): Promise<QueryResult<unknown>> {
+    if (command?.kind === 'savepoint' && this.#travelsWithNext(command)) return { rows: [] }
     this.#checkAccess(query)
     return queryResult(query, await this.#send(query))
   }
@@ -144,7 +149,7 @@ export class BatonConnection implements DatabaseConnection {
   /** What runs behind a COMMIT that Kysely knows nothing of would be in no transaction, and stay. */
   #checkControl(query: CompiledQuery, effect: SessionEffect | null): void {
     if (effect !== 'begins' && effect !== 'ends') return
-    const isKyselys = isControlQuery(query)
+    const isKyselys = commandOf(query)?.kind === 'control'
     if (this.#isKyselys && !isKyselys && this.inTransaction)
       throw new TypeError(
         'a transaction of Kysely ends when its callback returns or throws, or by its own commit()',
@@ -157,7 +162,7 @@ export class BatonConnection implements DatabaseConnection {
       throw new TypeError("the transaction is read only; use setAccessMode('read write') to change something")
   }
 
-  async #executeBatch({ queries, mode, recover }: Batch): Promise<QueryResult<unknown>> {
+  async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#checkAccess(query)
     const executor: Executor = this.#stream ?? this.#client
     try {

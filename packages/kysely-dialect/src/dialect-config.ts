@@ -9,7 +9,7 @@ export interface DialectOptions {
    */
   readonly transactionMode?: 'immediate' | 'deferred' | undefined
   /**
-   * Lets Kysely's Migrator run all pending migrations in one transaction. It loses its write slot after 5 s when others
+   * Lets Kysely's Migrator run all pending migrations in one transaction. It loses its write lock after 5 s when others
    * wait, and `PRAGMA foreign_keys` does nothing in it.
    * @default false
    */

@@ -1,9 +1,8 @@
 import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
-import { controlQuery } from './control.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
-import { savepointQuery } from './savepoint.ts'
+import { controlQuery, savepointQuery } from './query-command.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
 
@@ -33,7 +32,9 @@ export class BatonDriver implements Driver {
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const isReadOnly = accessMode === 'read only'
     const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
-    await connection.executeQuery(controlQuery(`begin ${mode}`))
+    const begun = connection.executeQuery(controlQuery(`begin ${mode}`))
+    connection.enterTransaction()
+    await begun
     connection.refusesChanges = isReadOnly
   }
 

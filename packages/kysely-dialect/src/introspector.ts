@@ -1,3 +1,4 @@
+import * as kysely from 'kysely'
 import {
   type DatabaseMetadataOptions,
   type Expression,
@@ -61,6 +62,11 @@ export class BatonIntrospector extends SqliteIntrospector {
   }
 }
 
+// The keys of Kysely's own metadata differ from version to version, and tell which one it is: since 0.29 a table says whether
+// it is foreign, since 0.30 it may have a comment.
+const SAYS_FOREIGN = 'isCompiledQuery' in kysely
+const HAS_COMMENT = SAYS_FOREIGN && !('AbortedTransactionError' in kysely)
+
 function toTable(rows: readonly ColumnRow[]): TableMetadata {
   const [table] = rows as [ColumnRow]
   const columns = rows.filter((row) => row.name !== null)
@@ -71,7 +77,8 @@ function toTable(rows: readonly ColumnRow[]): TableMetadata {
   return {
     name: table.table,
     isView: Number(table.isView) === 1,
-    isForeign: false,
+    ...(SAYS_FOREIGN && { isForeign: false }),
+    ...(HAS_COMMENT && { comment: undefined }),
     columns: columns.map((column) => ({
       name: column.name as string,
       dataType: column.type,
@@ -79,8 +86,9 @@ function toTable(rows: readonly ColumnRow[]): TableMetadata {
       isAutoIncrementing: isRowid && column === key,
       // an insert need not, and must not, give a generated column
       hasDefaultValue: Number(column.hasDefault) === 1 || Number(column.hidden) > 1,
+      comment: undefined,
     })),
-  }
+  } as unknown as TableMetadata
 }
 
 /** `integer primary key desc` is an ordinary column, by an old mistake of SQLite's. */

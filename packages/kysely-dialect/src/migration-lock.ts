@@ -1,6 +1,6 @@
-import { SqlError } from '@batonsql/core'
+import { failWhen, isFailedAssertion, SqlError } from '@batonsql/core'
 import { type Kysely, type MigrationLockOptions, type QueryResult, type RawBuilder, sql } from 'kysely'
-import { carry } from './batch-carrier.ts'
+import { batchQuery } from './query-command.ts'
 
 /** A migrator that died keeps the others waiting this long. */
 const LEASE_SECONDS = 30
@@ -82,18 +82,22 @@ const leaseUpdate = (options: MigrationLockOptions, end: RawBuilder<unknown>, wh
 
 /**
  * One request, in which the update comes to its turn only when the lease is free. An update that finds nothing to do would
- * still wait for the write slot, and after 5 s the server would take that from the very migration the lease protects.
+ * still wait for the write lock, and after 5 s the server would take that from the very migration the lease protects.
  */
 async function tryToTake(db: Kysely<unknown>, options: MigrationLockOptions): Promise<number | null> {
-  const failUnlessFree = sql`select case when is_locked >= unixepoch() then json('held') end
+  const failUnlessFree = sql`select ${sql.raw(failWhen('is_locked >= unixepoch()', 'held'))}
     from ${lockTable(options)} where id = ${options.lockRowId}`
   const take = leaseUpdate(options, LEASE_END, sql`< unixepoch()`)
   const { rows } = await db.executeQuery<QueryResult<LeaseRow>>(
-    carry({ queries: [failUnlessFree.compile(db), take.compile(db)], mode: 'deferred', recover: isHeld }),
+    batchQuery({
+      queries: [failUnlessFree.compile(db), take.compile(db)],
+      mode: 'deferred',
+      recover: isHeld,
+    }),
   )
   const [taken] = rows[1]?.rows ?? []
   return taken ? Number(taken.is_locked) : null
 }
 
 const isHeld = (error: unknown): boolean =>
-  error instanceof SqlError && (/malformed JSON/i.test(error.message) || error.code.startsWith('SQLITE_BUSY'))
+  isFailedAssertion(error) || (error instanceof SqlError && error.code.startsWith('SQLITE_BUSY'))

@@ -1,33 +1,40 @@
-import { TransportError } from '../errors.ts'
+import { type Outcome, TransportError } from '../errors.ts'
 
-/** The error of a request that got no answer. @param sent whether it may have reached the server */
-export function networkError(cause: unknown, origin: string, sent: boolean): TransportError {
-  const { message } = rootCause(cause) as Error
+const outcomeOf = (isSent: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
+
+/** The error of a request that got no answer. @param isSent whether it may have reached the server */
+export function networkError(cause: unknown, origin: string, isSent: boolean): TransportError {
   return new TransportError(
     'NETWORK',
-    `no answer from ${origin}: ${message}`,
-    sent ? 'unknown' : 'not_applied',
+    `no answer from ${origin}: ${rootMessage(cause)}`,
+    outcomeOf(isSent),
     cause,
   )
 }
 
-/** fetch hides the reason one or two levels down. */
-function rootCause(error: unknown): unknown {
-  const inner = (error as { cause?: unknown }).cause ?? (error as { errors?: unknown[] }).errors?.[0]
-  return inner instanceof Error ? rootCause(inner) : error
+/** fetch hides the reason one or two levels down. An error may have itself as its cause. */
+function rootMessage(error: unknown): string {
+  let root = error
+  for (let depth = 0; depth < 5; depth++) {
+    const { cause, errors } = (root ?? {}) as { cause?: unknown; errors?: unknown[] }
+    const inner = cause ?? errors?.[0]
+    if (!(inner instanceof Error)) break
+    root = inner
+  }
+  return root instanceof Error ? root.message : String(root)
 }
 
-export function timeoutError(timeoutMs: number, origin: string, sent: boolean): TransportError {
-  return new TransportError(
-    'TIMEOUT',
-    `no answer from ${origin} within ${timeoutMs} ms`,
-    sent ? 'unknown' : 'not_applied',
-  )
+export function timeoutError(timeoutMs: number, origin: string, isSent: boolean): TransportError {
+  return new TransportError('TIMEOUT', `no answer from ${origin} within ${timeoutMs} ms`, outcomeOf(isSent))
 }
 
-export function closedError(): TypeError {
-  return new TypeError('the client is closed')
-}
+const CLOSED = 'the client is closed'
+
+/** For a call that comes too late. */
+export const closedError = (): TypeError => new TypeError(CLOSED)
+
+/** For a call that was under way. */
+export const cutError = (outcome: Outcome): TransportError => new TransportError('CLOSED', CLOSED, outcome)
 
 export function queueFull(limit: number): TransportError {
   return new TransportError('QUEUE_FULL', `${limit} calls wait already (queueLimit)`, 'not_applied')

@@ -1,8 +1,9 @@
+import { Readable } from 'node:stream'
 import type * as Undici from 'undici'
 import type { Dispatcher, Pool } from 'undici'
-import { closedError, networkError, timeoutError } from './failure.ts'
+import { cutError, networkError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
-import type { Transport, TransportBody, TransportRequest, TransportResponse } from './transport.ts'
+import type { Exchange, Transport, TransportBody, TransportRequest, TransportResponse } from './transport.ts'
 
 // Loaded with the first request: importing it costs more than all of core.
 let undici: Promise<typeof Undici> | undefined
@@ -10,32 +11,21 @@ let undici: Promise<typeof Undici> | undefined
 /** Transport over undici, without the streams of its `request`: the answer's parts are collected as they come. */
 class NodeTransport implements Transport {
   readonly #pools = new Map<string, Pool>()
-  #closed = false
+  #isClosed = false
 
-  async request(request: TransportRequest): Promise<TransportResponse> {
-    if (this.#closed) throw closedError()
-    request.signal?.throwIfAborted()
-    const pool = this.#pools.get(request.origin) ?? (await this.#openPool(request.origin))
-    // who aborts meanwhile is not heard by the exchange, which is made now
-    request.signal?.throwIfAborted()
-    return await new Promise((resolve, reject) => {
-      pool.dispatch(
-        { method: request.method, path: request.path, headers: request.headers, body: request.body },
-        new Exchange(request, resolve, reject),
-      )
-    })
+  request(request: TransportRequest): Exchange {
+    const exchange = new NodeExchange(request)
+    const pool = this.#pools.get(request.origin)
+    if (pool) exchange.dispatch(pool)
+    else this.poolOf(request.origin).then((opened) => exchange.dispatch(opened), exchange.reject)
+    return exchange
   }
 
-  /** Connections to a server, made when they are first needed. */
+  /** Connections to a server, made when they are first needed. @throws TransportError once closed */
   async poolOf(origin: string): Promise<Pool> {
-    if (this.#closed) throw closedError()
-    return this.#pools.get(origin) ?? (await this.#openPool(origin))
-  }
-
-  async #openPool(origin: string): Promise<Pool> {
     undici ??= import('undici')
     const { Pool } = await undici
-    if (this.#closed) throw closedError()
+    if (this.#isClosed) throw cutError('not_applied')
     let pool = this.#pools.get(origin)
     if (pool === undefined) {
       // How many requests there are, and for how long, is for the caller to say; one at a time on a connection, so that a
@@ -52,84 +42,54 @@ class NodeTransport implements Transport {
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy(closedError())))
-  }
-}
-
-/**
- * Sends a request and gives its answer as it comes; `timeoutMs` is the longest silence. Not a method, so that programs
- * without cursors do not carry it.
- */
-export async function openBody(transport: Transport, request: TransportRequest): Promise<TransportBody> {
-  // a fetch of the user's own
-  if (!(transport instanceof NodeTransport)) return openFetchBody(transport, request)
-  const { method, origin, path, headers, body, timeoutMs, signal } = request
-  signal?.throwIfAborted()
-  const pool = await transport.poolOf(origin)
-  const silence = timeoutMs === Infinity ? 0 : timeoutMs
-  const reasonFor = (error: unknown): unknown => {
-    if (signal?.aborted) return signal.reason
-    const isTimeout = /^UND_ERR_(HEADERS|BODY)_TIMEOUT$/.test((error as { code?: string }).code ?? '')
-    return isTimeout ? timeoutError(timeoutMs, origin, true) : networkError(error, origin, true)
-  }
-  try {
-    const options = { method, path, headers, body, headersTimeout: silence, bodyTimeout: silence }
-    const response = await pool.request(signal ? { ...options, signal } : options)
-    const retryAfter = response.headers['retry-after'] as string | undefined
-    return { status: response.statusCode, retryAfter, parts: readParts(response.body, reasonFor) }
-  } catch (error) {
-    throw reasonFor(error)
-  }
-}
-
-async function* readParts(
-  body: AsyncIterable<Uint8Array>,
-  reasonFor: (error: unknown) => unknown,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    yield* body
-  } catch (error) {
-    throw reasonFor(error)
+    this.#isClosed = true
+    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy(cutError('unknown'))))
   }
 }
 
 /** One request and its answer. */
-class Exchange implements Dispatcher.DispatchHandler {
+class NodeExchange implements Exchange, Dispatcher.DispatchHandler {
+  readonly answer: Promise<TransportResponse>
+  resolve!: (response: TransportResponse) => void
+  reject!: (error: unknown) => void
   readonly #request: TransportRequest
-  readonly #resolve: (response: TransportResponse) => void
-  readonly #reject: (error: unknown) => void
-  readonly #timer: NodeJS.Timeout | undefined
   #controller: Dispatcher.DispatchController | undefined
+  #isAborted = false
   #status = 0
   #retryAfter: string | undefined
   #chunks: Buffer[] = []
-  #failure: unknown
 
-  constructor(
-    request: TransportRequest,
-    resolve: (response: TransportResponse) => void,
-    reject: (error: unknown) => void,
-  ) {
+  constructor(request: TransportRequest) {
     this.#request = request
-    this.#resolve = resolve
-    this.#reject = reject
-    const { timeoutMs, origin, signal } = request
-    if (timeoutMs !== Infinity) {
-      this.#timer = setTimeout(
-        () => this.#fail(timeoutError(timeoutMs, origin, this.#controller !== undefined)),
-        timeoutMs,
-      )
-    }
-    signal?.addEventListener('abort', this.#onAbort)
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
   }
 
-  readonly #onAbort = (): void => this.#fail(this.#request.signal?.reason)
+  get isSent(): boolean {
+    return this.#controller !== undefined
+  }
+
+  dispatch(pool: Pool): void {
+    if (this.#isAborted) return
+    const { method, path, headers, body } = this.#request
+    try {
+      pool.dispatch({ method, path, headers, body }, this)
+    } catch (error) {
+      this.reject(error)
+    }
+  }
+
+  abort(): void {
+    this.#isAborted = true
+    this.#controller?.abort(new Error('given up'))
+  }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
     // given up while it waited for a connection: it must not leave any more
-    if (this.#failure !== undefined) controller.abort(this.#failure as Error)
+    if (this.#isAborted) controller.abort(new Error('given up'))
+    else this.#controller = controller
   }
 
   onResponseStart(
@@ -146,33 +106,63 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#settle()
     const chunks = this.#chunks
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-    this.#resolve({ status: this.#status, text: body.toString(), retryAfter: this.#retryAfter })
+    this.resolve({ status: this.#status, text: body.toString(), retryAfter: this.#retryAfter })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    this.#settle()
-    if (this.#failure !== undefined) return
-    this.#reject(
-      error instanceof TypeError
-        ? error
-        : networkError(error, this.#request.origin, this.#controller !== undefined),
-    )
+    const { origin } = this.#request
+    this.reject(error instanceof TypeError ? error : networkError(error, origin, this.isSent))
   }
+}
 
-  /** Gives up: the caller hears of it now, the connection when it can. */
-  #fail(reason: unknown): void {
-    this.#settle()
-    this.#failure = reason ?? new Error('aborted')
-    this.#reject(this.#failure)
-    this.#controller?.abort(this.#failure as Error)
+/** Sends a request whose answer is read as it comes. Not a method, so that programs without cursors do not carry it. */
+export function openBody(transport: Transport, request: TransportRequest): Exchange<TransportBody> {
+  // a fetch of the user's own
+  if (!(transport instanceof NodeTransport)) return openFetchBody(transport, request)
+  const { method, origin, path, headers, body } = request
+  const controller = new AbortController()
+  let isSent = false
+  // asked for when there is a connection to send it over
+  const bytes = async function* (): AsyncGenerator<Buffer> {
+    isSent = true
+    yield Buffer.from(body ?? '')
   }
+  const open = async (): Promise<TransportBody> => {
+    try {
+      const pool = await transport.poolOf(origin)
+      const response = await pool.request({
+        method,
+        path,
+        headers: { ...headers, 'content-length': String(Buffer.byteLength(body ?? '')) },
+        body: Readable.from(bytes()),
+        signal: controller.signal,
+      })
+      const retryAfter = response.headers['retry-after'] as string | undefined
+      return { status: response.statusCode, retryAfter, parts: readParts(response.body, origin) }
+    } catch (error) {
+      throw networkError(error, origin, isSent)
+    }
+  }
+  const answer = open()
+  return {
+    answer,
+    get isSent() {
+      return isSent
+    },
+    abort: () => controller.abort(),
+  }
+}
 
-  #settle(): void {
-    clearTimeout(this.#timer)
-    this.#request.signal?.removeEventListener('abort', this.#onAbort)
+async function* readParts(
+  body: AsyncIterable<Uint8Array>,
+  origin: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* body
+  } catch (error) {
+    throw networkError(error, origin, true)
   }
 }
 

@@ -3,139 +3,202 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { FetchTransport, openBody } from './fetch.ts'
+import { createClient } from '../client.ts'
+import { readRows } from '../read-rows.ts'
 import { createTransport } from './node.ts'
 import type { Fetch, TransportRequest } from './transport.ts'
 
-const requestOf = (options: Partial<TransportRequest> = {}): TransportRequest => ({
-  method: 'POST',
-  origin: 'http://127.0.0.1:1',
-  path: '/',
-  headers: {},
-  body: '',
-  timeoutMs: 100,
-  signal: undefined,
-  ...options,
-})
 const never = <T>(): Promise<T> => new Promise<T>(() => {})
 const mine = new Error('mine')
 const isLate = { name: 'TransportError', code: 'TIMEOUT', outcome: 'unknown' }
-const isClosed = new TypeError('the client is closed')
+const isClosed = { name: 'TransportError', code: 'CLOSED', message: 'the client is closed' }
+const encoder = new TextEncoder()
+const COLUMN = '{"type":"step_begin","step":0,"cols":[{"name":"a","decltype":null}]}\n'
+const row = (value: number): string => `{"type":"row","row":[{"type":"integer","value":"${value}"}]}\n`
 
-/** Answers with a body of `count` parts, and then with silence; deaf to the signal. */
+/** Answers with a body of so many rows, and then with silence; deaf to the signal. */
 const serving =
   (count: number, onCancel = (): void | Promise<void> => {}): Fetch =>
   async () => {
-    let at = 0
-    const body = new ReadableStream<Uint8Array>({
-      pull(controller) {
-        if (at === count) return never()
-        controller.enqueue(Uint8Array.of(at++))
-        return undefined
+    let at = -1
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          if (at === count) return never()
+          controller.enqueue(encoder.encode(at < 0 ? `{"baton":null}\n${COLUMN}` : row(at)))
+          at += 1
+          return undefined
+        },
+        cancel: onCancel,
       },
-      cancel: onCancel,
-    })
+      { highWaterMark: 0 },
+    )
     return { status: 200, text: () => never(), body }
   }
+const clientOf = (fetch: Fetch, requestTimeoutMs = 100) =>
+  createClient({ url: 'http://x', fetch, requestTimeoutMs })
 
 describe.each<[string, Fetch]>([
   ['a fetch that never answers', never],
   ['a fetch whose text never comes', serving(0)],
 ])('%s, deaf to the signal', (_, deaf) => {
   test('meets its deadline', async () => {
-    await expect(new FetchTransport(deaf).request(requestOf())).rejects.toMatchObject(isLate)
+    await expect(clientOf(deaf).execute('select 1')).rejects.toMatchObject(isLate)
   })
 
-  test('ends with the signal, and with the transport', async () => {
+  test('ends with the signal, and with the client', async () => {
     const controller = new AbortController()
-    const transport = new FetchTransport(deaf)
-    const aborted = transport.request(requestOf({ timeoutMs: 2_000, signal: controller.signal }))
-    const closed = transport.request(requestOf({ timeoutMs: 2_000 }))
-    const ends = Promise.all([expect(aborted).rejects.toBe(mine), expect(closed).rejects.toThrow(isClosed)])
+    const db = clientOf(deaf, 2_000)
+    const aborted = db.execute('select 1', [], { signal: controller.signal })
+    const closed = db.execute('select 1')
+    const ends = Promise.all([
+      expect(aborted).rejects.toBe(mine),
+      expect(closed).rejects.toMatchObject(isClosed),
+    ])
     await pause(10)
     controller.abort(mine)
-    await transport.close()
+    await db.close()
     await ends
   })
 })
 
-describe('a body over fetch', () => {
-  const open = async (fetch: Fetch, options?: Partial<TransportRequest>) => {
-    const transport = new FetchTransport(fetch)
-    const { parts } = await openBody(transport, requestOf(options))
-    return { transport, parts: parts[Symbol.asyncIterator]() }
-  }
+test.each([
+  ['with undefined', undefined, 'no answer from http://x: undefined'],
+  ['with null', null, 'no answer from http://x: null'],
+  ['with a string', 'no way', 'no answer from http://x: no way'],
+])('a fetch that rejects %s', async (_, reason, message) => {
+  const db = clientOf(() => Promise.reject(reason))
+  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'NETWORK', message })
+})
 
-  test('may be read slowly', async () => {
-    let signal: AbortSignal | undefined
-    const { parts } = await open((url, init) => {
-      signal = init.signal
-      return serving(3)(url, init)
-    })
-    for (const value of [0, 1, 2]) {
-      expect(await parts.next()).toEqual({ done: false, value: Uint8Array.of(value) })
-      await pause(150)
-      expect(signal?.aborted).toBe(false)
-    }
-    await parts.return?.()
-  })
-
-  test.each([0, 1])('that falls silent after %j parts meets the deadline', async (count) => {
-    let cancelled = false
-    const { parts } = await open(
-      serving(count, () => {
-        cancelled = true
-      }),
-    )
-    for (let at = 0; at < count; at++) await parts.next()
-    await expect(parts.next()).rejects.toMatchObject(isLate)
-    expect(cancelled).toBe(true)
-  })
-
-  test('that never begins meets the deadline', async () => {
-    await expect(open(never)).rejects.toMatchObject(isLate)
-  })
-
-  test('whose stream cannot even be ended meets the deadline', async () => {
-    const { parts } = await open(serving(0, never))
-    await expect(parts.next()).rejects.toMatchObject(isLate)
-  })
-
-  test.each([1, 5])('of %j parts ends with the transport', async (count) => {
-    const { transport, parts } = await open(serving(count), { timeoutMs: Infinity })
-    await parts.next()
-    const next = count === 1 ? parts.next() : null
-    await Promise.all([
-      transport.close(),
-      expect(next ?? pause(10).then(() => parts.next())).rejects.toThrow(isClosed),
-    ])
-    await expect(openBody(transport, requestOf())).rejects.toThrow(isClosed)
-  })
-
-  test('ends with the signal while nobody reads', async () => {
-    const controller = new AbortController()
-    const { parts } = await open(serving(5), { signal: controller.signal })
-    await parts.next()
-    controller.abort(mine)
-    await expect(parts.next()).rejects.toBe(mine)
+test('a fetch that rejects with an error that is its own cause', async () => {
+  const cyclic = new Error('round and round')
+  cyclic.cause = cyclic
+  await expect(
+    clientOf(() => Promise.reject(cyclic)).execute('insert into t values (1)'),
+  ).rejects.toMatchObject({
+    code: 'NETWORK',
+    message: expect.stringContaining('round and round'),
   })
 })
 
-test('node: an abort while the connections are made ready is heard', async () => {
-  let requests = 0
-  const server = createServer(() => {
-    requests += 1
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const transport = createTransport()
-  onTestFinished(async () => {
-    await transport.close()
-    server.close()
-  })
+test.each<unknown>([undefined, null, 5, {}])('a fetch whose text is %j', async (text) => {
+  const db = clientOf(async () => ({ status: 200, text: async () => text as string }))
+  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'PROTOCOL' })
+})
+
+test.each([null, false])('an abort with %j', async (reason) => {
   const controller = new AbortController()
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const answer = transport.request(requestOf({ origin, timeoutMs: 1_000, signal: controller.signal }))
-  controller.abort(mine)
-  await expect(answer).rejects.toBe(mine)
-  expect(requests).toBe(0)
+  const call = clientOf(never, 2_000).execute('select 1', [], { signal: controller.signal })
+  setTimeout(() => controller.abort(reason), 10)
+  await expect(call).rejects.toBe(reason)
+})
+
+describe('rows over fetch', () => {
+  test('may be read slowly', async () => {
+    let signal: AbortSignal | undefined
+    const rows = readRows(
+      clientOf((url, init) => {
+        signal = init.signal
+        return serving(3)(url, init)
+      }),
+      'select a',
+    )
+    for (const a of [0, 1, 2]) {
+      expect(await rows.next()).toEqual({ done: false, value: { a } })
+      await pause(150)
+      expect(signal?.aborted).toBe(false)
+    }
+    await rows.return()
+  })
+
+  test.each([0, 1])('that fall silent after %j of them meet the deadline', async (count) => {
+    let isCancelled = false
+    const rows = readRows(
+      clientOf(
+        serving(count, () => {
+          isCancelled = true
+        }),
+      ),
+      'select a',
+    )
+    for (let at = 0; at < count; at++) await rows.next()
+    await expect(rows.next()).rejects.toMatchObject(isLate)
+    expect(isCancelled).toBe(true)
+  })
+
+  test('that never begin meet the deadline', async () => {
+    await expect(readRows(clientOf(never), 'select a').next()).rejects.toMatchObject(isLate)
+  })
+
+  test('whose stream cannot even be ended meet the deadline', async () => {
+    await expect(readRows(clientOf(serving(0, never)), 'select a').next()).rejects.toMatchObject(isLate)
+  })
+
+  test.each([1, 5])('of which there are %j end with the client', async (count) => {
+    const db = clientOf(serving(count), 10_000)
+    const rows = readRows(db, 'select a')
+    await rows.next()
+    const next = count === 1 ? rows.next() : null
+    await Promise.all([
+      db.close(),
+      expect(next ?? pause(10).then(() => rows.next())).rejects.toMatchObject(isClosed),
+    ])
+    await expect(readRows(db, 'select a').next()).rejects.toThrow('the client is closed')
+  })
+
+  test('end with the signal while nobody reads', async () => {
+    const controller = new AbortController()
+    const rows = readRows(clientOf(serving(5)), 'select a', [], { signal: controller.signal })
+    await rows.next()
+    controller.abort(mine)
+    await expect(rows.next()).rejects.toBe(mine)
+  })
+})
+
+describe('node', () => {
+  const requestTo = (origin: string): TransportRequest => ({
+    method: 'POST',
+    origin,
+    path: '/',
+    headers: {},
+    body: '',
+  })
+
+  test('a request that is aborted while the connections are made ready does not leave', async () => {
+    let requests = 0
+    const server = createServer(() => {
+      requests += 1
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const transport = createTransport()
+    onTestFinished(async () => {
+      await transport.close()
+      server.close()
+    })
+    const exchange = transport.request(
+      requestTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+    )
+    exchange.abort()
+    await pause(50)
+    expect([exchange.isSent, requests]).toEqual([false, 0])
+  })
+
+  test('nothing is sent once it is closed', async () => {
+    const transport = createTransport()
+    await transport.close()
+    await transport.close()
+    const exchange = transport.request(requestTo('http://127.0.0.1:1'))
+    await expect(exchange.answer).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+  })
+
+  test('rows over a connection that does not come about were not asked for', async () => {
+    const db = createClient({ url: 'http://127.0.0.1:1' })
+    onTestFinished(() => db.close())
+    await expect(readRows(db, 'insert into t values (1)').next()).rejects.toMatchObject({
+      name: 'TransportError',
+      code: 'NETWORK',
+      outcome: 'not_applied',
+    })
+  })
 })

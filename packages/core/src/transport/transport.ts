@@ -22,32 +22,38 @@ export interface TransportRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | null
-  /** Time for everything: waiting for a connection, connecting, the answer and its body. Infinity = no limit. */
-  readonly timeoutMs: number
-  readonly signal: AbortSignal | undefined
 }
 
-export interface TransportResponse {
+/** The first part of every answer. */
+export interface TransportHead {
   readonly status: number
-  readonly text: string
   /** Header `retry-after`. */
   readonly retryAfter: string | null | undefined
 }
 
+export interface TransportResponse extends TransportHead {
+  readonly text: string
+}
+
 /** An answer that is read while it comes. */
-export interface TransportBody {
-  readonly status: number
-  readonly retryAfter: string | null | undefined
+export interface TransportBody extends TransportHead {
   /** The body in parts, as fast as they are taken. Leaving the loop ends the request. */
   readonly parts: AsyncIterable<Uint8Array>
 }
 
-/** Sends one HTTP request at a time, many at once. The only part of core that touches the network. */
+/** A request under way. It has no deadline of its own: whoever waits for it aborts it. */
+export interface Exchange<T extends TransportHead = TransportResponse> {
+  /** Rejects with a TransportError when there is no answer. */
+  readonly answer: Promise<T>
+  /** Whether any of it may have reached the server. */
+  readonly isSent: boolean
+  /** Drops the connection. */
+  abort(): void
+}
+
+/** Sends HTTP requests. The only part of core that touches the network. */
 export interface Transport {
-  /**
-   * @throws TransportError when there is no answer or it takes too long; the signal's reason when that is aborted
-   */
-  request(request: TransportRequest): Promise<TransportResponse>
-  /** Ends what is under way and frees the connections. Does nothing on the second call. */
+  request(request: TransportRequest): Exchange
+  /** Frees the connections. Does nothing on the second call. */
   close(): Promise<void>
 }

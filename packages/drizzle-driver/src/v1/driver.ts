@@ -39,12 +39,13 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
     super('async', context.dialect, session, context.relations)
     this.batch = session.batch
     this.$client = client
-    if (cache) this.$cache = { invalidate: (params) => cache.onMutate(params) }
+    // the very object that was configured, as Drizzle's own drivers have it
+    if (cache) this.$cache = Object.assign(cache, { invalidate: cache.onMutate.bind(cache) })
   }
 
   /**
    * Runs a callback as a transaction: committed when it returns, rolled back when it throws. It begins with its first
-   * statement, and the server lets it hold the write slot for 5 s when others wait.
+   * statement, and the server lets it hold the write lock for 5 s when others wait.
    * @throws the callback's own error; StreamError when the server ended the transaction before the commit
    */
   override transaction<T>(

@@ -1,0 +1,129 @@
+// What does it cost the others when a call is given up? Twelve writers, and the same with one transaction in twenty given up
+// within 20 ms, on both servers, through each client: npm run bench:giving-up [-- --count 1500] [-- --seed 1]
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
+import { startSqld } from '@batonsql/local-server/sqld'
+import { createClient as createLibsqlClient } from '@libsql/client/http'
+import { seeded } from '../test/faults/random.ts'
+
+const { values } = parseArgs({
+  options: { count: { type: 'string', default: '1500' }, seed: { type: 'string', default: '1' } },
+})
+const WRITERS = 12
+const GIVEN_UP_WITHIN_MS = 20
+const LIMIT_MS = 120_000
+const INSERT = 'insert into giving_up values (1)'
+
+/** A transaction of two statements. @param signal ends it */
+type Writer = (signal: AbortSignal | undefined) => Promise<void>
+interface Address {
+  readonly url: string
+  readonly authToken?: string | undefined
+}
+
+const CLIENTS: Record<string, (address: Address) => Writer> = {
+  '@batonsql/core': (address) => {
+    const db = createClient(address)
+    return async (signal) => {
+      await db.transaction(async (tx) => {
+        await tx.execute(INSERT, [], { signal })
+        await tx.execute(INSERT, [], { signal })
+      })
+    }
+  },
+  // has no signals: to give up is to close the transaction under its statement
+  '@libsql/client': ({ url, authToken }) => {
+    const db = createLibsqlClient({ url, ...(authToken !== undefined && { authToken }) })
+    return async (signal) => {
+      const run = async (): Promise<void> => {
+        const tx = await db.transaction('write')
+        signal?.addEventListener('abort', () => tx.close())
+        try {
+          await tx.execute(INSERT)
+          await tx.execute(INSERT)
+          await tx.commit()
+        } finally {
+          tx.close()
+        }
+      }
+      const left =
+        signal &&
+        new Promise<void>((_, reject) =>
+          signal.addEventListener('abort', () => reject(new Error('given up'))),
+        )
+      await Promise.race(left ? [run(), left] : [run()])
+    }
+  },
+}
+
+interface Account {
+  readonly seconds: number
+  readonly done: number
+  readonly givenUp: number
+  readonly failed: number
+  /** The longest time in which no transaction came to its end. */
+  readonly longestStallMs: number
+}
+
+async function measure(writer: Writer, share: number): Promise<Account> {
+  const random = seeded(Number(values.seed))
+  const count = Number(values.count)
+  const started = performance.now()
+  let [begun, done, givenUp, failed, longestStallMs, last] = [0, 0, 0, 0, 0, started]
+  const lane = async (): Promise<void> => {
+    while (begun < count && performance.now() - started < LIMIT_MS) {
+      begun += 1
+      const isGivenUp = random() < share
+      const signal = isGivenUp ? AbortSignal.timeout(Math.floor(random() * GIVEN_UP_WITHIN_MS)) : undefined
+      try {
+        await writer(signal)
+        done += 1
+        longestStallMs = Math.max(longestStallMs, performance.now() - last)
+        last = performance.now()
+      } catch {
+        if (signal?.aborted) givenUp += 1
+        else failed += 1
+      }
+    }
+  }
+  await Promise.race([Promise.all(Array.from({ length: WRITERS }, lane)), pause(LIMIT_MS)])
+  return { seconds: (performance.now() - started) / 1_000, done, givenUp, failed, longestStallMs }
+}
+
+async function openServer(kind: string): Promise<{ address: Address; close(): Promise<unknown> }> {
+  if (kind === 'libsql-server') {
+    const sqld = await startSqld({ namespaces: false })
+    return { address: { url: sqld.url }, close: () => sqld.close() }
+  }
+  const server = await startLocalServer()
+  return { address: await server.createDatabase('giving-up'), close: () => server.close() }
+}
+
+for (const kind of ['embedded', 'libsql-server']) {
+  for (const [name, open] of Object.entries(CLIENTS)) {
+    const server = await openServer(kind)
+    const { url, authToken } = server.address
+    const direct = createClient({ url, authToken })
+    await direct.execute('create table giving_up (a)')
+    const writer = open({ url, authToken })
+    // alternating, so that what else the machine does meets both
+    const accounts: Account[][] = [[], []]
+    for (let round = 0; round < 2; round++)
+      for (const [at, share] of [0, 1 / 20].entries()) accounts[at]?.push(await measure(writer, share))
+    const rate = (runs: readonly Account[]): number =>
+      runs.reduce((sum, { done }) => sum + done, 0) / runs.reduce((sum, { seconds }) => sum + seconds, 0)
+    const [without = [], withSome = []] = accounts
+    const sum = (of: (account: Account) => number): number =>
+      withSome.reduce((total, each) => total + of(each), 0)
+    console.log(
+      `${kind}, ${name}: ${rate(without).toFixed(0)} transactions/s, with one in twenty given up ${rate(withSome).toFixed(0)}: ` +
+        `ratio ${(rate(withSome) / rate(without)).toFixed(2)} (${sum(({ givenUp }) => givenUp)} given up, ${sum(({ failed }) => failed)} failed, ` +
+        `longest stall ${Math.max(...withSome.map(({ longestStallMs }) => longestStallMs)).toFixed(0)} ms)`,
+    )
+    await direct.close()
+    await server.close()
+  }
+}
+process.exit()

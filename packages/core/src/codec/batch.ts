@@ -1,0 +1,68 @@
+/**
+ * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with
+ * the first write (which fails with SQLITE_BUSY when someone else wrote in between), `readonly` never.
+ */
+export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
+
+/** The statement that begins a transaction. */
+export const beginStatement = (mode: TransactionMode = 'immediate'): string => `BEGIN ${mode.toUpperCase()}`
+
+/** Puts a replication index into a statement or a batch. */
+export const withIndex = (json: string | undefined, index: string | null): string =>
+  `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
+
+/** Collects the steps of one batch request as wire JSON. */
+export class BatchSteps {
+  readonly #steps: string[] = []
+
+  /** Adds a step and returns its number. @param condition wire JSON under which it runs; absent = always */
+  add(statementJson: string, condition?: string): number {
+    return this.#steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
+  }
+
+  /** Adds SQL of our own. */
+  addSql(sql: string, condition?: string): number {
+    return this.add(JSON.stringify({ sql }), condition)
+  }
+
+  /** @param index state of the database to wait for */
+  toRequest(index: string | null): string {
+    return `{"type":"batch","batch":${withIndex(`{"steps":[${this.#steps.join()}]}`, index)}}`
+  }
+}
+
+// Conditions. A step that was skipped counts as failed.
+export const ifOk = (step: number): string => `{"type":"ok","step":${step}}`
+export const ifNot = (condition: string): string => `{"type":"not","cond":${condition}}`
+const ifAll = (conditions: readonly string[]): string => `{"type":"and","conds":[${conditions.join()}]}`
+
+/**
+ * Keeps statements of a transaction from running outside it. The server may have ended the transaction by itself (write
+ * lock taken over, disk full, OR ROLLBACK, …); what is sent after that would run, and stay, on its own.
+ *
+ * On `/v3` the server itself can tell. `/v2` has no such condition, so a BEGIN is tried before each statement: within a
+ * transaction it fails and changes nothing; when it succeeds, the transaction was lost, and it is taken back. (A
+ * savepoint of ours could not do this: it would swallow the user's own.)
+ */
+export class TransactionGuard {
+  readonly #isV3: boolean
+  readonly #inTransaction: string[] = []
+
+  constructor(isV3: boolean) {
+    this.#isV3 = isV3
+  }
+
+  /** Condition under which the next statement may run. */
+  next(steps: BatchSteps): string {
+    if (this.#isV3) return ifNot('{"type":"is_autocommit"}')
+    const probe = steps.addSql('BEGIN', ifAll(this.#inTransaction))
+    steps.addSql('ROLLBACK', ifOk(probe))
+    this.#inTransaction.push(ifNot(ifOk(probe)))
+    return ifAll(this.#inTransaction)
+  }
+
+  /** Tells that step `begin` begins the transaction. */
+  begun(begin: number): void {
+    this.#inTransaction.push(ifOk(begin))
+  }
+}

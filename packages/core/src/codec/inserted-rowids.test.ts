@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { InsertedRowids } from './inserted-rowids.ts'
+
+const answer = (rowid: string | null, count = 1) => ({
+  cols: [],
+  rows: [],
+  affected_row_count: count,
+  last_insert_rowid: rowid,
+})
+const UPSERT = 'insert into t values (1) on conflict do update set a = 2'
+
+test('an insert has its rowid, exactly', () => {
+  const rowids = new InsertedRowids()
+  expect(rowids.read(answer('9223372036854775807'), 'insert into t values (1)')).toBe(9223372036854775807n)
+  expect(rowids.read(answer('-5'), '/* x */ REPLACE into t values (1)')).toBe(-5n)
+  expect(rowids.read(answer('7'), 'with x as (select 1) insert into t select * from x')).toBe(7n)
+  expect(rowids.read(answer('7'), 'insert into other values (1)')).toBe(7n)
+})
+
+test.each([
+  ['inserted nothing', answer('5', 0), 'insert or ignore into t values (1)'],
+  ['is another statement, for which the server repeats the last one', answer('5'), 'update t set a = 1'],
+  ['is a delete', answer('5'), 'delete from t'],
+  ['is on a stream that has inserted nothing', answer('0'), UPSERT],
+  ['has none', answer(null), 'insert into t values (1)'],
+])('a statement that %s has none', (_, result, sql) => {
+  expect(new InsertedRowids().read(result, sql)).toBeNull()
+})
+
+test('an upsert that became an update does not have the rowid of the insert before it', () => {
+  const rowids = new InsertedRowids()
+  expect(rowids.read(answer('5'), 'insert into other values (1)')).toBe(5n)
+  expect(rowids.read(answer('5'), UPSERT)).toBeNull()
+  expect(rowids.read(answer('6'), UPSERT)).toBe(6n)
+})

@@ -1,0 +1,20 @@
+import type { WireResult } from '../wire.ts'
+import { withoutComments } from './statement.ts'
+
+const INSERT = /^[\s(]*(?:with\b[^]*\b)?(?:insert|replace)\b/i
+const UPSERT = /\bdo\s+update\b/i
+
+/**
+ * Tells for the results of one stream, in their order, which rowid a statement inserted. The server repeats the one of an
+ * older statement for those that inserted nothing, or 0 on a new stream.
+ */
+export class InsertedRowids {
+  #last: string | null | undefined
+
+  read({ last_insert_rowid: rowid, affected_row_count: count }: WireResult, sql: string): bigint | null {
+    const isRepeated = rowid === this.#last
+    this.#last = rowid
+    if (rowid == null || rowid === '0' || count === 0 || !INSERT.test(withoutComments(sql))) return null
+    return isRepeated && UPSERT.test(sql) ? null : BigInt(rowid)
+  }
+}

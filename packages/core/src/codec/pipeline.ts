@@ -1,0 +1,29 @@
+import { ProtocolError } from '../errors.ts'
+import type { WireBatchResult, WirePipelineResponse, WireResult } from '../wire.ts'
+
+export const CLOSE = '{"type":"close"}'
+
+/** Body of one HTTP request: operations on the stream of `baton`, or on a new one. */
+export function pipelineBody(requests: readonly string[], baton: string | null = null): string {
+  return `{${baton === null ? '' : `"baton":${JSON.stringify(baton)},`}"requests":[${requests.join()}]}`
+}
+
+/** Reads the answer. @throws ProtocolError when it is not one */
+export function decodePipeline(text: string): WirePipelineResponse {
+  let response: WirePipelineResponse | null
+  try {
+    response = JSON.parse(text) as WirePipelineResponse | null
+  } catch (cause) {
+    throw new ProtocolError(`the server's answer is not JSON: ${text.slice(0, 100)}`, { cause })
+  }
+  if (!Array.isArray(response?.results))
+    throw new ProtocolError(`the server's answer has no results: ${text.slice(0, 100)}`)
+  return response
+}
+
+/** State of the database that the first operation has left or seen, where the server tells. */
+export function replicationIndexOf({ results }: WirePipelineResponse): string | number | null | undefined {
+  // as it is read before anybody has looked whether the answer makes sense
+  const first = results[0] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
+  return first?.response?.result?.replication_index
+}

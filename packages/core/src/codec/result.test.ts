@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import type { WireResult, WireValue } from '../wire.ts'
+import { decodeResult } from './result.ts'
+
+const integer = (value: string): WireValue => ({ type: 'integer', value })
+const wire = (names: string[], rows: WireValue[][], more: Partial<WireResult> = {}): WireResult => ({
+  cols: names.map((name) => ({ name, decltype: null })),
+  rows,
+  affected_row_count: 0,
+  last_insert_rowid: null,
+  ...more,
+})
+
+test('rows are plain objects, whatever the columns are called', () => {
+  const names = ['length', '0', '__proto__', 'constructor', 'toString', '']
+  const { rows } = decodeResult(wire(names, [names.map((_, at) => integer(String(at)))]), 'auto')
+  const row = rows[0] as Record<string, unknown>
+  expect(Object.getPrototypeOf(row)).toBe(Object.prototype)
+  expect(Object.keys(row).sort()).toEqual([...names].sort())
+  expect(Object.getOwnPropertyDescriptor(row, '__proto__')).toEqual({
+    value: 2,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  })
+  expect(JSON.parse(JSON.stringify(row))['length']).toBe(0)
+})
+
+test('of columns with the same name the last stays in objects, all stay in arrays', () => {
+  const result = wire(['id', 'id'], [[integer('1'), integer('2')]])
+  expect(decodeResult(result, 'auto').rows).toEqual([{ id: 2 }])
+  expect(decodeResult(result, 'auto', 'array').rows).toEqual([[1, 2]])
+  expect(decodeResult(result, 'auto').columns).toEqual(['id', 'id'])
+})
+
+test('a result can be written as JSON', () => {
+  const result = wire(['a'], [[integer('9007199254740993')]], {
+    affected_row_count: 1,
+  })
+  expect(JSON.parse(JSON.stringify(decodeResult(result, 'auto', 'object', 5n)))).toMatchObject({
+    rows: [{ a: '9007199254740993' }],
+    lastInsertRowid: '5',
+    rowsAffected: 1,
+  })
+})

@@ -1,0 +1,90 @@
+import { ProtocolError } from '../errors.ts'
+import type { WireColumn, WireResult, WireValue } from '../wire.ts'
+import { decodeValue, type IntMode, type Value } from './value.ts'
+
+/** A row as a plain object, by column name. Of columns with the same name the last one stays. */
+export type ObjectRow = Record<string, Value>
+
+/** A row as an array, in the order of `columns`. */
+export type ArrayRow = Value[]
+
+/** `object` (default) gives rows as plain objects; `array` keeps columns of the same name apart. */
+export type RowMode = 'object' | 'array'
+
+/** What one statement returned. */
+export class ResultSet<Row = ObjectRow> {
+  /** Names of the columns, duplicates kept. */
+  readonly columns: readonly string[]
+  /** Types as declared in the schema; null for expressions. */
+  readonly columnTypes: readonly (string | null)[]
+  readonly rows: Row[]
+  /** Rows that an INSERT, UPDATE, REPLACE or DELETE changed; 0 for every other statement. */
+  readonly rowsAffected: number
+  /**
+   * Rowid of the last row that an INSERT or REPLACE put in; null when it put in none, and for every other statement. For an
+   * upsert that may have become an update, and for tables without rowids, RETURNING says more.
+   */
+  readonly lastInsertRowid: bigint | null
+  /** Rows the engine read, for billing; 0 when the server does not say. */
+  readonly rowsRead: number
+  /** Rows and index entries the engine wrote, for billing; 0 when the server does not say. */
+  readonly rowsWritten: number
+  /** Time the server spent on the statement, in ms; 0 when it does not say. */
+  readonly durationMs: number
+
+  constructor(result: WireResult, rows: Row[], lastInsertRowid: bigint | null = null) {
+    const { cols } = result
+    this.columns = cols.map((column) => column.name ?? '')
+    this.columnTypes = cols.map((column) => column.decltype ?? null)
+    this.rows = rows
+    this.rowsAffected = result.affected_row_count
+    this.lastInsertRowid = lastInsertRowid
+    this.rowsRead = result.rows_read ?? 0
+    this.rowsWritten = result.rows_written ?? 0
+    this.durationMs = result.query_duration_ms ?? 0
+  }
+
+  /** Makes the result fit for JSON.stringify: bigint becomes a string of digits. */
+  toJSON(): unknown {
+    return JSON.parse(
+      JSON.stringify(Object.fromEntries(Object.entries(this)), (_, value) =>
+        typeof value === 'bigint' ? String(value) : value,
+      ),
+    )
+  }
+}
+
+/** Makes the function that reads the rows of one result. */
+export function rowDecoder(
+  cols: readonly WireColumn[],
+  intMode: IntMode,
+  rowMode?: RowMode,
+): (cells: readonly WireValue[]) => ObjectRow | ArrayRow {
+  const names = cols.map((column) => column.name ?? '')
+  if (rowMode === 'array')
+    return (cells) => cells.map((cell, at) => decodeValue(cell, intMode, names[at] as string))
+  // a plain assignment would set the prototype
+  const isSafe = !names.includes('__proto__')
+  return (cells) => {
+    const row: ObjectRow = {}
+    for (let at = 0; at < names.length; at++) {
+      const name = names[at] as string
+      const value = decodeValue(cells[at] as WireValue, intMode, name)
+      if (isSafe) row[name] = value
+      else Object.defineProperty(row, name, { value, writable: true, enumerable: true, configurable: true })
+    }
+    return row
+  }
+}
+
+/** Reads the result of one statement. */
+export function decodeResult(
+  result: WireResult,
+  intMode: IntMode,
+  rowMode?: RowMode,
+  lastInsertRowid: bigint | null = null,
+): ResultSet<ObjectRow | ArrayRow> {
+  if (!result?.cols || !result.rows) throw new ProtocolError('a result without rows')
+  const rows = result.rows.map(rowDecoder(result.cols, intMode, rowMode))
+  return new ResultSet(result, rows, lastInsertRowid)
+}

@@ -1,0 +1,111 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { WireValue } from '../wire.ts'
+import { decodeValue, encodeBase64, encodeValue, type InValue } from './value.ts'
+
+const encode = (value: InValue): unknown => JSON.parse(encodeValue(value, 'parameter 1'))
+const roundTrip = (value: InValue) => decodeValue(encode(value) as WireValue, 'auto', 'a')
+
+test.each<[InValue, unknown]>([
+  [null, { type: 'null' }],
+  [1, { type: 'integer', value: '1' }],
+  [-9007199254740991, { type: 'integer', value: '-9007199254740991' }],
+  [2 ** 53, { type: 'float', value: 9007199254740992 }],
+  [1.5, { type: 'float', value: 1.5 }],
+  [9223372036854775807n, { type: 'integer', value: '9223372036854775807' }],
+  [-9223372036854775808n, { type: 'integer', value: '-9223372036854775808' }],
+  [true, { type: 'integer', value: '1' }],
+  [false, { type: 'integer', value: '0' }],
+  ['', { type: 'text', value: '' }],
+  ['a\0"\\\n😀', { type: 'text', value: 'a\0"\\\n😀' }],
+  [new Uint8Array(), { type: 'blob', base64: '' }],
+  [new Uint8Array([1, 2]).buffer, { type: 'blob', base64: 'AQI=' }],
+  [new Uint8Array([0, 1, 2, 3]).subarray(1, 3), { type: 'blob', base64: 'AQI=' }],
+  [new DataView(new Uint8Array([0, 1, 2]).buffer, 1), { type: 'blob', base64: 'AQI=' }],
+])('encodes %o', (value, wire) => {
+  expect(encode(value)).toEqual(wire)
+})
+
+test('keeps the sign of zero', () => {
+  expect(encodeValue(-0, 'parameter 1')).toBe('{"type":"float","value":-0.0}')
+  expect(roundTrip(-0)).toBe(-0)
+  expect(roundTrip(0)).toBe(0)
+})
+
+test.each<[unknown, RegExp]>([
+  [Number.NaN, /^parameter 7: .*NaN/],
+  [Infinity, /^parameter 7: .*Infinity/],
+  [-Infinity, /^parameter 7: .*-Infinity/],
+  [2n ** 63n, /^parameter 7: .*64 bits/],
+  [-(2n ** 63n) - 1n, /^parameter 7: .*64 bits/],
+  ['\ud800', /^parameter 7: .*surrogate/],
+  [undefined, /^parameter 7: undefined.*null/],
+  [{}, /^parameter 7: .*JSON\.stringify/],
+  [[1], /^parameter 7: .*JSON\.stringify/],
+  [new Date(0), /^parameter 7: .*Date.*toISOString/],
+  [() => 1, /^parameter 7: a function/],
+  [Symbol('x'), /^parameter 7: a symbol/],
+])('refuses %o and names the parameter', (value, message) => {
+  expect(() => encodeValue(value as InValue, 'parameter 7')).toThrow(message)
+})
+
+test('every value comes back as it went', () => {
+  const value = fc.oneof(
+    fc.constant(null),
+    fc.maxSafeInteger(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    fc.string({ unit: 'grapheme' }),
+    fc.uint8Array({ maxLength: 70 }),
+  )
+  fc.assert(
+    fc.property(value, (given) => {
+      const expected =
+        typeof given === 'bigint' && given >= Number.MIN_SAFE_INTEGER && given <= Number.MAX_SAFE_INTEGER
+          ? Number(given)
+          : given
+      expect(roundTrip(given)).toEqual(expected)
+    }),
+  )
+})
+
+test('decodes blobs with and without padding, of every length', () => {
+  for (let length = 0; length < 50; length++) {
+    const bytes = Uint8Array.from({ length }, (_, at) => (at * 37 + 251) % 256)
+    const base64 = encodeBase64(bytes)
+    expect(base64).toBe(Buffer.from(bytes).toString('base64'))
+    expect(decodeValue({ type: 'blob', base64 }, 'auto', 'a')).toEqual(bytes)
+    expect(decodeValue({ type: 'blob', base64: base64.replace(/=+$/, '') }, 'auto', 'a')).toEqual(bytes)
+  }
+})
+
+test('encodes a large blob', () => {
+  const bytes = new Uint8Array(1_000_003).fill(7)
+  expect(encodeBase64(bytes)).toBe(Buffer.from(bytes).toString('base64'))
+})
+
+test('integers out follow intMode', () => {
+  const integer = (value: string): WireValue => ({ type: 'integer', value })
+  expect(decodeValue(integer('9007199254740991'), 'auto', 'a')).toBe(9007199254740991)
+  expect(decodeValue(integer('9007199254740992'), 'auto', 'a')).toBe(9007199254740992n)
+  expect(decodeValue(integer('9007199254740993'), 'auto', 'a')).toBe(9007199254740993n)
+  expect(decodeValue(integer('-9223372036854775808'), 'auto', 'a')).toBe(-9223372036854775808n)
+  expect(decodeValue(integer('5'), 'bigint', 'a')).toBe(5n)
+  expect(decodeValue(integer('9007199254740993'), 'string', 'a')).toBe('9007199254740993')
+  expect(decodeValue(integer('5'), 'number', 'a')).toBe(5)
+  expect(() => decodeValue(integer('9007199254740993'), 'number', 'total')).toThrow(
+    /column total: 9007199254740993/,
+  )
+})
+
+test('floats may come as number, text or null', () => {
+  expect(decodeValue({ type: 'float', value: 1.5 }, 'auto', 'a')).toBe(1.5)
+  expect(decodeValue({ type: 'float', value: '1.5' }, 'auto', 'a')).toBe(1.5)
+  expect(decodeValue({ type: 'float', value: null }, 'auto', 'a')).toBeNaN()
+})
+
+test('an unknown kind of value is a protocol error', () => {
+  expect(() => decodeValue({ type: 'decimal', value: '1' } as unknown as WireValue, 'auto', 'price')).toThrow(
+    expect.objectContaining({ code: 'PROTOCOL', message: expect.stringContaining('column price') }),
+  )
+})

@@ -1,0 +1,110 @@
+import { ProtocolError } from '../errors.ts'
+import type { WireValue } from '../wire.ts'
+
+/** A value as SQLite returns it. Integers follow the client's `intMode`. */
+export type Value = null | number | bigint | string | Uint8Array
+
+/** A value a statement accepts. Booleans become 1 and 0; buffers and views of them become blobs. */
+export type InValue = null | number | bigint | boolean | string | ArrayBuffer | ArrayBufferView
+
+/**
+ * How 64-bit integers come back: `auto` as number when it is exact and as bigint otherwise, `number` with a RangeError
+ * when it is not exact, or always as `bigint` or `string`.
+ */
+export type IntMode = 'auto' | 'number' | 'bigint' | 'string'
+
+const INT64_LIMIT = 2n ** 63n
+
+/**
+ * Writes a value as the server's JSON, as text because a JSON serializer would turn -0 into 0.
+ * @param name how to call the parameter in an error, such as `parameter 2` or `parameter :id`
+ */
+export function encodeValue(value: InValue, name: string): string {
+  switch (typeof value) {
+    case 'string':
+      if (!value.isWellFormed())
+        throw new RangeError(`${name}: the string has a lone surrogate; use toWellFormed() or a blob`)
+      return `{"type":"text","value":${JSON.stringify(value)}}`
+    case 'number':
+      return encodeNumber(value, name)
+    case 'bigint':
+      if (value >= INT64_LIMIT || value < -INT64_LIMIT)
+        throw new RangeError(`${name}: ${value} does not fit into 64 bits; use text`)
+      return `{"type":"integer","value":"${value}"}`
+    case 'boolean':
+      return `{"type":"integer","value":"${value ? 1 : 0}"}`
+    default:
+      if (value === null) return '{"type":"null"}'
+      if (value instanceof ArrayBuffer) return encodeBlob(new Uint8Array(value))
+      if (ArrayBuffer.isView(value))
+        return encodeBlob(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
+      throw new TypeError(`${name}: ${describe(value)}`)
+  }
+}
+
+function encodeNumber(value: number, name: string): string {
+  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return `{"type":"integer","value":"${value}"}`
+  if (!Number.isFinite(value))
+    throw new RangeError(`${name}: SQLite's wire format has no ${value}; use null or text`)
+  return `{"type":"float","value":${Object.is(value, -0) ? '-0.0' : value}}`
+}
+
+function describe(value: unknown): string {
+  if (value === undefined) return 'undefined is not a value; use null'
+  if (value instanceof Date) return 'a Date has no one form in SQLite; use toISOString() or getTime()'
+  return `${typeof value === 'object' ? 'an object' : `a ${typeof value}`} is not a value; use JSON.stringify() or a field of it`
+}
+
+function encodeBlob(bytes: Uint8Array): string {
+  return `{"type":"blob","base64":"${encodeBase64(bytes)}"}`
+}
+
+/** Reads one cell. @param column names the cell in an error */
+export function decodeValue(value: WireValue, intMode: IntMode, column: string): Value {
+  switch (value.type) {
+    case 'text':
+      return value.value
+    case 'integer':
+      return decodeInteger(value.value, intMode, column)
+    case 'null':
+      return null
+    case 'float':
+      // the server writes null for what JSON cannot hold (±Infinity, NaN); some write numbers as text
+      return value.value === null ? Number.NaN : Number(value.value)
+    case 'blob':
+      return decodeBase64(value.base64)
+    default:
+      throw new ProtocolError(`column ${column}: unknown value ${JSON.stringify(value)}`)
+  }
+}
+
+function decodeInteger(digits: string, intMode: IntMode, column: string): number | bigint | string {
+  if (intMode === 'bigint') return BigInt(digits)
+  if (intMode === 'string') return digits
+  const number = Number(digits)
+  if (Number.isSafeInteger(number)) return number
+  if (intMode === 'number')
+    throw new RangeError(
+      `column ${column}: ${digits} is not exact as a number; use intMode 'auto' or 'bigint'`,
+    )
+  return BigInt(digits)
+}
+
+const CHUNK_BYTES = 0x2000
+
+/** Standard alphabet, padded. */
+export function encodeBase64(bytes: Uint8Array): string {
+  let binary = ''
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES))
+  }
+  return btoa(binary)
+}
+
+// with padding or without: the server leaves it out
+function decodeBase64(base64: string): Uint8Array {
+  const binary = atob(base64)
+  const bytes = new Uint8Array(binary.length)
+  for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at)
+  return bytes
+}

@@ -1,0 +1,342 @@
+import { expect, test } from 'vitest'
+import { answer, cleanUp, executed, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { type Client, createClient } from '../client.ts'
+import { HttpError } from '../errors.ts'
+import type { Fetch } from '../transport/transport.ts'
+
+// Requests to servers that misbehave. Each test scripts its own.
+
+test.each([
+  [401, 'Unauthorized: `no`', /HTTP 401: Unauthorized.*authToken/],
+  [404, '{"error":"Namespace `a` doesn\'t exist"}', /doesn't exist.*URL/],
+  [429, '{"error":"Too many concurrent requests"}', /429.*later/],
+  [500, '{"error":"invalid utf-8"}', /invalid utf-8/],
+  [502, '<html><h1>Bad gateway</h1></html>', /HTTP 502$/],
+  [503, '', /HTTP 503$/],
+  [302, '', /HTTP 302$/],
+])('HTTP %i becomes an HttpError', async (code, text, message) => {
+  const { db } = await scripted(status(code, text))
+  const error = await db.execute('select 1').catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(HttpError)
+  expect(error).toMatchObject({
+    code: 'HTTP_STATUS',
+    status: code,
+    body: text,
+    message: expect.stringMatching(message),
+  })
+})
+
+test.each([
+  ['HTML with status 200', '<html></html>'],
+  ['nothing', ''],
+  ['another JSON', '{"hello":1}'],
+  ['null', 'null'],
+  ['results of another kind', '{"results":5}'],
+  ['no result', '{"baton":null,"results":[]}'],
+])('%s is a protocol error', async (_, body) => {
+  const { db } = await scripted((__, response) => answer(response, body))
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'PROTOCOL' })
+  await expect(db.batch(['select 1'])).rejects.toMatchObject({ code: 'PROTOCOL' })
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
+    code: 'TRANSACTION_LOST',
+    outcome: 'not_applied',
+    cause: { code: 'PROTOCOL' },
+  })
+})
+
+test.each([502, 503, 504, 429])('a read is sent again after HTTP %i', async (code) => {
+  const { db, received } = await scripted((request, response, count) =>
+    count < 3 ? status(code, '<html>')(request, response, count) : answer(response, executed),
+  )
+  expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  expect(received).toHaveLength(3)
+})
+
+test('a read is sent again when the connection breaks, three times at most', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK' })
+  expect(received).toHaveLength(3)
+})
+
+test.each([
+  ['a write', (db: Client) => db.execute('insert into t values (1)')],
+  ['a WITH that writes', (db: Client) => db.execute('with x as (select 1) insert into t select * from x')],
+  ['a pragma', (db: Client) => db.execute('pragma user_version = 5')],
+  ['a batch with a write', (db: Client) => db.batch(['select 1', 'delete from t'])],
+  ['a read that says that it is none', (db: Client) => db.execute('select f()', [], { readOnly: false })],
+])('%s is not sent again when nobody knows whether it ran', async (_, call) => {
+  const { db, received } = await scripted((__, response) => response.destroy())
+  await expect(call(db)).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  expect(received).toHaveLength(1)
+})
+
+test('a statement of a transaction is not sent again; without a commit nothing was kept', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
+    code: 'TRANSACTION_LOST',
+    outcome: 'not_applied',
+    lastSql: 'select 1',
+    elapsedMs: expect.any(Number),
+    cause: { code: 'NETWORK' },
+  })
+  expect(received).toHaveLength(1)
+})
+
+test('a write is sent again after HTTP 429, which did not run it', async () => {
+  const { db, received } = await scripted((request, response, count) =>
+    count === 1
+      ? status(429, '{"error":"Too many concurrent requests"}')(request, response, count)
+      : answer(response, executed),
+  )
+  await db.execute('insert into t values (1)')
+  expect(received).toHaveLength(2)
+})
+
+test('waits as long as the server asks, but not past the deadline', async () => {
+  const { db, received } = await scripted((_, response) => {
+    response.writeHead(503, { 'retry-after': '1' })
+    response.end()
+  })
+  const started = performance.now()
+  await expect(db.execute('select 1', [], { timeoutMs: 500 })).rejects.toMatchObject({
+    status: 503,
+    retryAfterMs: 1_000,
+  })
+  expect(performance.now() - started).toBeLessThan(400)
+  expect(received).toHaveLength(1)
+})
+
+test('an abort ends the waiting between attempts', async () => {
+  const { db, received } = await scripted((_, response) => {
+    response.writeHead(503, { 'retry-after': '5' })
+    response.end()
+  })
+  const reason = new Error('mine')
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(reason), 30)
+  await expect(db.execute('select 1', [], { signal: controller.signal })).rejects.toBe(reason)
+  expect(received).toHaveLength(1)
+})
+
+test('a server in trouble does not get everything three times: the budget is shared', async () => {
+  const { db, received } = await scripted(status(503, ''))
+  await Promise.allSettled(Array.from({ length: 50 }, () => db.execute('select 1')))
+  expect(received).toHaveLength(60)
+})
+
+test('maxRetries: 0 sends once', async () => {
+  const { db, received } = await scripted(status(503, ''), { maxRetries: 0 })
+  await expect(db.execute('select 1')).rejects.toMatchObject({ status: 503, outcome: 'unknown' })
+  expect(received).toHaveLength(1)
+})
+
+test('nobody listens: the request was not sent', async () => {
+  const db = createClient({ url: 'http://127.0.0.1:1' })
+  cleanUp.push(() => db.close())
+  await expect(db.execute('select 1')).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'not_applied',
+    message: expect.stringMatching(/127\.0\.0\.1:1.*ECONNREFUSED/),
+  })
+})
+
+test('the connection breaks after the request: nobody knows', async () => {
+  const { db } = await scripted((_, response) => response.destroy())
+  await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'unknown',
+  })
+})
+
+test('the answer breaks off', async () => {
+  const { db } = await scripted((_, response) => {
+    response.writeHead(200, { 'content-length': '1000' })
+    response.write('{"baton":null,')
+    setImmediate(() => response.destroy())
+  })
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+})
+
+test('a server that never answers ends in the deadline', async () => {
+  const { db } = await scripted(() => {}, { requestTimeoutMs: 40 })
+  await expect(db.execute('select 1')).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'unknown',
+    message: expect.stringContaining('40 ms'),
+  })
+})
+
+test('the deadline covers the body', async () => {
+  const { db } = await scripted((_, response) => {
+    response.writeHead(200)
+    response.write('{')
+  })
+  await expect(db.execute('select 1', [], { timeoutMs: 40 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('the deadline covers waiting for a connection, and that request never leaves', async () => {
+  const { db, received } = await scripted(() => {}, { concurrency: 1 })
+  const first = db.execute('select 1', [], { timeoutMs: 120 })
+  await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  await expect(first).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+  expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
+})
+
+test('the deadline covers the function that fetches the token, and the signal ends its wait', async () => {
+  const { db, received } = await scripted((_, response) => answer(response, executed), {
+    authToken: () => new Promise<string>(() => {}),
+  })
+  await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  const reason = new Error('changed my mind')
+  const controller = new AbortController()
+  const call = db.execute('select 1', [], { signal: controller.signal, timeoutMs: Infinity })
+  setTimeout(() => controller.abort(reason), 10)
+  await expect(call).rejects.toBe(reason)
+  expect(received).toEqual([])
+})
+
+test('one call that hangs holds up no other', async () => {
+  const { db } = await scripted((request, response) => {
+    if (!request.body.includes('hang')) answer(response, executed)
+  })
+  const hanging = db.execute('select hang', [], { timeoutMs: 200 })
+  for (let i = 0; i < 5; i++) expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  await expect(hanging).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test("an aborted call rejects with the signal's reason", async () => {
+  const { db, received } = await scripted(() => {})
+  const reason = new Error('changed my mind')
+  await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  expect(received).toHaveLength(0)
+  const controller = new AbortController()
+  const call = db.execute('select 1', [], { signal: controller.signal })
+  setTimeout(() => controller.abort(reason), 20)
+  await expect(call).rejects.toBe(reason)
+})
+
+test.each([0, -1, Number.NaN, 2 ** 31])('refuses a deadline of %o', async (timeoutMs) => {
+  const { db, received } = await scripted(() => {})
+  await expect(db.execute('select 1', [], { timeoutMs })).rejects.toThrow(TypeError)
+  expect(received).toHaveLength(0)
+})
+
+test('sends token and headers, the token from a function each time anew', async () => {
+  let count = 0
+  const { db, received } = await scripted((_, response) => answer(response, executed), {
+    authToken: async () => `token-${(count += 1)}`,
+    headers: { 'X-Encryption-Key': 'k' },
+    namespace: 'foo',
+  })
+  await db.execute('select 1')
+  await db.execute('select 1')
+  expect(received.map(({ headers }) => headers.authorization)).toEqual(['Bearer token-1', 'Bearer token-2'])
+  expect(received[0]?.headers).toMatchObject({
+    'x-encryption-key': 'k',
+    'x-namespace-bin': 'Zm9v',
+    'content-type': 'application/json',
+  })
+})
+
+test('an empty token is none', async () => {
+  for (const authToken of ['', () => '']) {
+    const { db, received } = await scripted((_, response) => answer(response, executed), { authToken })
+    await db.execute('select 1')
+    expect(received[0]?.headers.authorization).toBeUndefined()
+  }
+})
+
+test('an error of the token function is the error of the call', async () => {
+  const { db, received } = await scripted(() => {}, {
+    authToken: () => {
+      throw new Error('no vault')
+    },
+  })
+  await expect(db.execute('select 1')).rejects.toThrow('no vault')
+  expect(received).toHaveLength(0)
+})
+
+test('a token that is none is refused without being shown', () => {
+  expect(() => createClient({ url: 'http://h', authToken: 'sec\nret' })).toThrow(
+    expect.not.objectContaining({ message: expect.stringContaining('sec') }),
+  )
+})
+
+test('keeps the base path in front of every route', async () => {
+  const { url } = await scripted((_, response) => answer(response, executed))
+  const { received, url: other } = await scripted((_, response) => answer(response, executed))
+  expect(url).not.toBe(other)
+  await using db = createClient({ url: `${other}/some/where/` })
+  await db.execute('select 1')
+  await db.health()
+  expect(received.map((request) => request.url)).toEqual(['/some/where/v2/pipeline', '/some/where/health'])
+})
+
+test('health and version', async () => {
+  const well = await scripted((request, response) =>
+    response.end(request.url === '/version' ? 'sqld 1.2.3\n' : ''),
+  )
+  expect(await well.db.health()).toBe(true)
+  expect(await well.db.version()).toBe('sqld 1.2.3')
+  const ill = await scripted(status(503, ''))
+  expect(await ill.db.health()).toBe(false)
+  await expect(ill.db.version()).rejects.toBeInstanceOf(HttpError)
+})
+
+test('after close nothing is sent; a second close is fine', async () => {
+  const { db, received } = await scripted((_, response) => answer(response, executed))
+  await db.execute('select 1')
+  await db.close()
+  await db.close()
+  await expect(db.execute('select 1')).rejects.toThrow('closed')
+  expect(received).toHaveLength(1)
+})
+
+test('close ends what is under way', async () => {
+  const { db } = await scripted(() => {})
+  const call = db.execute('select 1')
+  const outcome = expect(call).rejects.toBeInstanceOf(Error)
+  setTimeout(() => void db.close(), 20)
+  await outcome
+})
+
+test('a fetch of your own sends everything', async () => {
+  const { url, received } = await scripted((request, response, count) =>
+    request.body.includes('batch') ? streams()(request, response, count) : answer(response, executed),
+  )
+  const seen: string[] = []
+  const own: Fetch = async (to, init) => {
+    seen.push(`${init.method} ${to}`)
+    expect(init).toMatchObject({ redirect: 'manual', headers: { authorization: 'Bearer t' } })
+    return fetch(to, init)
+  }
+  await using db = createClient({ url, fetch: own, authToken: 't' })
+  expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  await db.transaction((tx) => tx.execute('select 1'))
+  expect(await db.health()).toBe(true)
+  expect(seen).toHaveLength(received.length)
+})
+
+test('fetch: deadline, abort, broken connection and close', async () => {
+  const { url } = await scripted((request, response) => {
+    if (request.body.includes('break')) response.destroy()
+  })
+  const db = createClient({ url, fetch: (to, init) => fetch(to, init) })
+  await expect(db.execute('select 1', [], { timeoutMs: 30 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const reason = new Error('mine')
+  await expect(db.execute('select 1', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(reason), 20)
+  await expect(db.execute('select 1', [], { signal: controller.signal })).rejects.toBe(reason)
+  await expect(db.execute('select break')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  const call = expect(db.execute('select 1')).rejects.toThrow('closed')
+  await db.close()
+  await call
+  await expect(db.execute('select 1')).rejects.toThrow('closed')
+})

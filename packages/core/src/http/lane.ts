@@ -1,0 +1,45 @@
+import { queueFull } from '../transport/failure.ts'
+import type { Lifetime } from './lifetime.ts'
+import type { Waiter, WaitOptions } from './waiter.ts'
+
+/** Lets a number of calls through at once; the others queue, in the order in which they came. */
+export class Lane {
+  readonly #lifetime: Lifetime
+  readonly #queueLimit: number
+  readonly #waiting = new Set<Waiter>()
+  #free: number
+
+  constructor(lifetime: Lifetime, limit: number, queueLimit: number) {
+    this.#lifetime = lifetime
+    this.#free = limit
+    this.#queueLimit = queueLimit
+  }
+
+  /** Calls that queue. */
+  get queued(): number {
+    return this.#waiting.size
+  }
+
+  /**
+   * Waits for a place; undefined when there is one at once.
+   * @throws TransportError `QUEUE_FULL`, or when the client is closed; what `options` reject with
+   */
+  acquire(options: Omit<WaitOptions, 'onEnd'>): Promise<void> | undefined {
+    options.signal?.throwIfAborted()
+    if (this.#free > 0) {
+      this.#free -= 1
+      return undefined
+    }
+    if (this.queued >= this.#queueLimit) throw queueFull(this.#queueLimit)
+    const waiter = this.#lifetime.wait({ ...options, onEnd: () => this.#waiting.delete(waiter) })
+    this.#waiting.add(waiter)
+    return waiter.promise
+  }
+
+  /** Gives the place to the next in the queue. */
+  release(): void {
+    const [next] = this.#waiting
+    if (next) next.resolve()
+    else this.#free += 1
+  }
+}

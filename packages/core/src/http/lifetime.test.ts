@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest'
+import { ManualClock, settle } from '../../test-support/manual-clock.ts'
+import { CLOSE_TIMEOUT_MS } from '../limits.ts'
+import { Lifetime, type OpenStream } from './lifetime.ts'
+
+const start = () => {
+  const clock = new ManualClock()
+  return { clock, lifetime: new Lifetime(clock) }
+}
+/** Notes when a promise is settled. */
+const watch = (promise: Promise<unknown>) => {
+  const watched = { isSettled: false, promise }
+  void promise.then(() => {
+    watched.isSettled = true
+  })
+  return watched
+}
+const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
+
+test('without anything under way it closes at once, also with patience, and again', async () => {
+  const { lifetime } = start()
+  await lifetime.close(60_000)
+  await lifetime.close(60_000)
+  await lifetime.close(0)
+  expect(lifetime.isClosed).toBe(true)
+})
+
+test('with patience it waits for calls and open streams, and lets none begin', async () => {
+  const { lifetime } = start()
+  lifetime.begin()
+  lifetime.noteStream(stream, true)
+  const closed = watch(lifetime.close(60_000))
+  expect(() => lifetime.begin()).toThrow('the client is closed')
+  // part of a call that had begun
+  lifetime.begin(true)
+  lifetime.end()
+  lifetime.end()
+  await settle()
+  expect(closed.isSettled).toBe(false)
+  lifetime.noteStream(stream, false)
+  await closed.promise
+})
+
+test('a stream that the last answer brought is waited for', async () => {
+  const { lifetime } = start()
+  lifetime.begin()
+  const closed = watch(lifetime.close(60_000))
+  lifetime.end()
+  await Promise.resolve()
+  lifetime.noteStream(stream, true)
+  await settle()
+  await settle()
+  expect(closed.isSettled).toBe(false)
+  lifetime.noteStream(stream, false)
+  await closed.promise
+})
+
+test('patience ends, and what waits then is cut off with what is known of it', async () => {
+  const { lifetime, clock } = start()
+  lifetime.begin()
+  const sent = expect(lifetime.wait({}, () => 'unknown').promise).rejects.toMatchObject({
+    code: 'CLOSED',
+    outcome: 'unknown',
+    message: 'the client is closed',
+  })
+  const queued = expect(lifetime.wait({}).promise).rejects.toMatchObject({ outcome: 'not_applied' })
+  const closed = lifetime.close(20)
+  await clock.advance(20)
+  await Promise.all([closed, sent, queued])
+  expect(() => lifetime.wait({})).toThrow('the client is closed')
+  expect(() => lifetime.begin(true)).toThrow('the client is closed')
+})
+
+test('open streams are closed at the end, once, also when a close with less patience comes in between', async () => {
+  const { lifetime } = start()
+  let abandoned = 0
+  lifetime.begin()
+  lifetime.noteStream({ abandon: async () => void (abandoned += 1) }, true)
+  const patient = lifetime.close(60_000)
+  await lifetime.close(0)
+  await patient
+  expect(abandoned).toBe(1)
+})
+
+test('requests that were given up are waited for, for a while, and dropped then', async () => {
+  const { lifetime, clock } = start()
+  let aborted = 0
+  const quick = Promise.withResolvers<void>()
+  lifetime.addBackground(quick.promise, () => (aborted += 1))
+  lifetime.addBackground(new Promise(() => {}), () => (aborted += 1))
+  const closed = watch(lifetime.close(0))
+  quick.resolve()
+  await clock.advance(CLOSE_TIMEOUT_MS - 1)
+  expect([closed.isSettled, aborted]).toEqual([false, 0])
+  await clock.advance(1)
+  await closed.promise
+  expect(aborted).toBe(1)
+})
+
+test('a wait between two attempts of a call ends with its time, its signal, or the client', async () => {
+  const { lifetime, clock } = start()
+  const passed = watch(lifetime.wait({ ms: 50 }).promise)
+  await clock.advance(50)
+  expect(passed.isSettled).toBe(true)
+  const reason = new Error('changed my mind')
+  await expect(lifetime.wait({ ms: 50, signal: AbortSignal.abort(reason) }).promise).rejects.toBe(reason)
+  const cut = expect(lifetime.wait({ ms: 50 }).promise).rejects.toThrow('the client is closed')
+  await lifetime.close(0)
+  await cut
+  expect(clock.pending).toBe(0)
+})

@@ -1,0 +1,118 @@
+import type { Clock } from '../clock.ts'
+import type { Outcome } from '../errors.ts'
+import { CLOSE_TIMEOUT_MS } from '../limits.ts'
+import { closedError, cutError } from '../transport/failure.ts'
+import { Waiter, type WaitOptions } from './waiter.ts'
+
+/** A stream that the server holds. */
+export interface OpenStream {
+  /** Closes it, and settles when that is done. Never rejects. */
+  abandon(): Promise<void>
+}
+
+/** What a client has under way, and how that ends when the client is closed. */
+export class Lifetime {
+  readonly clock: Clock
+  readonly #streams = new Set<OpenStream>()
+  /** Calls that wait: for a place, a token, an answer, or before they are sent again. */
+  readonly #waits = new Map<{ reject(reason: unknown): void }, () => Outcome>()
+  /** Requests that were given up and are left to finish, with what ends them. */
+  readonly #background = new Map<Promise<unknown>, () => void>()
+  /** Calls of `close` that wait for everything else to end. */
+  readonly #closings = new Set<Waiter>()
+  #calls = 0
+  #isClosed = false
+  #cut: Promise<unknown> | undefined
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  /** Whether new calls are refused. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** A call has begun, which may take several requests with waits between them. @throws TypeError once the client is closed */
+  begin(hasBegun = false): void {
+    if (this.#cut || (this.#isClosed && !hasBegun)) throw closedError()
+    this.#calls += 1
+  }
+
+  end(): void {
+    this.#calls -= 1
+    this.#checkEmpty()
+  }
+
+  /**
+   * Lets a call wait for something. @param outcome what is known of its work when the client is closed meanwhile
+   * @throws TransportError once the client is closed
+   */
+  wait<T = void>(options: WaitOptions, outcome: () => Outcome = () => 'not_applied'): Waiter<T> {
+    if (this.#cut) throw cutError('not_applied')
+    const waiter: Waiter<T> = new Waiter<T>(this.clock, {
+      ...options,
+      onEnd: () => {
+        this.#waits.delete(waiter)
+        options.onEnd?.()
+      },
+    })
+    this.#waits.set(waiter, outcome)
+    return waiter
+  }
+
+  /** Lets work go on that nobody waits for, for `close` to wait for. */
+  addBackground(work: Promise<unknown>, abort: () => void = () => {}): void {
+    const remove = (): unknown => this.#background.delete(done)
+    const done: Promise<unknown> = work.then(remove, remove)
+    this.#background.set(done, abort)
+  }
+
+  /** A stream is open on the server from now on, or no longer. */
+  noteStream(stream: OpenStream, isOpen: boolean): void {
+    if (isOpen) this.#streams.add(stream)
+    else this.#streams.delete(stream)
+    this.#checkEmpty()
+  }
+
+  /**
+   * Lets no new call begin. Settles when all that had begun are through, the time is over, or another `close` has less
+   * patience; what is under way then is given up, and streams that are open are closed, so that none keeps the write lock.
+   */
+  async close(drainMs: number): Promise<void> {
+    this.#isClosed = true
+    if (drainMs > 0 && !this.#cut) {
+      const patience = new Waiter(this.clock, { ms: drainMs })
+      this.#closings.add(patience)
+      this.#checkEmpty()
+      await patience.promise
+    }
+    this.#cut ??= this.#cutOff()
+    await this.#cut
+  }
+
+  async #cutOff(): Promise<void> {
+    for (const closing of this.#closings) closing.resolve()
+    for (const [waiter, outcome] of this.#waits) waiter.reject(cutError(outcome()))
+    for (const stream of this.#streams) this.addBackground(stream.abandon())
+    // those whose call was given up just now hear of it first
+    await Promise.resolve()
+    const limit = new Waiter(this.clock, { ms: CLOSE_TIMEOUT_MS })
+    while (this.#background.size > 0 && !limit.isOver)
+      await Promise.race([limit.promise, Promise.all(this.#background.keys())])
+    limit.resolve()
+    for (const abort of this.#background.values()) abort()
+  }
+
+  #checkEmpty(): void {
+    if (!this.#isClosed || !this.#isEmpty) return
+    // whoever got an answer just now may have a stream by it
+    setTimeout(() => {
+      if (this.#isEmpty) for (const closing of this.#closings) closing.resolve()
+    })
+  }
+
+  get #isEmpty(): boolean {
+    return this.#calls === 0 && this.#streams.size === 0
+  }
+}

@@ -1,0 +1,52 @@
+import { HttpError, SqlError, StreamError, TransportError } from '../errors.ts'
+import { RETRY_BUDGET, RETRY_DELAY_MS } from '../limits.ts'
+
+/**
+ * Decides what may be sent again: what provably never ran, and reads. The budget is shared by all calls of a client, so
+ * that a server in trouble does not get all of its load twice.
+ */
+export class RetryPolicy {
+  readonly #maxRetries: number
+  #budget = RETRY_BUDGET
+
+  constructor(maxRetries: number) {
+    this.#maxRetries = maxRetries
+  }
+
+  /** A call that went well earns back a part of the budget. */
+  succeeded(): void {
+    this.#budget = Math.min(RETRY_BUDGET, this.#budget + 0.1)
+  }
+
+  /**
+   * How long to wait before sending again, in ms; null when it must not be.
+   * @param attempt from 0 @param isRepeatable whether it does no harm to run the request twice
+   */
+  delayMs(error: unknown, attempt: number, isRepeatable: boolean): number | null {
+    if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isRepeatable)) return null
+    this.#budget -= 1
+    return (error instanceof HttpError && error.retryAfterMs) || backoffMs(attempt)
+  }
+}
+
+function isRetryable(error: unknown, isRepeatable: boolean): boolean {
+  if (error instanceof TransportError) {
+    return error.code === 'NETWORK' && (isRepeatable || error.outcome === 'not_applied')
+  }
+  return (
+    error instanceof HttpError &&
+    (error.status === 429 || (isRepeatable && error.status >= 502 && error.status <= 504))
+  )
+}
+
+/** Whether a transaction came to nothing for a reason that may be gone the next time. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof SqlError) return /^(SQLITE_BUSY|TRANSACTION_)/.test(error.code)
+  if (error instanceof HttpError) return error.status === 429 && error.outcome === 'not_applied'
+  return error instanceof StreamError && error.code.startsWith('TRANSACTION_')
+}
+
+/** Doubles with each attempt, up to a second; a random half of it keeps clients from coming back all at once. */
+export function backoffMs(attempt: number): number {
+  return Math.min(RETRY_DELAY_MS * 2 ** attempt, 1_000) * (0.5 + Math.random() / 2)
+}

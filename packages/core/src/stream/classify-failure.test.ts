@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest'
+import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../errors.ts'
+import { callError, classifyFailure, type FailedCall, type FailedRequest } from './classify-failure.ts'
+
+const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')
+const invalid = new HttpError(400, 'h', 'Received an invalid baton')
+const missing = new HttpError(404, 'h', '{"error":"stream not found"}')
+const busy = new HttpError(429, 'h', '')
+const denied = new HttpError(401, 'h', '')
+const gateway = new HttpError(502, 'h', '')
+const refused = new TransportError('NETWORK', 'connection refused', 'not_applied')
+const broken = new TransportError('NETWORK', 'connection reset', 'unknown')
+const late = new TransportError('TIMEOUT', 'late', 'unknown')
+const nonsense = new ProtocolError('no JSON')
+const mine = new Error('mine')
+const lost = new StreamError('TRANSACTION_LOST', 'lost')
+
+const request = (error: unknown, more: Partial<FailedRequest> = {}): FailedRequest => ({
+  error,
+  durationMs: 10,
+  continuesStream: true,
+  inTransaction: true,
+  commits: false,
+  ...more,
+})
+const call = (more: Partial<FailedCall> = {}): FailedCall => ({
+  scope: 'inside',
+  commits: false,
+  isRead: false,
+  isGivenUp: false,
+  ...more,
+})
+
+test.each([
+  ['an expired stream', expired, {}, 'TRANSACTION_EXPIRED', true],
+  ['an unknown baton', invalid, {}, 'TRANSACTION_LOST', true],
+  ['an unknown stream', missing, {}, 'TRANSACTION_LOST', true],
+  ['a gateway', gateway, {}, 'TRANSACTION_LOST', false],
+  ['a broken connection', broken, {}, 'TRANSACTION_LOST', false],
+  ['a bad request on a new stream', invalid, { continuesStream: false }, 'TRANSACTION_LOST', false],
+  ['an expired stream outside a transaction', expired, { inTransaction: false }, 'STREAM_EXPIRED', true],
+  ['anything outside a transaction', broken, { inTransaction: false }, 'STREAM_EXPIRED', false],
+  ['a commit, expired', expired, { commits: true }, 'TRANSACTION_EXPIRED', true],
+  [
+    'a commit, expired so late that it may be about a repetition',
+    expired,
+    { commits: true, durationMs: 10_001 },
+    'STREAM_CLOSED',
+    true,
+  ],
+  ['a commit, unknown baton', invalid, { commits: true }, 'STREAM_CLOSED', true],
+  ['a commit, broken connection', broken, { commits: true }, 'STREAM_CLOSED', false],
+  ['a commit that never left', refused, { commits: true }, 'TRANSACTION_LOST', false],
+  ['an abort with null', null, {}, 'TRANSACTION_LOST', false],
+] as const)('the stream after %s', (_, error, more, code, isUnknownStream) => {
+  expect(classifyFailure(request(error, more))).toMatchObject({ code, isUnknownStream })
+})
+
+describe('a call', () => {
+  const errorOf = (
+    error: unknown,
+    given: Partial<FailedCall>,
+    more: Partial<FailedRequest> = {},
+  ): unknown => {
+    const failed = request(error, { commits: given.commits ?? false, ...more })
+    return callError(call(given), failed, classifyFailure(failed), lost)
+  }
+
+  test.each([
+    ['inside', expired, {}, lost],
+    ['inside', invalid, {}, lost],
+    ['inside', broken, {}, lost],
+    ['inside', gateway, {}, lost],
+    ['inside', nonsense, {}, lost],
+    ['inside, refused before it ran', busy, {}, busy],
+    ['inside, never sent', refused, {}, refused],
+    ['inside, of another that was given up', mine, {}, lost],
+    ['inside, given up', mine, { isGivenUp: true }, mine],
+    ['a commit, expired', expired, { commits: true }, lost],
+    ['a commit, never sent', refused, { commits: true }, refused],
+    ['a commit, given up', mine, { commits: true, isGivenUp: true }, mine],
+    ['a commit, broken', broken, { commits: true }, broken],
+    ['a commit, late', late, { commits: true }, late],
+    ['a commit, nonsense', nonsense, { commits: true }, nonsense],
+    ['a read outside, stream gone', invalid, { scope: 'alone', isRead: true }, lost],
+    ['a write outside, expired', expired, { scope: 'alone' }, lost],
+    ['a write outside, broken', broken, { scope: 'atomic' }, broken],
+  ] as const)('%s: %s', (_, error, given, expected) => {
+    expect(errorOf(error, given)).toBe(expected)
+  })
+
+  test.each([
+    ['a commit: the first copy of it may have been there', { commits: true }, invalid],
+    ['a commit', { commits: true }, missing],
+    ['a commit', { commits: true }, denied],
+    ['a commit', { commits: true }, busy],
+    ['a write outside a transaction', { scope: 'alone' }, invalid],
+    ['a batch outside a transaction', { scope: 'atomic' }, invalid],
+  ] as const)('%s, refused by status: nobody knows', (_, given, error) => {
+    const reason = errorOf(error, given) as DatabaseError
+    expect(reason).toBeInstanceOf(HttpError)
+    expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })
+  })
+
+  test('a write that was the first of its stream is refused for certain', () => {
+    expect(errorOf(denied, { scope: 'alone' }, { continuesStream: false })).toBe(denied)
+  })
+})

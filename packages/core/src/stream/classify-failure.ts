@@ -1,0 +1,75 @@
+import { DatabaseError, HttpError, type StreamError, TransportError } from '../errors.ts'
+import { STREAM_IDLE_MS } from '../limits.ts'
+
+/** A request of a stream that got no usable answer. */
+export interface FailedRequest {
+  readonly error: unknown
+  /** Time between its leaving and the error, in ms. */
+  readonly durationMs: number
+  /** Whether it went to a stream that the server had already. */
+  readonly continuesStream: boolean
+  readonly inTransaction: boolean
+  /** Whether one of its calls is the COMMIT. */
+  readonly commits: boolean
+}
+
+/** What it means for the stream. */
+export interface StreamFailure {
+  readonly code: StreamError['code']
+  readonly message: string
+  /** The server knows nothing of the stream, so that there is nothing to close. */
+  readonly isUnknownStream: boolean
+  /** The server is sure to have run nothing of the request. */
+  readonly hasRunNothing: boolean
+}
+
+export function classifyFailure(request: FailedRequest): StreamFailure {
+  const { error, durationMs, continuesStream, inTransaction, commits } = request
+  const http = error instanceof HttpError ? error : null
+  const isUnknownStream = continuesStream && (http?.status === 400 || http?.status === 404)
+  const isExpired = http?.serverCode === 'STREAM_EXPIRED'
+  // Something on the way may have sent the request twice, and it is the second that was refused: only an idle time that
+  // cannot have passed since says that the first was not there. What never left is sure, too.
+  const hasRunNothing = isExpired
+    ? durationMs < STREAM_IDLE_MS
+    : error instanceof TransportError && error.outcome === 'not_applied'
+  const loss = isExpired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST'
+  const isUnclear = commits && !hasRunNothing
+  return {
+    code: isUnclear ? 'STREAM_CLOSED' : inTransaction ? loss : 'STREAM_EXPIRED',
+    message: isExpired
+      ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
+      : `${isUnclear ? 'nobody knows whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,
+    isUnknownStream,
+    hasRunNothing,
+  }
+}
+
+/** What is known of one of the calls of the request. */
+export interface FailedCall {
+  readonly scope: 'alone' | 'chain' | 'atomic' | 'inside'
+  readonly commits: boolean
+  readonly isRead: boolean
+  /** Whether its own signal ended the request. */
+  readonly isGivenUp: boolean
+}
+
+/** The error of a call. @param lost the stream's own */
+export function callError(
+  call: FailedCall,
+  request: FailedRequest,
+  failure: StreamFailure,
+  lost: StreamError,
+): unknown {
+  const { error, continuesStream } = request
+  if (call.isGivenUp) return error
+  if (call.isRead && failure.isUnknownStream) return lost
+  // without a COMMIT nothing was kept, whatever the request did
+  const keepsNothing = failure.hasRunNothing || (call.scope === 'inside' && !call.commits)
+  if (keepsNothing) {
+    const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
+    return isKnown && !failure.isUnknownStream ? error : lost
+  }
+  const isOnce = !continuesStream && !call.commits
+  return isOnce || !(error instanceof HttpError) ? error : error.withOutcome('unknown')
+}

@@ -1,0 +1,28 @@
+import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
+import type { Deadline } from '../http/deadline.ts'
+import type { StatementOptions } from '../options.ts'
+
+export type Results = ResultSet<ObjectRow | ArrayRow>[]
+
+/** Work of one call, on its way to the server. */
+export interface QueuedCall {
+  /** One statement, or several of which none runs after one that failed. */
+  readonly statements: readonly EncodedStatement[]
+  /** `alone` outside a transaction, as a `chain` one after the other; `atomic` as a transaction of its own; `inside` the stream's. */
+  readonly scope: 'alone' | 'chain' | 'atomic' | 'inside'
+  /** Which end of the transaction it is, if it is one. */
+  readonly ends?: 'commit' | 'rollback' | undefined
+  /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that travel in front. */
+  prefix: readonly string[]
+  /** Whether it may share a request with others. */
+  canCoalesce: boolean
+  readonly options: StatementOptions
+  readonly deadline: Deadline
+  /** Why it must not run any more: the savepoint that it belongs to is over. */
+  readonly refusal?: (() => Error | null) | undefined
+  /** Ends the watch over its deadline and signal, which the request has from then on. */
+  stopWatch?: () => void
+  readonly resolve: (results: Results) => void
+  readonly reject: (error: unknown) => void
+}

@@ -1,0 +1,229 @@
+import { BatchSteps, ifNot, ifOk, TransactionGuard, withIndex } from '../codec/batch.ts'
+import type { InsertedRowids } from '../codec/inserted-rowids.ts'
+import { decodeResult } from '../codec/result.ts'
+import { encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
+import type { IntMode } from '../codec/value.ts'
+import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
+import type { Deadline } from '../http/deadline.ts'
+import type { SendOptions } from '../http/http.ts'
+import { TRANSACTION_WINDOW_MS } from '../limits.ts'
+import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../wire.ts'
+import type { QueuedCall, Results } from './queued-call.ts'
+
+/** What the answer means for the stream. */
+export interface Settled {
+  /** Nothing ran: these have to be sent once more. */
+  readonly again?: readonly QueuedCall[]
+  /** Control statements that have not taken place and still have to. */
+  readonly prefix?: readonly string[]
+}
+
+/** What the results are read with. */
+export interface SettleContext {
+  readonly intMode: IntMode
+  readonly rowids: InsertedRowids
+  /** Makes the one error of a transaction that turns out to be gone; absent where there can be none. */
+  readonly markLost?: MarkLost
+}
+
+/** Declares a transaction gone. @returns its error, the first one if there was one before */
+export type MarkLost = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
+
+const COMMIT = encodeSql('COMMIT')
+
+/** The SQL operation of one HTTP request: what it says for its entries, and what they hear. */
+export class SqlRequest {
+  readonly calls: readonly QueuedCall[]
+  /** For each call the numbers of its steps: the prefix's, then the statements'. */
+  #steps: number[][] = []
+
+  constructor(calls: readonly QueuedCall[]) {
+    this.calls = calls
+  }
+
+  /** Writes it as wire JSON. */
+  encode(isV3: boolean, index: string | null = null): string {
+    const [call] = this.calls as [QueuedCall]
+    if (call.scope === 'alone')
+      return `{"type":"execute","stmt":${withIndex(call.statements[0]?.json, index)}}`
+    const steps = new BatchSteps()
+    const guard = new TransactionGuard(isV3)
+    this.#steps = this.calls.map(({ prefix, statements, scope }) => {
+      const own: number[] = []
+      // each depends on the one before: the server goes on with the steps of a batch whose client has left
+      const condition = (): string => {
+        if (own.length > 0) return ifOk(own.at(-1) as number)
+        return scope === 'inside' ? guard.next(steps) : ''
+      }
+      for (const sql of prefix) {
+        const begins = transactionControl(sql) === 'begin'
+        own.push(steps.addSql(sql, begins && scope === 'inside' ? '' : condition()))
+        if (begins) guard.begun(own.at(-1) as number)
+      }
+      for (const { json } of statements) own.push(steps.add(json, condition()))
+      if (scope === 'atomic') {
+        own.push(steps.add(COMMIT.json, condition()))
+        steps.addSql('ROLLBACK', ifNot(ifOk(own.at(-1) as number)))
+      }
+      return own
+    })
+    return steps.toRequest(index)
+  }
+
+  /** Hands the results out to the calls. */
+  settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
+    try {
+      return this.#settle(answer, context)
+    } catch (error) {
+      throw ProtocolError.of(error)
+    }
+  }
+
+  #settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
+    const [call] = this.calls as [QueuedCall]
+    if (answer?.type === 'error') return this.#refused(answer.error, context)
+    if (call.scope === 'alone') {
+      settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
+      return {}
+    }
+    const batch = answer?.response.result as WireBatchResult | undefined
+    if (!Array.isArray(batch?.step_results)) throw new ProtocolError('a batch without step results')
+    for (const [at, own] of this.#steps.entries()) {
+      const each = this.calls[at] as QueuedCall
+      settle(each, () => {
+        if (context.markLost && each.scope === 'inside') checkTransaction(own, each, batch, context.markLost)
+        return readChain(own, each, batch, context)
+      })
+    }
+    return {}
+  }
+
+  /** Refused as a whole. */
+  #refused(wireError: WireError, { markLost }: SettleContext): Settled {
+    const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
+    const { statements, prefix, scope } = call
+    const error = new SqlError(wireError, statements.length === 1 ? statements[0]?.sql : null)
+    // what the server's parser refuses has not run, and it spoils it for all: each has to go by itself
+    const ranNothing = /^(SQL|ARGS)_/.test(error.code)
+    if (ranNothing && others.length > 0) {
+      for (const each of this.calls) each.canCoalesce = false
+      return { again: this.calls }
+    }
+    // the server does not say what ran when a response is too large; only reads are sure to have done nothing
+    const isHarmless = ranNothing || (others.length === 0 && prefix.length === 0 && this.isRead)
+    const lost =
+      scope === 'inside' &&
+      !isHarmless &&
+      markLost?.('TRANSACTION_LOST', 'the server did not tell what was done', error)
+    for (const each of this.calls) each.reject(lost || error)
+    return ranNothing && scope === 'inside' ? { prefix } : {}
+  }
+
+  /** Whether it does no harm to send it twice, as the first of its stream. */
+  get isRead(): boolean {
+    return this.calls.every(isRead)
+  }
+
+  /** Whether this request fixes the snapshot; in a transaction its first one did. */
+  get isFirst(): boolean {
+    const [{ scope, prefix }] = this.calls as [QueuedCall]
+    return scope !== 'inside' || transactionControl(prefix[0] ?? '') === 'begin'
+  }
+
+  /** Whether it takes the write lock, as far as the texts tell. */
+  get writes(): boolean {
+    return this.calls.some(takesLock)
+  }
+
+  get lastSql(): string | undefined {
+    return this.calls.at(-1)?.statements.at(-1)?.sql
+  }
+
+  /** The deadline that is over first, and the signals, of the calls that share the request. */
+  get sendOptions(): Pick<SendOptions, 'deadline' | 'signal'> {
+    const signals = this.calls.flatMap(({ options }) => options.signal ?? [])
+    const [deadline] = this.calls.map((call) => call.deadline).sort((a, b) => a.leftMs - b.leftMs) as [
+      Deadline,
+    ]
+    return { deadline, signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0] }
+  }
+}
+
+const isRead = ({ options, statements }: QueuedCall): boolean =>
+  options.readOnly ?? statements.every(({ sql }) => isReadOnly(sql))
+
+/** Whether a call takes the write lock, as far as its texts tell. */
+export const takesLock = (call: QueuedCall): boolean =>
+  /immediate|exclusive/i.test(call.prefix.join()) || !isRead(call)
+
+function settle(call: QueuedCall, read: () => Results): void {
+  try {
+    call.resolve(read())
+  } catch (error) {
+    const reason = ProtocolError.of(error)
+    if (reason instanceof RangeError && !isRead(call)) {
+      reason.message += '; the statement has run'
+      Object.assign(reason, { outcome: 'unknown' })
+    }
+    call.reject(reason)
+  }
+}
+
+function decode(
+  result: WireResult,
+  { statements, options }: QueuedCall,
+  at: number,
+  { intMode, rowids }: SettleContext,
+): Results[number] {
+  const rowid = rowids.read(result, statements[at]?.sql ?? '')
+  return decodeResult(result, intMode, options.rowMode, rowid)
+}
+
+/** @throws SqlError with the results before it, for the first step that failed */
+function readChain(
+  own: readonly number[],
+  call: QueuedCall,
+  batch: WireBatchResult,
+  context: SettleContext,
+): Results {
+  const { prefix, statements, scope } = call
+  const results: Results = []
+  for (const [at, step] of own.entries()) {
+    const index = at - prefix.length
+    const statement = statements[index]
+    const error = batch.step_errors[step]
+    const isBatch = scope === 'atomic' || statements.length > 1
+    if (error)
+      throw new SqlError(error, statement?.sql ?? prefix[at], statement && isBatch ? index : null, results)
+    const result = batch.step_results[step]
+    if (!result) throw new ProtocolError('a step of the batch was left out')
+    if (statement) results.push(decode(result, call, index, context))
+  }
+  return results
+}
+
+/** @throws the error of the transaction when it is gone; SqlError when it did not come about */
+function checkTransaction(
+  own: readonly number[],
+  { prefix }: QueuedCall,
+  batch: WireBatchResult,
+  markLost: MarkLost,
+): void {
+  for (const [at, step] of own.slice(0, prefix.length + 1).entries()) {
+    const refused = batch.step_errors[step]
+    if (refused) {
+      const cause = new SqlError(refused, prefix[at])
+      if (cause.code === 'TRANSACTION_TIMEOUT') {
+        const seconds = TRANSACTION_WINDOW_MS / 1000
+        throw markLost('TRANSACTION_EXPIRED', `another writer took the write lock after ${seconds} s`, cause)
+      }
+      if (at < prefix.length) {
+        markLost('TRANSACTION_LOST', `${prefix[at]} failed`, cause)
+        throw cause
+      }
+    } else if (!batch.step_results[step]) {
+      // neither done nor refused: the guard held it back
+      throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
+    }
+  }
+}

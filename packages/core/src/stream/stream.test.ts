@@ -1,0 +1,322 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { ManualClock, settle } from '../../test-support/manual-clock.ts'
+import { type ClientConfig, resolveConfig } from '../config.ts'
+import type { ClientEvent } from '../events.ts'
+import { Http } from '../http/http.ts'
+import { Stream } from './stream.ts'
+import { StreamConnection } from './stream-connection.ts'
+import { StreamState } from './stream-state.ts'
+
+// The states of a stream, against a server that answers when it is told to.
+
+interface Request {
+  readonly sql: readonly string[]
+  readonly closes: boolean
+  /** Answers: each step went well, but for the one of this SQL. */
+  answer(refused?: string): Promise<void>
+  status(code: number, text: string): Promise<void>
+}
+
+const opened: { readonly http: Http; readonly clock: ManualClock }[] = []
+afterEach(async () => {
+  for (const { http, clock } of opened.splice(0)) {
+    const closed = http.close(0)
+    await clock.advance(10_000)
+    await closed
+  }
+})
+
+function start(config: Partial<ClientConfig> = {}) {
+  const clock = new ManualClock()
+  const requests: Request[] = []
+  const events: ClientEvent[] = []
+  const http = new Http(
+    resolveConfig({
+      url: 'http://x',
+      observe: (event) => events.push(event),
+      fetch: (_, { body = '' }) =>
+        new Promise((resolve) => {
+          requests.push(
+            scripted(body, requests.length, (status, text) => resolve({ status, text: async () => text })),
+          )
+        }),
+      ...config,
+    }),
+    clock,
+  )
+  opened.push({ http, clock })
+  const stream = new Stream(new StreamState(new StreamConnection(http)))
+  /** The request that has just left. */
+  const next = async (): Promise<Request> => {
+    await settle()
+    const request = requests.shift()
+    if (!request) throw new Error('nothing was sent')
+    return request
+  }
+  const ends = () =>
+    events.flatMap((event) =>
+      event.type.startsWith('transaction:') ? [`${event.type} ${'id' in event ? event.id : ''}`] : [],
+    )
+  return { clock, http, stream, next, requests, ends, events }
+}
+
+function scripted(body: string, count: number, send: (status: number, text: string) => void): Request {
+  const { requests } = JSON.parse(body) as {
+    requests: { type: string; batch?: { steps: { stmt: { sql: string } }[] }; stmt?: { sql: string } }[]
+  }
+  const steps = requests.flatMap(
+    ({ batch, stmt }) => batch?.steps.map((step) => step.stmt.sql) ?? (stmt ? [stmt.sql] : []),
+  )
+  const closes = requests.at(-1)?.type === 'close'
+  const result = { cols: [], rows: [], affected_row_count: 1, last_insert_rowid: null }
+  const results = (refused: string | undefined) =>
+    requests.map(({ type, batch }) => {
+      const oks = batch?.steps.map(({ stmt }) => stmt.sql !== refused) ?? []
+      const answered = {
+        step_results: oks.map((ok) => (ok ? result : null)),
+        step_errors: oks.map((ok) =>
+          ok ? null : { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' },
+        ),
+      }
+      return { type: 'ok', response: { type, result: batch ? answered : result } }
+    })
+  return {
+    sql: steps,
+    closes,
+    async answer(refused) {
+      send(
+        200,
+        JSON.stringify({ baton: closes ? null : `b${count}`, base_url: null, results: results(refused) }),
+      )
+      await settle()
+    },
+    async status(code, text) {
+      send(code, text)
+      await settle()
+    },
+  }
+}
+
+const never = { code: 'STREAM_CLOSED' }
+const aborted = new Error('changed my mind')
+
+describe('a commit that is given up', () => {
+  test('on its way: nothing more is taken, and its stream is closed when the answer is there', async () => {
+    const { stream, next, requests } = start()
+    stream.begin()
+    const insert = stream.execute('insert into t values (1)')
+    await (await next()).answer()
+    await insert
+    const controller = new AbortController()
+    const commit = stream.commit({ signal: controller.signal })
+    const request = await next()
+    expect(request.sql).toEqual(['COMMIT'])
+    controller.abort(aborted)
+    await expect(commit).rejects.toBe(aborted)
+    // today it would be acknowledged, in a transaction that nobody commits
+    await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(never)
+    expect(() => stream.begin()).toThrow(/COMMIT/)
+    expect([stream.inTransaction, stream.isOpen]).toEqual([false, false])
+    await settle()
+    expect(requests).toEqual([])
+    await request.answer()
+    expect(await next()).toMatchObject({ sql: [], closes: true })
+  })
+
+  test('before it leaves: the transaction is as it was', async () => {
+    const { stream, clock, next } = start()
+    stream.begin()
+    const slow = stream.execute('insert into t values (1)')
+    const first = await next()
+    const commit = stream.commit({ timeoutMs: 20 })
+    const behind = stream.execute('insert into log values (1)')
+    const refused = Promise.all([
+      expect(commit).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' }),
+      expect(behind).rejects.toMatchObject({
+        code: 'TRANSACTION_LOST',
+        message: expect.stringContaining('not run'),
+      }),
+    ])
+    await clock.advance(20)
+    await refused
+    expect(stream.inTransaction).toBe(true)
+    await first.answer()
+    await slow
+    const again = stream.execute('insert into t values (2)')
+    const second = await next()
+    expect(second.sql).toEqual(['insert into t values (2)'])
+    await second.answer()
+    await again
+    const committed = stream.commit()
+    await (await next()).answer()
+    await committed
+    expect(stream.inTransaction).toBe(false)
+  })
+
+  test('before it is made: a mistake in its options changes nothing', async () => {
+    const { stream } = start()
+    stream.begin()
+    await expect(stream.commit({ timeoutMs: 0 })).rejects.toThrow(TypeError)
+    await expect(stream.commit({ signal: AbortSignal.abort(aborted) })).rejects.toBe(aborted)
+    expect(stream.inTransaction).toBe(true)
+  })
+})
+
+describe('a COMMIT that may have been sent twice on its way', () => {
+  test.each([
+    [400, 'Received an invalid baton'],
+    [400, 'Received a baton that has already been used'],
+    [404, '{"error":"stream not found"}'],
+    [401, 'token expired'],
+    [429, ''],
+  ])('and whose second copy is answered with %i %s: nobody knows', async (status, text) => {
+    const { stream, next } = start({ maxRetries: 0 })
+    stream.begin()
+    const insert = stream.execute('insert into t values (1)')
+    await (await next()).answer()
+    await insert
+    const commit = expect(stream.commit()).rejects.toMatchObject({
+      name: 'HttpError',
+      status,
+      outcome: 'unknown',
+    })
+    await (await next()).status(status, text)
+    await commit
+    await expect(stream.execute('select 1')).rejects.toMatchObject(never)
+  })
+
+  test('an idle time that has passed for certain says that it was not carried out', async () => {
+    const { stream, next } = start()
+    stream.begin()
+    const insert = stream.execute('insert into t values (1)')
+    await (await next()).answer()
+    await insert
+    const commit = expect(stream.commit()).rejects.toMatchObject({
+      code: 'TRANSACTION_EXPIRED',
+      outcome: 'not_applied',
+    })
+    await (await next()).status(400, '{"message":"The stream has expired","code":"STREAM_EXPIRED"}')
+    await commit
+  })
+})
+
+test('the clock ends with its transaction', async () => {
+  const { stream, next } = start()
+  stream.begin()
+  const insert = stream.execute('insert into t values (1)')
+  await (await next()).answer()
+  await insert
+  expect(stream.expiresAt).toEqual(expect.any(Number))
+  const commit = stream.commit()
+  await (await next()).answer()
+  await commit
+  expect(stream.expiresAt).toBeNull()
+  const read = expect(stream.execute('select 1')).rejects.toMatchObject({
+    code: 'STREAM_EXPIRED',
+    elapsedMs: null,
+  })
+  await (await next()).status(400, 'Received an invalid baton')
+  await read
+  expect(stream.expiresAt).toBeNull()
+})
+
+test('nothing is begun as long as the transaction before is not over', async () => {
+  const { stream, next, ends } = start()
+  stream.begin()
+  const insert = stream.execute('insert into t values (1)')
+  await (await next()).answer()
+  await insert
+  const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
+  expect(() => stream.begin()).toThrow(/not over yet/)
+  await (await next()).answer('COMMIT')
+  await commit
+  expect(stream.inTransaction).toBe(true)
+  const mended = stream.commit()
+  await (await next()).answer()
+  await mended
+  stream.begin()
+  const id = (at: number): string => ends()[at]?.split(' ')[1] ?? ''
+  expect(ends()).toEqual([
+    `transaction:begin ${id(0)}`,
+    `transaction:commit ${id(0)}`,
+    `transaction:begin ${id(2)}`,
+  ])
+  expect(id(2)).not.toBe(id(0))
+})
+
+test('a rollback while the COMMIT is on its way waits for its answer, and rolls back when that is a refusal', async () => {
+  const { stream, next, ends } = start()
+  stream.begin()
+  const insert = stream.execute('insert into t values (1)')
+  await (await next()).answer()
+  await insert
+  const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
+  const rollback = stream.rollback()
+  await (await next()).answer('COMMIT')
+  await commit
+  const request = await next()
+  expect(request.sql).toEqual(['ROLLBACK'])
+  await request.answer()
+  await rollback
+  expect(ends().at(-1)).toMatch('transaction:rollback')
+})
+
+test('the end of a stream that has lost its transaction is sent by itself', async () => {
+  const { stream, next, clock, ends } = start({ transactionTimeoutMs: 1_000 })
+  stream.begin()
+  const insert = stream.execute('insert into t values (1)')
+  await (await next()).answer()
+  await insert
+  await clock.advance(799)
+  expect(ends()).toHaveLength(1)
+  await clock.advance(1)
+  expect(ends().at(-1)).toMatch('transaction:expiring')
+  await clock.advance(200)
+  expect(ends().at(-1)).toMatch('transaction:lost')
+  expect(await next()).toMatchObject({ sql: [], closes: true })
+  await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+})
+
+test('a transaction that waits for its turn sends nothing, and its time has not begun', async () => {
+  const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
+  const open = (): Stream => {
+    const stream = new Stream(new StreamState(new StreamConnection(http)))
+    stream.begin()
+    return stream
+  }
+  const [first, second, third] = [open(), open(), open()]
+  const calls = [first, second, third].map((stream) => stream.execute('insert into t values (1)'))
+  await (await next()).answer()
+  await (await next()).answer()
+  await Promise.all(calls.slice(0, 2))
+  await clock.advance(900)
+  expect(requests).toEqual([])
+  const rollback = first?.rollback()
+  await (await next()).answer()
+  await rollback
+  const last = await next()
+  expect(last.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (1)'])
+  await clock.advance(99)
+  await last.answer()
+  await calls[2]
+})
+
+test('an answer that does not come: the call ends with its time, the request a while later', async () => {
+  const { stream, next, clock, http } = start({ requestTimeoutMs: 1_000 })
+  stream.begin()
+  const insert = expect(stream.execute('insert into t values (1)')).rejects.toMatchObject({
+    code: 'TRANSACTION_LOST',
+    cause: { code: 'TIMEOUT', outcome: 'unknown' },
+  })
+  const request = await next()
+  await clock.advance(1_000)
+  await insert
+  const other = new Stream(new StreamState(new StreamConnection(http)))
+  other.begin()
+  const write = other.execute('insert into t values (2)')
+  await (await next()).answer()
+  await write
+  // the first one still has its turn: the second of two
+  await request.answer()
+  expect(await next()).toMatchObject({ closes: true })
+})

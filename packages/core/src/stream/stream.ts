@@ -1,0 +1,137 @@
+import type { TransactionMode } from '../codec/batch.ts'
+import { type ArrayRow, type ObjectRow, ResultSet } from '../codec/result.ts'
+import {
+  encodeBatch,
+  encodeStatement,
+  type InArgs,
+  type InStatement,
+  transactionControl,
+} from '../codec/statement.ts'
+import type { BatchOptions, CallOptions, Executor, StatementOptions } from '../options.ts'
+import type { Results } from './queued-call.ts'
+import { RawSavepoints } from './raw-savepoints.ts'
+import type { StreamState } from './stream-state.ts'
+
+/** For cursors: what a stream is made of. */
+export let stateOf: (stream: Stream) => StreamState
+
+/**
+ * A connection held by the server from request to request. Statements given while a request is under way leave together
+ * with the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the
+ * write lock after 5 s; what comes after rejects with a StreamError.
+ *
+ * For adapters; applications want `client.transaction()`.
+ */
+export class Stream implements Executor, AsyncDisposable {
+  readonly #state: StreamState
+  readonly #savepoints = new RawSavepoints()
+
+  constructor(state: StreamState) {
+    this.#state = state
+  }
+
+  static {
+    stateOf = (stream) => stream.#state
+  }
+
+  /** Whether a transaction was begun and not ended, as far as the client knows. */
+  get inTransaction(): boolean {
+    return this.#state.inTransaction
+  }
+
+  /** Whether statements can still be run: neither closed nor lost. */
+  get isOpen(): boolean {
+    return this.#state.isOpen
+  }
+
+  /** When others that wait to write may take over, in ms since the epoch; null as long as no transaction holds them up. */
+  get expiresAt(): number | null {
+    return this.#state.expiresAt
+  }
+
+  execute(
+    statement: InStatement,
+    args: InArgs | undefined,
+    options: StatementOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>>
+  execute<Row = ObjectRow>(
+    statement: InStatement,
+    args?: InArgs,
+    options?: StatementOptions,
+  ): Promise<ResultSet<Row>>
+  async execute(
+    statement: InStatement,
+    args?: InArgs,
+    options: StatementOptions = {},
+  ): Promise<Results[number]> {
+    const encoded = encodeStatement(statement, args)
+    const savepoint = this.#savepoints.follow(encoded.sql, this.inTransaction)
+    if (savepoint === 'begin') this.begin('deferred')
+    const control = transactionControl(encoded.sql)
+    if (control === 'begin') this.begin(encoded.sql)
+    else if (control === 'commit' || savepoint === 'commit') await this.commit(options)
+    else if (control === 'rollback') await this.rollback(options)
+    else return (await this.#state.run([encoded], 'alone', options))[0] as Results[number]
+    return new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])
+  }
+
+  batch(
+    statements: readonly InStatement[],
+    options: BatchOptions & { readonly rowMode: 'array' },
+  ): Promise<ResultSet<ArrayRow>[]>
+  batch<Row = ObjectRow>(
+    statements: readonly InStatement[],
+    options?: BatchOptions,
+  ): Promise<ResultSet<Row>[]>
+  async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<Results> {
+    return await this.#state.run(encodeBatch(statements), 'atomic', options)
+  }
+
+  /**
+   * Runs statements outside a transaction in one request, each taking effect by itself; none after the first that fails.
+   * @throws SqlError with `statementIndex` and the finished `results`, which stay
+   */
+  async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
+    if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
+    return (await this.#state.run(encodeBatch(statements), 'chain', options)) as ResultSet[]
+  }
+
+  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
+  begin(mode?: TransactionMode | (string & {})): void {
+    this.#state.begin(mode)
+  }
+
+  /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
+  async commit(options: CallOptions = {}): Promise<void> {
+    await this.#state.commit(options)
+  }
+
+  /** Rolls back. Never rejects because the transaction is gone already. */
+  async rollback(options: CallOptions = {}): Promise<void> {
+    await this.#state.rollback(options)
+  }
+
+  /** Marks a point in the transaction; travels with the next statement. */
+  savepoint(name: string): void {
+    this.#state.savepoint(name)
+  }
+
+  /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
+  rollbackTo(name: string): void {
+    this.#state.rollbackTo(name)
+  }
+
+  /** Forgets a savepoint and keeps what was done since; travels with the next statement. */
+  release(name: string): void {
+    this.#state.release(name)
+  }
+
+  /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
+  async close(): Promise<void> {
+    await this.#state.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}

@@ -1,0 +1,90 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach } from 'vitest'
+import { type Client, createClient } from '../src/client.ts'
+import type { ClientConfig } from '../src/config.ts'
+
+// What a client makes of servers that misbehave. Each test scripts its own.
+
+export interface Received {
+  readonly url: string
+  readonly headers: http.IncomingHttpHeaders
+  readonly body: string
+}
+export type Script = (request: Received, response: http.ServerResponse, count: number) => void
+
+export const cleanUp: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const task of cleanUp.splice(0).reverse()) await task()
+})
+
+/** Starts a server that answers as a test says, and a client of it. */
+export async function scripted(
+  script: Script,
+  config: Partial<ClientConfig> = {},
+): Promise<{ db: Client; received: Received[]; url: string }> {
+  const received: Received[] = []
+  const server = http.createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk) => (body += chunk))
+    request.on('end', () => {
+      const entry = { url: request.url ?? '', headers: request.headers, body }
+      script(entry, response, received.push(entry))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const db = createClient({ url, ...config })
+  cleanUp.push(async () => {
+    await db.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return { db, received, url }
+}
+
+export const row = {
+  cols: [{ name: 'a', decltype: null }],
+  rows: [[{ type: 'integer', value: '1' }]],
+  affected_row_count: 0,
+  last_insert_rowid: null,
+}
+export const answer = (response: http.ServerResponse, body: unknown): void => {
+  response.setHeader('content-type', 'application/json')
+  response.end(typeof body === 'string' ? body : JSON.stringify(body))
+}
+export const executed = {
+  baton: null,
+  base_url: null,
+  results: [
+    { type: 'ok', response: { type: 'execute', result: row } },
+    { type: 'ok', response: { type: 'close' } },
+  ],
+}
+export const status =
+  (code: number, text: string, type = 'text/plain'): Script =>
+  (_, response) => {
+    response.writeHead(code, { 'content-type': type })
+    response.end(text)
+  }
+
+/** A server with just enough of streams: every step of every batch succeeds. */
+export const streams =
+  (more: (request: Received) => Record<string, unknown> = () => ({})): Script =>
+  (request, response, count) => {
+    const { requests } = JSON.parse(request.body) as {
+      requests: { type: string; batch?: { steps: unknown[] } }[]
+    }
+    const results = requests.map(({ type, batch }) => ({
+      type: 'ok',
+      response: {
+        type,
+        ...(batch && {
+          result: { step_results: batch.steps.map(() => row), step_errors: batch.steps.map(() => null) },
+        }),
+        ...(type === 'execute' && { result: row }),
+      },
+    }))
+    const closes = requests.at(-1)?.type === 'close'
+    answer(response, { baton: closes ? null : `b${count}`, base_url: null, results, ...more(request) })
+  }

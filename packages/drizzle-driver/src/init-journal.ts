@@ -1,0 +1,38 @@
+import { type Client, isFailedAssertion } from '@batonsql/core'
+import { type JournalLayout, MigrationJournal } from './migration-journal.ts'
+import { type MigrationSource, parseMigration } from './migration-source.ts'
+
+/** Why nothing was marked: the database has migrations, or there is more than one here. Drizzle's own words. */
+export interface InitRefusal {
+  readonly exitCode: 'databaseMigrations' | 'localMigrations'
+}
+
+/** Marks the first migration as applied without running it, for a database that has its tables already. */
+export async function initJournal(
+  client: Client,
+  layout: JournalLayout,
+  {
+    sources,
+    migrationsTable: name = '__drizzle_migrations',
+    timeoutMs = Infinity,
+  }: {
+    readonly sources: readonly MigrationSource[]
+    readonly migrationsTable?: string | undefined
+    readonly timeoutMs?: number | undefined
+  },
+): Promise<InitRefusal | undefined> {
+  const all = await Promise.all(sources.map(parseMigration))
+  const journal = new MigrationJournal(client, layout, { name, timeoutMs })
+  const { prepareTable, appliedCount } = await journal.read(all)
+  if (appliedCount > 0) return { exitCode: 'databaseMigrations' }
+  const [first, second] = all
+  const record = first && !second ? [journal.record(first)] : []
+  try {
+    await client.batch([...prepareTable, journal.failUnlessCount(0), ...record], { timeoutMs })
+  } catch (error) {
+    // another migrator was faster
+    if (isFailedAssertion(error)) return { exitCode: 'databaseMigrations' }
+    throw error
+  }
+  return second ? { exitCode: 'localMigrations' } : undefined
+}

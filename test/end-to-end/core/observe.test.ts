@@ -1,0 +1,224 @@
+import { channel } from 'node:diagnostics_channel'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type ClientEvent, createClient, readRows } from '@batonsql/core'
+import { afterAll, beforeEach, expect, test, vi } from 'vitest'
+import { openTestServer } from '../../targets/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const events: ClientEvent[] = []
+const db = createClient({ ...database.config, observe: (event) => events.push(event) })
+afterAll(() => db.close())
+beforeEach(async () => {
+  await db.batch(['drop table if exists t', 'create table t (a unique)'])
+  events.length = 0
+})
+const types = (): string[] => events.map(({ type }) => type)
+const SECRET = 'an argument nobody should see'
+
+test('a statement, from its beginning to its end', async () => {
+  await db.execute('insert into t values (?)', [SECRET])
+  expect(events).toEqual([
+    { type: 'query:start', id: expect.any(Number), sql: ['insert into t values (?)'], inTransaction: false },
+    {
+      type: 'request',
+      method: 'POST',
+      path: expect.stringMatching(/\/v2\/pipeline$/),
+      status: 200,
+      requestBytes: expect.any(Number),
+      responseBytes: expect.any(Number),
+      durationMs: expect.any(Number),
+    },
+    {
+      type: 'query:end',
+      id: expect.any(Number),
+      durationMs: expect.any(Number),
+      rows: 0,
+      rowsRead: expect.any(Number),
+      rowsWritten: expect.any(Number),
+    },
+  ])
+  const [start, request, end] = events as [
+    ClientEvent & { id: number },
+    ClientEvent & { requestBytes: number; responseBytes: number },
+    ClientEvent & { id: number; durationMs: number },
+  ]
+  expect(start.id).toBe(end.id)
+  expect(request.requestBytes).toBeGreaterThan(SECRET.length)
+  expect(request.responseBytes).toBeGreaterThan(50)
+  expect(end.durationMs).toBeGreaterThan(0)
+})
+
+test('a batch, with the rows of all its statements', async () => {
+  await db.batch([
+    'insert into t values (1)',
+    'insert into t values (2)',
+    'select a from t',
+    'select a from t',
+  ])
+  expect(types()).toEqual(['query:start', 'request', 'query:end'])
+  expect(events[0]).toMatchObject({ sql: { length: 4 } })
+  expect(events[2]).toMatchObject({ rows: 4 })
+})
+
+test('an error, which is the one that the caller gets', async () => {
+  await db.execute('insert into t values (1)')
+  events.length = 0
+  const error: unknown = await db.execute('insert into t values (1)').catch((reason: unknown) => reason)
+  expect(types()).toEqual(['query:start', 'request', 'query:error'])
+  expect(events[2]).toMatchObject({ error })
+})
+
+test('a transaction that commits, one that rolls back, one that sends nothing', async () => {
+  await db.transaction((tx) => tx.execute('insert into t values (1)'))
+  expect(types()).toEqual([
+    'transaction:begin',
+    'query:start',
+    'request',
+    'query:end',
+    'request',
+    'transaction:commit',
+  ])
+  expect(events[1]).toMatchObject({ inTransaction: true })
+  expect(events[0]).toMatchObject({ id: (events[5] as { id: number }).id })
+  events.length = 0
+  const giveUp = db.transaction(async (tx) => {
+    await tx.execute('insert into t values (2)')
+    throw new Error('given up')
+  })
+  await expect(giveUp).rejects.toThrow('given up')
+  expect(types().filter((type) => type.startsWith('transaction'))).toEqual([
+    'transaction:begin',
+    'transaction:rollback',
+  ])
+  events.length = 0
+  await db.transaction(() => {})
+  expect(types()).toEqual(['transaction:begin', 'transaction:commit'])
+})
+
+test('a transaction that is lost, and one that is run again', async () => {
+  let runs = 0
+  await db.transaction(
+    async (tx) => {
+      runs += 1
+      await tx.execute('insert into t values (1)')
+      if (runs === 1) await tx.execute('insert or rollback into t values (1)').catch(() => {})
+      await tx.execute('insert into t values (2)').catch(() => {})
+    },
+    { retry: 1 },
+  )
+  expect(types().filter((type) => /^transaction|retry/.test(type))).toEqual([
+    'transaction:begin',
+    'transaction:lost',
+    'retry',
+    'transaction:begin',
+    'transaction:commit',
+  ])
+  const retry = events.find(({ type }) => type === 'retry')
+  expect(retry).toMatchObject({
+    attempt: 1,
+    delayMs: expect.any(Number),
+    error: { code: 'TRANSACTION_LOST' },
+  })
+})
+
+test('a transaction whose time is nearly over', async () => {
+  await using hasty = createClient({
+    ...database.config,
+    transactionTimeoutMs: 200,
+    observe: (event) => events.push(event),
+  })
+  const late = hasty.transaction(async (tx) => {
+    await tx.execute('insert into t values (1)')
+    await vi.waitUntil(() => types().includes('transaction:lost'))
+  })
+  await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  expect(types().filter((type) => /expiring|lost/.test(type))).toEqual([
+    'transaction:expiring',
+    'transaction:lost',
+  ])
+  const warning = events.find((event) => event.type === 'transaction:expiring')
+  expect(warning).toMatchObject({ remainingMs: expect.any(Number) })
+  expect((warning as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(41)
+})
+
+test('rows that are read as they come, also when the loop is left', async () => {
+  await db.batch(['insert into t values (1)', 'insert into t values (2)', 'insert into t values (3)'])
+  events.length = 0
+  for await (const row of readRows(db, 'select a from t')) if (row['a'] === 2) break
+  expect(events.filter(({ type }) => type.startsWith('query'))).toMatchObject([
+    { type: 'query:start', sql: ['select a from t'] },
+    { type: 'query:end', rows: 2 },
+  ])
+})
+
+test('the channel of node hears the same', async () => {
+  const heard: unknown[] = []
+  const listen = (event: unknown): unknown => heard.push(event)
+  const baton = channel('baton')
+  baton.subscribe(listen)
+  await using quiet = createClient(database.config)
+  await quiet.execute('select 1')
+  baton.unsubscribe(listen)
+  await quiet.execute('select 2')
+  expect(heard).toMatchObject([
+    { type: 'query:start', sql: ['select 1'] },
+    { type: 'request' },
+    { type: 'query:end', rows: 1 },
+  ])
+})
+
+test('an observer that throws does not break the call', async () => {
+  const uncaught: unknown[] = []
+  const keep = (error: unknown): unknown => uncaught.push(error)
+  const others = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException')
+  process.on('uncaughtException', keep)
+  await using clumsy = createClient({
+    ...database.config,
+    observe: () => {
+      throw new Error('clumsy')
+    },
+  })
+  expect((await clumsy.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+  await pause(10)
+  process.off('uncaughtException', keep)
+  for (const listener of others) process.on('uncaughtException', listener)
+  expect(uncaught).toMatchObject([{ message: 'clumsy' }, { message: 'clumsy' }, { message: 'clumsy' }])
+})
+
+test('no event holds an argument or a token', async () => {
+  await using other = createClient({
+    ...database.config,
+    authToken: database.authToken ?? 'a-token',
+    observe: (event) => events.push(event),
+  })
+  await other.execute('select ?', [SECRET])
+  await other.batch([{ sql: 'insert into t values (?)', args: [SECRET] }])
+  await other.transaction((tx) => tx.execute('insert into t values (?)', [SECRET])).catch(() => {})
+  expect(events.length).toBeGreaterThan(8)
+  const text = JSON.stringify(events, (_, value: unknown) =>
+    value instanceof Error ? `${value.message} ${value.stack}` : value,
+  )
+  expect(text).not.toContain(SECRET)
+  expect(text).not.toContain(database.authToken ?? 'a-token')
+})
+
+test('the end of a transaction is told once, however it comes', async () => {
+  const ends = (): string[] => types().filter((type) => /^transaction:(?!begin)/.test(type))
+  await db.execute('create table if not exists child (t references t (a) deferrable initially deferred)')
+  await expect(db.transaction((tx) => tx.execute('insert into child values (99)'))).rejects.toThrow()
+  expect(ends()).toEqual(['transaction:rollback'])
+  events.length = 0
+  const stream = db.openStream()
+  stream.begin()
+  await stream.execute('insert into t values (1)')
+  await stream.close()
+  expect(ends()).toEqual(['transaction:rollback'])
+  events.length = 0
+  await db.execute('insert into t values (1)')
+  const lost = db.transaction((tx) => tx.execute('insert or rollback into t values (1)').catch(() => {}))
+  await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(ends()).toEqual(['transaction:lost'])
+  await db.execute('drop table child')
+})

@@ -1,0 +1,16 @@
+import type { TestDatabase } from '../targets/test-server.ts'
+
+/** HTTP requests that some work costs. */
+export async function countRequests(database: TestDatabase, work: () => Promise<unknown>): Promise<number> {
+  const before = database.requestCount()
+  await work()
+  return database.requestCount() - before
+}
+
+/** A read that counts for a while: a million takes some tenths of a second. */
+export const slowRead = (count: number, result = 'max(i)'): string =>
+  `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count}) select ${result} from n`
+
+/** A read without an end. */
+export const ENDLESS_READ =
+  'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'

@@ -1,0 +1,170 @@
+import { expect, test } from 'vitest'
+import { checkHistory, type HistoryTransaction } from './history-checker.ts'
+
+// The checker finds what it is there for.
+type Given = Partial<HistoryTransaction> & { readonly id: number }
+const history = (...given: readonly Given[]): HistoryTransaction[] =>
+  given.map((each) => ({
+    session: each.id,
+    start: 0,
+    end: 100,
+    outcome: 'committed',
+    appends: [],
+    undone: [],
+    reads: [],
+    ...each,
+  }))
+const read = (key: number, values: number[], own: number[] = []) => ({ key, values, own })
+const check = (
+  given: HistoryTransaction[],
+  lists: Record<number, number[]>,
+  order: 'real-time' | 'session' = 'real-time',
+) => checkHistory(given, new Map(Object.entries(lists).map(([key, values]) => [Number(key), values])), order)
+
+test('a serial history is in order, and its dependencies are counted', () => {
+  const report = check(
+    history(
+      { id: 1, appends: [[0, 10]], end: 1 },
+      {
+        id: 2,
+        start: 2,
+        end: 3,
+        appends: [
+          [0, 11],
+          [1, 12],
+        ],
+        reads: [read(0, [10]), read(0, [10, 11], [11])],
+      },
+      { id: 3, start: 4, end: 5, reads: [read(0, [10, 11]), read(1, [12])] },
+      { id: 4, start: 4, appends: [[0, 13]], outcome: 'unknown' },
+      { id: 5, appends: [[0, 14]], undone: [15], outcome: 'not_applied' },
+    ),
+    { 0: [10, 11, 13], 1: [12] },
+  )
+  expect(report).toMatchObject({
+    transactions: 5,
+    committed: 3,
+    cycles: 0,
+    mistakes: [],
+    edges: { ww: 2, wr: 4, rw: 3, order: 3 },
+  })
+})
+
+test.each<[string, HistoryTransaction[], Record<number, number[]>, RegExp]>([
+  ['a lost append', history({ id: 1, appends: [[0, 10]] }), { 0: [] }, /lost/],
+  [
+    'a torn one',
+    history({
+      id: 1,
+      appends: [
+        [0, 10],
+        [1, 11],
+      ],
+      outcome: 'unknown',
+    }),
+    { 0: [10], 1: [] },
+    /torn/,
+  ],
+  [
+    'one that is there though it should not be',
+    history({ id: 1, appends: [[0, 10]], outcome: 'not_applied' }),
+    { 0: [10] },
+    /not applied/,
+  ],
+  ['one that is there twice', history({ id: 1, appends: [[0, 10]] }), { 0: [10, 10] }, /twice/],
+  [
+    'a savepoint that was kept',
+    history({ id: 1, appends: [[0, 10]], undone: [11] }),
+    { 0: [10, 11] },
+    /taken back/,
+  ],
+  [
+    'a read of what was taken back',
+    history({ id: 1, undone: [10], outcome: 'not_applied' }, { id: 2, reads: [read(0, [10])] }),
+    { 0: [] },
+    /taken back/,
+  ],
+  [
+    'a read by half',
+    history(
+      {
+        id: 1,
+        appends: [
+          [0, 10],
+          [0, 11],
+        ],
+      },
+      { id: 2, reads: [read(0, [10])] },
+    ),
+    { 0: [10, 11] },
+    /by half/,
+  ],
+  [
+    'a read that is not of its list',
+    history(
+      {
+        id: 1,
+        appends: [
+          [0, 10],
+          [0, 11],
+        ],
+      },
+      { id: 2, reads: [read(0, [11])] },
+    ),
+    { 0: [10, 11] },
+    /became/,
+  ],
+  [
+    'a read that misses its own',
+    history({ id: 1, appends: [[0, 10]], reads: [read(0, [], [10])] }),
+    { 0: [10] },
+    /of its own/,
+  ],
+  [
+    'a write skew: each reads before the other writes',
+    history(
+      { id: 1, appends: [[0, 10]], reads: [read(1, [])] },
+      { id: 2, appends: [[1, 11]], reads: [read(0, [])] },
+    ),
+    { 0: [10], 1: [11] },
+    /circle/,
+  ],
+  [
+    'writes in another order in each list',
+    history(
+      {
+        id: 1,
+        appends: [
+          [0, 10],
+          [1, 11],
+        ],
+      },
+      {
+        id: 2,
+        appends: [
+          [0, 12],
+          [1, 13],
+        ],
+      },
+    ),
+    { 0: [10, 12], 1: [13, 11] },
+    /circle/,
+  ],
+  [
+    'a read of an old state, after a newer one was acknowledged',
+    history({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] }),
+    { 0: [10] },
+    /circle/,
+  ],
+])('%s is found', (_, given, lists, mistake) => {
+  expect(check(given, lists).mistakes).toEqual(
+    [expect.stringMatching(mistake)].concat(check(given, lists).mistakes.slice(1)),
+  )
+})
+
+test('of another session an old state may be read, of its own not', () => {
+  const given = history({ id: 1, appends: [[0, 10]], end: 1 }, { id: 2, start: 2, reads: [read(0, [])] })
+  expect(check(given, { 0: [10] }, 'session').cycles).toBe(0)
+  const own = given.map((each) => ({ ...each, session: 7 }))
+  expect(check(own, { 0: [10] }, 'session').cycles).toBe(1)
+})

@@ -1,0 +1,74 @@
+import type { Client, Transaction } from '@batonsql/core'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { CompiledQuery, type ControlledTransaction, Kysely } from 'kysely'
+import type { ListClient, ListHandle } from './list-append.ts'
+import { withArgs } from './orm-transactions.ts'
+
+/** Core, run again after a loss. */
+export const ofCore = (client: Client): ListClient => ({
+  transaction: (callback, mode) =>
+    client.transaction((tx) => callback(ofTransaction(tx)), { mode, retry: 2 }),
+})
+
+const ofTransaction = (tx: Transaction): ListHandle => ({
+  query: async (sql, args, signal) =>
+    (await tx.execute(sql, args, { rowMode: 'array', signal })).rows.map(([value]) => value as number),
+  savepoint: (callback) => tx.savepoint((inner) => callback(ofTransaction(inner))),
+})
+
+/** Kysely, with transactions that end by hand, because only they have savepoints. */
+export function kyselyLists(client: Client): ListClient {
+  const db = new Kysely<unknown>({ dialect: new BatonDialect({ client }) })
+  const of = (trx: ControlledTransaction<unknown>, depth = 0): ListHandle => ({
+    query: async (sql, args) =>
+      (await trx.executeQuery<{ value: number }>(CompiledQuery.raw(sql, args))).rows.map(
+        ({ value }) => value,
+      ),
+    async savepoint(callback) {
+      // a savepoint stays when it is rolled back to, and hides an outer one of its name
+      const name = `inside_${depth}`
+      const inside = await trx.savepoint(name).execute()
+      try {
+        await callback(of(inside, depth + 1))
+        await inside.releaseSavepoint(name as never).execute()
+      } catch (error) {
+        await inside.rollbackToSavepoint(name as never).execute()
+        throw error
+      }
+    },
+  })
+  return {
+    async transaction(callback, mode) {
+      const builder = db.startTransaction()
+      const trx = await (mode === 'readonly' ? builder.setAccessMode('read only') : builder).execute()
+      try {
+        await callback(of(trx))
+        await trx.commit().execute()
+      } catch (error) {
+        if (!trx.isCommitted && !trx.isRolledBack) await trx.rollback().execute()
+        throw error
+      }
+    },
+  }
+}
+
+/** What Drizzle's transactions and savepoints have in common. */
+interface DrizzleTransaction {
+  values(query: ReturnType<typeof withArgs>): PromiseLike<unknown[][]>
+  transaction(callback: (inner: DrizzleTransaction) => Promise<void>): Promise<void>
+}
+
+export function drizzleLists(client: Client): ListClient {
+  const db = drizzle(client)
+  const of = (tx: DrizzleTransaction): ListHandle => ({
+    query: async (sql, args) => (await tx.values(withArgs(sql, args))).map(([value]) => value as number),
+    savepoint: (callback) => tx.transaction((inner) => callback(of(inner))),
+  })
+  return {
+    transaction: (callback, mode) =>
+      db.transaction((tx) => callback(of(tx as unknown as DrizzleTransaction)), {
+        behavior: mode === 'readonly' ? 'deferred' : 'immediate',
+      }),
+  }
+}
