@@ -57,7 +57,7 @@ describe('batons', () => {
   })
 })
 
-describe('the write slot', () => {
+describe('the write lock', () => {
   test('a hundred writers at once all get their turn', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')

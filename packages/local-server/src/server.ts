@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { errorResponse, type ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
-import { type DatabaseOptions, Service, type TokenOptions } from './service.ts'
+import { type DatabaseOptions, type NewDatabaseOptions, Service, type TokenOptions } from './service.ts'
 
 /** How {@link startLocalServer} starts. */
 export interface LocalServerOptions {
@@ -117,7 +117,7 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken, or after `close()`. */
-  async createDatabase(name: string, options: DatabaseOptions = {}): Promise<DatabaseAddress> {
+  async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
     const authToken = this.#service.ownerToken(name)
     return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
@@ -131,6 +131,14 @@ export class LocalServer implements AsyncDisposable {
   /** Removes a database and its data; open streams of it are gone. */
   async removeDatabase(name: string): Promise<void> {
     await this.#service.removeDatabase(name)
+  }
+
+  /**
+   * Writes a database to a new SQLite file, which any SQLite can open. Its open streams end. Rejects when the file exists,
+   * and on the back end `sqld`.
+   */
+  async exportDatabase(name: string, file: string): Promise<void> {
+    await this.#service.exportDatabase(name, file)
   }
 
   /** Makes a token for a database. Rejects on a server without `auth`. */

@@ -38,6 +38,12 @@ export interface DatabaseOptions {
   readonly blockReason?: string | null
 }
 
+/** What a database begins as. */
+export interface NewDatabaseOptions extends DatabaseOptions {
+  /** An SQLite file that it begins as a copy of; no other program may write to it meanwhile. Back end `embedded` only. */
+  readonly fromFile?: string
+}
+
 /** What a new token allows. */
 export interface TokenOptions {
   /** @default 'full-access' */
@@ -110,14 +116,21 @@ export class Service implements AsyncDisposable {
     return this.#registry.records.map(({ name }) => name)
   }
 
-  async createDatabase(name: string, options: DatabaseOptions = {}): Promise<void> {
+  async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
-    const settings = mergeSettings('createDatabase', NO_SETTINGS, options)
+    const { fromFile, ...rest } = options
+    const settings = mergeSettings('createDatabase', NO_SETTINGS, rest)
     if (this.#registry.find(name) !== undefined) throw new Error(`database "${name}" exists already`)
     const record = { name, id: newDatabaseId(), settings }
-    await this.#backend.create(record.id, settings)
+    if (fromFile === undefined) await this.#backend.create(record.id, settings)
+    else await this.#backend.createFromFile(record.id, settings, fromFile)
     await this.#registry.put(record)
+  }
+
+  async exportDatabase(name: string, file: string): Promise<void> {
+    this.#checkOpen()
+    await this.#backend.exportTo(this.#record(name).id, file)
   }
 
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
+import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { NotBegunError } from './engine-host.ts'
 import { HostTable } from './host-table.ts'
@@ -44,7 +45,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#tokens = new TokenCheck(publicKeyPem)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#hosts.find(id)?.closeStream(stream))
     this.#hosts = new HostTable({
-      pathOf: (id) => join(this.#folderOf(id), 'data.db'),
+      pathOf: (id) => this.#fileOf(id),
       isIdle: (id) => this.#streams.countOf(id) === 0,
       onExit: (id) => this.#streams.closeAll(id),
     })
@@ -58,6 +59,20 @@ export class EmbeddedBackend implements DatabaseBackend {
   async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
     await mkdir(this.#folderOf(id), { recursive: true })
     this.#hosts.configure(id, settings)
+  }
+
+  async createFromFile(id: DatabaseId, settings: DatabaseSettings, file: string): Promise<void> {
+    await mkdir(this.#folderOf(id), { recursive: true })
+    await copyDatabaseFile(file, this.#fileOf(id))
+    this.#hosts.configure(id, settings)
+  }
+
+  async exportTo(id: DatabaseId, file: string): Promise<void> {
+    const host = this.#hosts.get(id)
+    await host.ready
+    // at its end everything is in the file, and the file is a plain one
+    await host.end()
+    await copyDatabaseFile(this.#fileOf(id), file)
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
@@ -144,6 +159,10 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
     return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
+  }
+
+  #fileOf(id: DatabaseId): string {
+    return join(this.#folderOf(id), 'data.db')
   }
 
   #folderOf(id: DatabaseId): string {

@@ -61,6 +61,14 @@ export class SqldBackend implements DatabaseBackend {
     await this.#running.admin.create(id, this.#config(settings))
   }
 
+  async createFromFile(): Promise<void> {
+    throw new TypeError('a database is made from an SQLite file by the back end "embedded" only')
+  }
+
+  async exportTo(): Promise<void> {
+    throw new TypeError('a database is exported by the back end "embedded" only; libsql-server has /dump')
+  }
+
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
     await this.#running.admin.configure(id, this.#config(settings))
   }

@@ -90,7 +90,11 @@ async function pipeline(
 
 async function cursor(session: Session, message: Extract<ToHost, { type: 'cursor' }>): Promise<CallOutcome> {
   const { call, steps, permissions } = message
-  const onReady = (): void => send({ type: 'cursor-begin', call })
+  let hasBegun = false
+  const onReady = (): void => {
+    hasBegun = true
+    send({ type: 'cursor-begin', call })
+  }
   const output = async (text: string): Promise<void> => {
     if (!abandoned.has(call)) {
       send({ type: 'cursor-lines', call, text })
@@ -98,9 +102,14 @@ async function cursor(session: Session, message: Extract<ToHost, { type: 'cursor
     }
     if (abandoned.has(call)) throw new ClientLeftError()
   }
-  await session.exclusive(call, () =>
-    runCursor(session, openDatabase(), { steps, permissions, onReady }, output),
-  )
+  try {
+    await session.exclusive(call, () =>
+      runCursor(session, openDatabase(), { steps, permissions, onReady }, output),
+    )
+  } catch (error) {
+    // the client has the baton since the first line: the stream goes on without the cursor
+    if (!(error instanceof ClientLeftError && hasBegun)) throw error
+  }
   return { type: 'results', text: '', isClosed: false }
 }
 
