@@ -248,8 +248,8 @@ export class StreamState implements PumpHost {
     this.queue.hold()
     try {
       await transaction.takeTurn(this.queue.head?.statements[0]?.sql ?? '')
-      // all that waited may have gone
-      if (!this.isBlocked && this.queue.length === 0) transaction.endTurn()
+      // all that waited may have gone, and the transaction with it
+      if (this.current !== transaction || this.queue.length === 0) transaction.endTurn()
     } catch (error) {
       transaction.endTurn()
       this.queue.rejectAll(error)
@@ -263,7 +263,7 @@ export class StreamState implements PumpHost {
     if (this.pump.busy || this.current !== transaction) return
     const { config, writeLock } = this.connection.http
     const other = writeLock.wantedBy
-    const hint = `; another call of this client waited for the write lock: ${quote(other)}. Inside the callback use the transaction's own handle`
+    const hint = `; another call of this client waited for the write lock: ${quote(other)}. Inside the callback use its own handle`
     this.markLost(
       'TRANSACTION_EXPIRED',
       `idle when its ${config.transactionTimeoutMs} ms were over${other ? hint : ''}`,
