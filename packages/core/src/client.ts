@@ -17,7 +17,7 @@ import { sendWithIndex } from './http/replica-read.ts'
 import { backoffMs, isTransient } from './http/retry.ts'
 import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
 import type { QueuedCall, Results } from './stream/queued-call.ts'
-import { SqlRequest } from './stream/sql-request.ts'
+import { batchMode, SqlRequest } from './stream/sql-request.ts'
 import { Stream } from './stream/stream.ts'
 import { StreamConnection } from './stream/stream-connection.ts'
 import { StreamState } from './stream/stream-state.ts'
@@ -85,7 +85,8 @@ export class Client implements Executor, AsyncDisposable {
   }
 
   /**
-   * Runs statements as one transaction in one request: all of them take effect, or none. No statements, no request.
+   * Runs statements as one transaction in one request: all of them take effect, or none. No statements, no request. One
+   * whose statements are certain to only read does not wait for the write lock.
    * @throws SqlError with `statementIndex` and the `results` up to it, which are rolled back
    */
   batch(
@@ -102,7 +103,7 @@ export class Client implements Executor, AsyncDisposable {
   ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
     const encoded = encodeBatch(statements)
     if (encoded.length === 0) return []
-    const begin = beginStatement(options.mode)
+    const begin = beginStatement(batchMode(encoded, options))
     // inside a transaction the pragma would do nothing
     const prefix = options.foreignKeys === 'off' ? ['PRAGMA foreign_keys = off', begin] : [begin]
     return await this.#request(encoded, 'atomic', prefix, options)
@@ -119,6 +120,7 @@ export class Client implements Executor, AsyncDisposable {
     callback: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
+    if (typeof callback !== 'function') throw new TypeError('expected a callback')
     const { lifetime, events } = this.#http
     const { mode, retry = 0 } = options
     lifetime.begin()
@@ -173,8 +175,8 @@ export class Client implements Executor, AsyncDisposable {
     await this.#http.close(drainMs)
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close()
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   /** Everything in one HTTP request, on a stream that ends with it. */

@@ -26,3 +26,10 @@ export type { Stream } from './stream/stream.ts'
 export type { Transaction } from './transaction.ts'
 export type { Fetch } from './transport/transport.ts'
 export { decodeVector, encodeVector, type InVector } from './vector.ts'
+export {
+  findDatabaseError,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+} from './violation.ts'

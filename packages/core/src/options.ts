@@ -20,7 +20,10 @@ export interface StatementOptions extends CallOptions {
 
 /** Settings of one batch. */
 export interface BatchOptions extends StatementOptions {
-  /** How the batch's own transaction begins; without meaning inside a transaction. @default 'immediate' */
+  /**
+   * How the batch's own transaction begins; without meaning inside a transaction.
+   * @default 'immediate', or 'deferred' when every statement is certain to only read
+   */
   readonly mode?: TransactionMode | undefined
 }
 

@@ -113,6 +113,7 @@ class RowReader {
   readonly #deadline: Deadline
   readonly #signal: AbortSignal
   #exchange: Exchange<TransportBody> | null = null
+  readonly #abort = (): void => this.#exchange?.abort()
   #lines: AsyncGenerator<string, void, undefined> | null = null
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
   #isDone = false
@@ -124,7 +125,7 @@ class RowReader {
     this.#deadline = lease.connection.http.deadline(options.timeoutMs)
     this.#signal = options.signal ? AbortSignal.any([options.signal, lease.signal]) : lease.signal
     // also while nobody waits for a row
-    this.#signal.addEventListener('abort', () => this.#exchange?.abort())
+    this.#signal.addEventListener('abort', this.#abort)
   }
 
   async *rows(): AsyncGenerator<Row, void, undefined> {
@@ -146,7 +147,11 @@ class RowReader {
       this.#exchange?.abort()
       throw error
     } finally {
-      if (!isOver) await this.#leave()
+      try {
+        if (!isOver) await this.#leave()
+      } finally {
+        this.#signal.removeEventListener('abort', this.#abort)
+      }
     }
   }
 

@@ -3,7 +3,7 @@ import type { BatchItem } from 'drizzle-orm/batch'
 import type { RunnableQuery } from 'drizzle-orm/runnable-query'
 import { SQLitePreparedQuery } from 'drizzle-orm/sqlite-core'
 import { prepareBuilder, type Runnable } from './internals.ts'
-import type { ArrayResult, RunnableSql } from './query-runner.ts'
+import type { ArrayResult, RunnableSql, TransactionBehavior } from './query-runner.ts'
 
 // The same source serves all versions of Drizzle.
 
@@ -26,8 +26,20 @@ type BatchResult<Q> = Q extends { readonly _: { readonly result: infer R } }
 /** Results of a batch, in the order of its queries. */
 export type BatchResults<T extends readonly BatchQuery[]> = { -readonly [K in keyof T]: BatchResult<T[K]> }
 
+/** Settings of a batch. */
+export interface BatchConfig {
+  /**
+   * How the batch's own transaction begins; without meaning inside a transaction.
+   * @default 'immediate', or 'deferred' when every query is certain to only read
+   */
+  readonly behavior?: TransactionBehavior | undefined
+}
+
 /** Runs queries as one transaction in one request. */
-export type BatchMethod = <const T extends readonly BatchQuery[] | []>(queries: T) => Promise<BatchResults<T>>
+export type BatchMethod = <const T extends readonly BatchQuery[] | []>(
+  queries: T,
+  config?: BatchConfig,
+) => Promise<BatchResults<T>>
 
 /** A prepared query with the values of its placeholders. */
 class BoundQuery<R> implements RunnableQuery<R, 'sqlite'> {

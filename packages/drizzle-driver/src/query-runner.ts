@@ -4,6 +4,7 @@ import {
   findFailingStatement,
   type ResultSet,
   type Transaction,
+  type TransactionMode,
 } from '@batonsql/core'
 import { toParam } from './values.ts'
 
@@ -23,6 +24,12 @@ export type WrapError = (sql: string, params: unknown[], error: Error) => Error
 const MODES = { deferred: 'deferred', immediate: 'immediate', exclusive: 'immediate' } as const
 
 export type TransactionBehavior = keyof typeof MODES
+
+function modeOf(behavior: TransactionBehavior | undefined): TransactionMode | undefined {
+  if (behavior !== undefined && !Object.hasOwn(MODES, behavior))
+    throw new TypeError("behavior must be 'deferred', 'immediate' or 'exclusive'")
+  return behavior && MODES[behavior]
+}
 
 /**
  * What the drivers for all versions of Drizzle have in common: runs queries on a client, or inside a transaction, and tells
@@ -59,8 +66,13 @@ export class QueryRunner {
    * Runs queries in one request: all of them take effect, or none.
    * @param wrap makes Drizzle's error of the client's, and of the query that failed, as far as one can tell
    */
-  async batch(queries: readonly RunnableSql[], wrap: WrapError): Promise<ArrayResult[]> {
-    const results = await this.#send(queries).catch(async (reason: unknown) => {
+  async batch(
+    queries: readonly RunnableSql[],
+    wrap: WrapError,
+    behavior: TransactionBehavior | undefined,
+  ): Promise<ArrayResult[]> {
+    const mode = modeOf(behavior)
+    const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
       const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
       const failed = queries[statementIndex ?? -1]
@@ -72,22 +84,22 @@ export class QueryRunner {
     return results
   }
 
-  async #send(queries: readonly RunnableSql[]): Promise<ArrayResult[]> {
+  async #send(queries: readonly RunnableSql[], mode: TransactionMode | undefined): Promise<ArrayResult[]> {
     const statements = queries.map(({ sql, params }) => ({ sql, args: params.map(toParam) }))
-    return await this.#executor.batch(statements, { rowMode: 'array' })
+    return await this.#executor.batch(statements, { rowMode: 'array', mode })
   }
 
   /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
   async transaction<T>(
     callback: (runner: QueryRunner) => Promise<T>,
-    behavior: TransactionBehavior = 'immediate',
+    behavior?: TransactionBehavior,
   ): Promise<T> {
     const executor = this.#executor
     const changed = this.#changedTables ?? new Set<string>()
     const run = (transaction: Transaction): Promise<T> =>
       callback(new QueryRunner(transaction, this.#onChange, changed))
     if ('savepoint' in executor) return await executor.savepoint(run)
-    const result = await executor.transaction(run, { mode: MODES[behavior] })
+    const result = await executor.transaction(run, { mode: modeOf(behavior) })
     await this.#tell([...changed])
     return result
   }

@@ -17,7 +17,7 @@ import {
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
-import { type BatchMethod, type BatchQuery, prepareBatch } from './batch.ts'
+import { type BatchConfig, type BatchMethod, type BatchQuery, prepareBatch } from './batch.ts'
 import { BatonPreparedQuery, type QueryMetadata, type RelationMapper } from './prepared-query.ts'
 import type { ArrayResult, QueryRunner } from './query-runner.ts'
 import { BatonTransaction } from './transaction.ts'
@@ -73,12 +73,13 @@ export class BatonSession<
   }
 
   /** Runs queries in one request: all of them take effect, or none. */
-  readonly batch = (async (queries: readonly BatchQuery[]) => {
+  readonly batch = (async (queries: readonly BatchQuery[], { behavior }: BatchConfig = {}) => {
     const prepared = prepareBatch(queries)
     for (const { sql, params } of prepared) this.#context.logger.logQuery(sql, [...params])
     const results = await this.#runner.batch(
       prepared,
       (sql, params, error) => new DrizzleQueryError(sql, params, error),
+      behavior,
     )
     return results.map((result, at) => prepared[at]?.map(result))
   }) as BatchMethod

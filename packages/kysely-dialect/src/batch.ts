@@ -34,7 +34,10 @@ type BatchResult<Q> =
 export type BatchResults<Q extends readonly Batchable[]> = { -readonly [K in keyof Q]: BatchResult<Q[K]> }
 
 export interface BatchOptions {
-  /** How the batch's own transaction begins; without meaning inside a transaction. @default 'immediate' */
+  /**
+   * How the batch's own transaction begins; without meaning inside a transaction.
+   * @default 'immediate', or 'deferred' when every query is certain to only read
+   */
   readonly mode?: TransactionMode | undefined
 }
 

@@ -1,3 +1,17 @@
+export {
+  type ConstraintViolation,
+  DatabaseError,
+  findDatabaseError,
+  HttpError,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+  ProtocolError,
+  SqlError,
+  StreamError,
+  TransportError,
+} from '@batonsql/core'
 export { BatonAdapter } from './adapter.ts'
 export { type Batchable, type BatchOptions, type BatchResults, batch } from './batch.ts'
 export { BatonConnection } from './connection.ts'

@@ -65,6 +65,23 @@ describe.each([
     expect((await db.execute('select a from kept')).rows.map((row) => row['a'])).toEqual([1, 2, 3, 4, 5])
   })
 
+  test('leaving the rows of a statement that changes something reads it to its end', async () => {
+    await db.batch(['drop table if exists left_early', 'create table left_early (a)'])
+    const many = `insert into left_early ${count(20_000).replace(", 'row ' || i as name", '')} returning a`
+    for (let round = 0; round < 5; round++) {
+      for await (const row of readRows(db, many)) if (row) break
+      expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([
+        { n: 20_000 * (round + 1) },
+      ])
+    }
+    const mine = new Error('mine')
+    const given = (async () => {
+      for await (const row of readRows(db, many)) if (row) throw mine
+    })()
+    await expect(given).rejects.toBe(mine)
+    expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
+  })
+
   test('errors: text that does not parse, a missing table, a failure in the middle', async () => {
     const read = async (sql: string): Promise<number> => {
       let rows = 0

@@ -538,3 +538,39 @@ test('savepoints outside a transaction are a mistake', async () => {
   await using stream = db.openStream()
   expect(() => stream.savepoint('a')).toThrow(TypeError)
 })
+
+test('a batch that only reads does not wait for the write lock; one that may write does, and so does one that is told to', async () => {
+  await using other = createClient(database.config)
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('held'))
+    const read = await other.batch(['select count(*) as n from t', 'values (1)'], { timeoutMs: 2_000 })
+    expect(read[0]?.rows).toEqual([{ n: 0 }])
+    const late = { code: 'TIMEOUT' }
+    await expect(other.batch(['select 1', insert('late')], { timeoutMs: 150 })).rejects.toMatchObject(late)
+    const told = other.batch(['select 1'], { mode: 'immediate', timeoutMs: 150 })
+    await expect(told).rejects.toMatchObject(late)
+  })
+})
+
+test.each([
+  ['a mode that is none', () => db.transaction(() => {}, { mode: 'write' as 'immediate' }), 'mode must be'],
+  [
+    'a mode of a batch that is none',
+    () => db.batch(['select 1'], { mode: 'write' as 'immediate' }),
+    'mode must be',
+  ],
+  [
+    'a mode in place of a callback',
+    () => db.transaction('write' as unknown as () => void),
+    'expected a callback',
+  ],
+  [
+    'a statement in place of a batch',
+    () => db.batch('select 1' as unknown as string[]),
+    'an array of statements',
+  ],
+])('%s is refused before anything is sent', async (_, call, message) => {
+  const before = database.requestCount()
+  await expect(call()).rejects.toThrow(message)
+  expect(database.requestCount()).toBe(before)
+})

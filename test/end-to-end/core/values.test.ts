@@ -190,3 +190,40 @@ test('columns of the same name, and odd names', async () => {
   )
   expect((await db.execute(sql, [], { rowMode: 'array' })).rows).toEqual([[1, 2, 3, 4, 5]])
 })
+
+test('a number that is not exact, in what a write returns: the error says that it has run', async () => {
+  await using exact = createClient({ ...database.config, intMode: 'number' })
+  await exact.batch(['drop table if exists inexact', 'create table inexact (a)'])
+  const write = exact.execute('insert into inexact values (?) returning a', [2n ** 53n + 1n])
+  await expect(write).rejects.toMatchObject({
+    name: 'RangeError',
+    outcome: 'unknown',
+    message: expect.stringMatching(/not exact.*the statement has run/),
+  })
+  const read = exact.execute('select a from inexact')
+  await expect(read).rejects.toThrow(/not exact/)
+  await expect(read).rejects.not.toHaveProperty('outcome')
+})
+
+test('the rowid of an upsert is that of the row it inserted, and of no other', async () => {
+  await using db = createClient(database.config)
+  await db.batch([
+    'drop table if exists counted',
+    'drop table if exists other',
+    'create table counted (name text unique, n integer)',
+    'create table other (a)',
+    "insert into counted values ('there', 1)",
+  ])
+  const upsert = (name: string) => ({
+    sql: 'insert into counted values (?, 1) on conflict do update set n = n + 1',
+    args: [name],
+  })
+  expect((await db.execute(upsert('there'))).lastInsertRowid).toBeNull()
+  expect((await db.execute(upsert('new'))).lastInsertRowid).toBe(2n)
+  await db.transaction(async (tx) => {
+    await tx.execute('insert into other values (1), (2), (3), (4), (5), (6), (7)')
+    expect((await tx.execute(upsert('there'))).lastInsertRowid).toBeNull()
+    expect((await tx.execute('update counted set n = 0')).lastInsertRowid).toBeNull()
+    expect((await tx.execute(upsert('newer'))).lastInsertRowid).toBe(3n)
+  })
+})

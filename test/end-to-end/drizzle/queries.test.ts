@@ -243,7 +243,7 @@ describe('errors', () => {
       extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
       constraint: { kind: 'unique', table: 'users', columns: ['name'] },
     })
-    expect((error as Error).stack).toContain('drizzle-queries.test.ts')
+    expect((error as Error).stack).toContain('drizzle/queries.test.ts')
   })
 
   test('tell what was violated', async () => {

@@ -419,3 +419,15 @@ test('`db` inside a transaction, where `tx` was meant, says so, and leaves nothi
   })
   expect(await names()).toEqual([])
 })
+
+test('a batch that only reads does not wait for the write lock; `behavior` says otherwise', async () => {
+  await db.transaction(async (tx) => {
+    await tx.insert(items).values({ name: 'held' })
+    expect(await db.batch([db.select().from(items), db.run(sql`select 1`)])).toMatchObject([[], {}])
+  })
+  expect(await db.batch([db.select().from(items)], { behavior: 'immediate' })).toMatchObject([
+    [{ name: 'held' }],
+  ])
+  const wrong = db.batch([db.select().from(items)], { behavior: 'write' as 'immediate' })
+  await expect(wrong).rejects.toThrow('behavior must be')
+})

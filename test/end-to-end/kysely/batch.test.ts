@@ -150,7 +150,7 @@ test('is atomic, and the error says which query failed', async () => {
     db.insertInto('person').values({ name: 'a' }),
   ]).catch((reason: unknown) => reason)
   expect(error).toMatchObject({ statementIndex: 1, extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' })
-  expect((error as Error).stack).toContain('kysely-batch.test.ts')
+  expect((error as Error).stack).toContain('kysely/batch.test.ts')
   expect(await names()).toEqual([])
 })
 

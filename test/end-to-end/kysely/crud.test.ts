@@ -225,7 +225,7 @@ describe('errors', () => {
       extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
       constraint: { kind: 'unique', table: 'person', columns: ['name'] },
     })
-    expect((error as Error).stack).toContain('kysely-crud.test.ts')
+    expect((error as Error).stack).toContain('kysely/crud.test.ts')
   })
 
   test('inside a transaction, too', async () => {
@@ -237,7 +237,7 @@ describe('errors', () => {
       })
       .catch((reason: unknown) => reason)
     expect(error).toMatchObject({ extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' })
-    expect((error as Error).stack).toContain('kysely-crud.test.ts')
+    expect((error as Error).stack).toContain('kysely/crud.test.ts')
     expect(await db.selectFrom('person').selectAll().execute()).toEqual([])
   })
 })

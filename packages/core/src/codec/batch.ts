@@ -4,8 +4,13 @@
  */
 export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
 
-/** The statement that begins a transaction. */
-export const beginStatement = (mode: TransactionMode = 'immediate'): string => `BEGIN ${mode.toUpperCase()}`
+/** The statement that begins a transaction. @throws TypeError for another mode */
+export function beginStatement(mode: TransactionMode = 'immediate'): string {
+  // a word of somebody else's would become SQL
+  if (!/^(immediate|deferred|readonly)$/.test(mode))
+    throw new TypeError(`mode must be 'immediate', 'deferred' or 'readonly'`)
+  return `BEGIN ${mode.toUpperCase()}`
+}
 
 /** Puts a replication index into a statement or a batch. */
 export const withIndex = (json: string | undefined, index: string | null): string =>

@@ -67,6 +67,7 @@ export function isReadOnly(sql: string): boolean {
 
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
+  if (!Array.isArray(statements)) throw new TypeError('expected an array of statements')
   return statements.map((statement) => {
     const encoded = encodeStatement(statement)
     refuseControl(encoded.sql)

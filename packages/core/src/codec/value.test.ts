@@ -109,3 +109,14 @@ test('an unknown kind of value is a protocol error', () => {
     expect.objectContaining({ code: 'PROTOCOL', message: expect.stringContaining('column price') }),
   )
 })
+
+test.each([
+  ['a buffer', (buffer: ArrayBuffer) => buffer],
+  ['a view', (buffer: ArrayBuffer) => new Uint8Array(buffer, 1, 2)],
+  ['a DataView', (buffer: ArrayBuffer) => new DataView(buffer)],
+])('%s that was transferred away is refused by its name', (_, of) => {
+  const buffer = new ArrayBuffer(8)
+  const value = of(buffer)
+  structuredClone(buffer, { transfer: [buffer] })
+  expect(() => encodeValue(value, 'parameter 3')).toThrow('parameter 3: the buffer is detached')
+})

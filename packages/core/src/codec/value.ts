@@ -35,9 +35,7 @@ export function encodeValue(value: InValue, name: string): string {
       return `{"type":"integer","value":"${value ? 1 : 0}"}`
     default:
       if (value === null) return '{"type":"null"}'
-      if (value instanceof ArrayBuffer) return encodeBlob(new Uint8Array(value))
-      if (ArrayBuffer.isView(value))
-        return encodeBlob(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
+      if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) return encodeBlob(value, name)
       throw new TypeError(`${name}: ${describe(value)}`)
   }
 }
@@ -55,7 +53,16 @@ function describe(value: unknown): string {
   return `${typeof value === 'object' ? 'an object' : `a ${typeof value}`} is not a value; use JSON.stringify() or a field of it`
 }
 
-function encodeBlob(bytes: Uint8Array): string {
+function encodeBlob(value: ArrayBuffer | ArrayBufferView, name: string): string {
+  let bytes: Uint8Array
+  try {
+    bytes =
+      value instanceof ArrayBuffer
+        ? new Uint8Array(value)
+        : new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  } catch {
+    throw new TypeError(`${name}: the buffer is detached`)
+  }
   return `{"type":"blob","base64":"${encodeBase64(bytes)}"}`
 }
 

@@ -51,10 +51,6 @@ export class WriteLock {
         'not_applied',
       )
     await this.#turns.acquire({ ms: timeoutMs, signal, late })
-    let isOver = false
-    return () => {
-      if (!isOver) this.#turns.release()
-      isOver = true
-    }
+    return () => this.#turns.release()
   }
 }

@@ -1,12 +1,13 @@
-import { BatchSteps, ifNot, ifOk, TransactionGuard, withIndex } from '../codec/batch.ts'
+import { BatchSteps, ifNot, ifOk, TransactionGuard, type TransactionMode, withIndex } from '../codec/batch.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
-import { encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
+import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
 import type { Deadline } from '../http/deadline.ts'
 import type { SendOptions } from '../http/http.ts'
 import { TRANSACTION_WINDOW_MS } from '../limits.ts'
+import type { BatchOptions } from '../options.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../wire.ts'
 import type { QueuedCall, Results } from './queued-call.ts'
 
@@ -151,6 +152,12 @@ export class SqlRequest {
 
 const isRead = ({ options, statements }: QueuedCall): boolean =>
   options.readOnly ?? statements.every(({ sql }) => isReadOnly(sql))
+
+/** How a batch that is a transaction of its own begins, when nobody says: what only reads need not wait for the write lock. */
+export const batchMode = (
+  statements: readonly EncodedStatement[],
+  { mode, readOnly = statements.every(({ sql }) => isReadOnly(sql)) }: BatchOptions,
+): TransactionMode => mode ?? (readOnly ? 'deferred' : 'immediate')
 
 /** Whether a call takes the write lock, as far as its texts tell. */
 export const takesLock = (call: QueuedCall): boolean =>

@@ -81,19 +81,15 @@ export class StatementQueue {
 
   /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
   take(most: number): QueuedCall[] {
-    this.#dropRefused()
+    for (const call of this.#calls.slice()) {
+      const refusal = call.refusal?.()
+      if (refusal) this.remove(call, refusal)
+    }
     let count = 1
     while (count < most && this.head?.canCoalesce && this.#calls[count]?.canCoalesce) count += 1
     const calls = this.#calls.splice(0, count)
     for (const call of calls) call.stopWatch?.()
     return calls
-  }
-
-  #dropRefused(): void {
-    for (const call of this.#calls.slice()) {
-      const refusal = call.refusal?.()
-      if (refusal) this.remove(call, refusal)
-    }
   }
 
   /** Gives control statements that did not travel to whatever comes next, from a place in the queue on. */

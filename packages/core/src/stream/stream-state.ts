@@ -7,7 +7,7 @@ import { Waiter } from '../http/waiter.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
 import type { QueuedCall, Results } from './queued-call.ts'
 import { type PumpHost, RequestPump } from './request-pump.ts'
-import { type MarkLost, takesLock } from './sql-request.ts'
+import { batchMode, type MarkLost, takesLock } from './sql-request.ts'
 import { StatementQueue } from './statement-queue.ts'
 import type { StreamConnection } from './stream-connection.ts'
 import { StreamTransaction } from './stream-transaction.ts'
@@ -62,7 +62,7 @@ export class StreamState implements PumpHost {
     if (statements.length === 0) return Promise.resolve([])
     const { inTransaction } = this
     const scope = inTransaction ? 'inside' : outside
-    const prefix = scope === 'atomic' ? [beginStatement(options.mode)] : []
+    const prefix = scope === 'atomic' ? [beginStatement(batchMode(statements, options))] : []
     return this.connection.http.events.query(statements, inTransaction, () =>
       this.#enqueue({ statements, scope, prefix, canCoalesce: inTransaction, options, ...handle }),
     )
@@ -74,8 +74,8 @@ export class StreamState implements PumpHost {
     if (this.#transaction)
       throw new TypeError(
         this.inTransaction
-          ? 'a transaction is open on this stream already; use a savepoint'
-          : 'the transaction before is not over yet: await its commit() or rollback()',
+          ? 'a transaction is open on this stream; use a savepoint'
+          : 'the transaction before is not over yet',
       )
     const transaction = new StreamTransaction(this.connection, () => this.#expire(transaction))
     this.#transaction = transaction
@@ -150,10 +150,7 @@ export class StreamState implements PumpHost {
 
   /** Prevents a deadlock: the loop over the rows would await a statement that is queued behind it. */
   checkNoCursor(): void {
-    if (this.cursor)
-      throw new TypeError(
-        'rows are being read on this stream: take them to the end, or leave the loop, first',
-      )
+    if (this.cursor) throw new TypeError('rows are being read on this stream: leave the loop first')
   }
 
   async #end(
@@ -195,9 +192,7 @@ export class StreamState implements PumpHost {
     transaction.ending = null
     if (this.#life === 'open') transaction.clock.resume(false)
     // was to run behind it, on its own
-    this.queue.rejectAll(
-      new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it was not carried out'),
-    )
+    this.queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
   }
 
   async #enqueue(
@@ -253,8 +248,8 @@ export class StreamState implements PumpHost {
     this.queue.hold()
     try {
       await transaction.takeTurn(this.queue.head?.statements[0]?.sql ?? '')
-      // all that waited may have gone
-      if (!this.isBlocked && this.queue.length === 0) transaction.endTurn()
+      // all that waited may have gone, and the transaction with it
+      if (this.current !== transaction || this.queue.length === 0) transaction.endTurn()
     } catch (error) {
       transaction.endTurn()
       this.queue.rejectAll(error)
@@ -268,12 +263,10 @@ export class StreamState implements PumpHost {
     if (this.pump.busy || this.current !== transaction) return
     const { config, writeLock } = this.connection.http
     const other = writeLock.wantedBy
-    const hint =
-      other &&
-      `, while another call of this client waited for the write lock: ${quote(other)}. Inside the callback use the transaction's own handle`
+    const hint = `; another call of this client waited for the write lock: ${quote(other)}. Inside the callback use its own handle`
     this.markLost(
       'TRANSACTION_EXPIRED',
-      `idle when its ${config.transactionTimeoutMs} ms were over, the transaction was closed${hint ?? ''}`,
+      `idle when its ${config.transactionTimeoutMs} ms were over${other ? hint : ''}`,
     )
   }
 

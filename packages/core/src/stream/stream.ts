@@ -102,13 +102,13 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
-  async commit(options: CallOptions = {}): Promise<void> {
-    await this.#state.commit(options)
+  commit(options?: CallOptions): Promise<void> {
+    return this.#state.commit(options)
   }
 
   /** Rolls back. Never rejects because the transaction is gone already. */
-  async rollback(options: CallOptions = {}): Promise<void> {
-    await this.#state.rollback(options)
+  rollback(options?: CallOptions): Promise<void> {
+    return this.#state.rollback(options)
   }
 
   /** Marks a point in the transaction; travels with the next statement. */
@@ -127,11 +127,11 @@ export class Stream implements Executor, AsyncDisposable {
   }
 
   /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
-  async close(): Promise<void> {
-    await this.#state.close()
+  close(): Promise<void> {
+    return this.#state.close()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close()
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 }

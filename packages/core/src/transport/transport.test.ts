@@ -156,6 +156,20 @@ describe('rows over fetch', () => {
   })
 })
 
+test('rows that were refused with 429 are asked for again: nothing has run', async () => {
+  let asked = 0
+  const db = clientOf(async (url, init) => {
+    asked += 1
+    if (asked < 3) return { status: 429, text: async () => '', body: null }
+    return await serving(1)(url, init)
+  }, 2_000)
+  expect(await readRows(db, 'insert into t values (1) returning a').next()).toEqual({
+    done: false,
+    value: { a: 0 },
+  })
+  expect(asked).toBe(3)
+})
+
 describe('node', () => {
   const requestTo = (origin: string): TransportRequest => ({
     method: 'POST',

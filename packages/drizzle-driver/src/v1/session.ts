@@ -7,7 +7,7 @@ import {
   type SQLiteExecuteMethod,
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
-import { type BatchMethod, type BatchQuery, prepareBatch } from '../batch.ts'
+import { type BatchConfig, type BatchMethod, type BatchQuery, prepareBatch } from '../batch.ts'
 import type { QueryRunner } from '../query-runner.ts'
 import type { RunResult } from '../values.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
@@ -67,13 +67,14 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
   }
 
   /** Runs queries in one request: all of them take effect, or none. */
-  readonly batch = (async (queries: readonly BatchQuery[]) => {
+  readonly batch = (async (queries: readonly BatchQuery[], { behavior }: BatchConfig = {}) => {
     const prepared = prepareBatch(queries)
     const { logger, paramsInErrors } = this.#context
     for (const { sql, params } of prepared) logger.logQuery(sql, [...params])
     const results = await this.#runner.batch(
       prepared,
       (sql, params, error) => new DrizzleQueryError(sql, paramsInErrors ? params : undefined, error),
+      behavior,
     )
     return results.map((result, at) => prepared[at]?.map(result))
   }) as BatchMethod

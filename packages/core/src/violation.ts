@@ -1,6 +1,6 @@
-import { type ConstraintViolation, DatabaseError, SqlError } from '@batonsql/core'
+import { type ConstraintViolation, DatabaseError, SqlError } from './errors.ts'
 
-/** Finds the client's own error behind Drizzle's, which wraps it as `cause`; null when there is none. */
+/** Finds the client's own error behind that of an ORM, which may wrap it as `cause`; null when there is none. */
 export function findDatabaseError(error: unknown): DatabaseError | null {
   // chains are short; the bound is for those that bite their tail
   for (let at = 0, each = error; at < 10 && each instanceof Error; at++, each = each.cause)
