@@ -7,6 +7,7 @@ const STEPS = [
   ['types of drizzle 1', 'tsc', ['-p', 'test/drizzle-1/tsconfig.json']],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
+  ['built command', process.execPath, ['packages/local-server/dist/cli.js', '--version']],
   // after the build: it is the built declarations that have to go with every Kysely
   ['types of kysely 0.28', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.28.json']],
   ['types of kysely 0.30', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.30.json']],

@@ -119,9 +119,13 @@ async function exportDatabase(args: readonly string[]): Promise<void> {
   if (!existsSync(join(values.data, 'registry.json'))) {
     throw new UsageError(`baton export: there are no databases in ${values.data}`)
   }
-  await using server = await startLocalServer({ dataDirectory: values.data })
-  await server.exportDatabase(name, file)
-  console.log(`${name} is in ${file}`)
+  const server = await startLocalServer({ dataDirectory: values.data })
+  try {
+    await server.exportDatabase(name, file)
+    console.log(`${name} is in ${file}`)
+  } finally {
+    await server.close()
+  }
 }
 
 function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
