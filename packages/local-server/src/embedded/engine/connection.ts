@@ -52,6 +52,11 @@ export class Connection implements Writer {
     return !this.#engine.inTransaction
   }
 
+  /** The number of the call it works for from now on. */
+  set call(call: number) {
+    this.#engine.call = call
+  }
+
   /** Whether the transaction was taken away since the last request; asking clears it. */
   takeTimeout(): boolean {
     const isTimedOut = this.#isTimedOut

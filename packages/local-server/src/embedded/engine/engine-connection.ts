@@ -60,6 +60,8 @@ export interface RowsOptions {
 export class EngineConnection {
   readonly #engine: EngineInstance
   readonly #pointer: Pointer
+  /** The number of the call it works for; 0 for none. */
+  call = 0
 
   /** `name` is what `libsql_server_database_name()` answers. @throws Error when the file cannot be opened */
   constructor(engine: EngineInstance, name: string, file = MAIN_FILE) {
@@ -94,7 +96,7 @@ export class EngineConnection {
     const text = this.#engine.put(bytes)
     try {
       this.#engine.grant(grant)
-      const code = api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0)
+      const code = this.work(() => api.sqlite3_prepare_v3(this.#pointer, text, bytes.length, 0, scratch, 0))
       if (code !== OK) {
         if (api.baton_was_denied() !== 0)
           throw new DeniedError(this.#engine.text(api.sqlite3_errmsg(this.#pointer)))
@@ -105,6 +107,11 @@ export class EngineConnection {
     }
     const pointer = this.#engine.pointerAt(scratch)
     return pointer === 0 ? null : new EngineStatement(this, this.#engine, pointer, grant)
+  }
+
+  /** Does some work of the engine for the call. */
+  work<T>(run: () => T): T {
+    return this.#engine.work(this.call, run)
   }
 
   /** Runs a statement whose rows do not matter, with every permission. */
@@ -199,7 +206,9 @@ export class EngineStatement {
     const { api } = this.#engine
     // a statement is compiled again when the schema has changed meanwhile
     this.#engine.grant(this.#grant)
-    const code = api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes)
+    const code = this.#connection.work(() =>
+      api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes),
+    )
     if (code === DONE || code === ROW) {
       const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())
       const count = api.baton_row_count()
@@ -214,11 +223,14 @@ export class EngineStatement {
 
   /** Runs to the end without looking at rows. */
   discardRows(): void {
-    for (;;) {
-      const code = this.#engine.api.sqlite3_step(this.#pointer)
-      if (code === DONE) return
-      if (code !== ROW) throw this.#connection.error()
-    }
+    const { api } = this.#engine
+    const code = this.#connection.work(() => {
+      for (;;) {
+        const step = api.sqlite3_step(this.#pointer)
+        if (step !== ROW) return step
+      }
+    })
+    if (code !== DONE) throw this.#connection.error()
   }
 
   /** The first column of the first row, of a statement that reads an integer. */

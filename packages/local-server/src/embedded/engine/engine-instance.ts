@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto'
+import type { CallBoard } from '../protocol/call-board.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { floatText } from './float-text.ts'
 
@@ -70,16 +71,18 @@ const SCRATCH_BYTES = 8
 
 /**
  * The engine with a memory of its own, for all connections to one database. Every call blocks the thread until it is
- * done; a statement that runs for long asks `isInterrupted` now and then.
+ * done; one that takes long asks the board now and then whether its call is interrupted.
  */
 export class EngineInstance {
   readonly api: EngineExports
   /** Eight bytes for whatever a call answers through a pointer. */
   readonly scratch: Pointer
+  readonly #board: CallBoard
 
-  constructor(module: WebAssembly.Module, files: DatabaseFiles, isInterrupted: () => boolean) {
+  constructor(module: WebAssembly.Module, files: DatabaseFiles, board: CallBoard) {
+    this.#board = board
     const { exports } = new WebAssembly.Instance(module, {
-      host: this.#hostImports(files, isInterrupted),
+      host: this.#hostImports(files),
       wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
     })
     this.api = exports as unknown as EngineExports
@@ -89,6 +92,16 @@ export class EngineInstance {
 
   get version(): string {
     return this.text(this.api.sqlite3_libversion())
+  }
+
+  /** Does some work for a call: the board shows it meanwhile. */
+  work<T>(call: number, run: () => T): T {
+    this.#board.current = call
+    try {
+      return run()
+    } finally {
+      this.#board.current = 0
+    }
   }
 
   /** Says what the next statement that is compiled or run may do. */
@@ -122,7 +135,7 @@ export class EngineInstance {
     return new DataView(this.api.memory.buffer).getUint32(at, true)
   }
 
-  #hostImports(files: DatabaseFiles, isInterrupted: () => boolean): WebAssembly.ModuleImports {
+  #hostImports(files: DatabaseFiles): WebAssembly.ModuleImports {
     // memory may grow at any call, and its old buffer is gone then
     const bytes = (at: Pointer, count: number): Uint8Array =>
       new Uint8Array(this.api.memory.buffer, at, count)
@@ -142,7 +155,7 @@ export class EngineInstance {
       time: () => Date.now(),
       float: (value: number, into: Pointer) =>
         Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
-      interrupted: () => Number(isInterrupted()),
+      interrupted: () => Number(this.#board.isInterrupted),
     }
   }
 }

@@ -23,7 +23,7 @@ const CLIENT_LEFT = 499
 const { module, board: memory } = workerData as WorkerStart
 const board = new CallBoard(memory)
 const files = new DatabaseFiles()
-const engine = new EngineInstance(module, files, () => board.isInterrupted)
+const engine = new EngineInstance(module, files, board)
 const sessions = new Map<number, Session>()
 /** Calls on their way, and the session each one runs in. */
 const running = new Map<number, Session>()
@@ -43,7 +43,7 @@ function openDatabase(): Database {
 function sessionFor(stream: number): Session {
   let session = sessions.get(stream)
   if (session === undefined) {
-    session = new Session(openDatabase(), new StoredTexts(), board)
+    session = new Session(openDatabase(), new StoredTexts())
     sessions.set(stream, session)
   }
   return session

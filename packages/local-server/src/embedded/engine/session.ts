@@ -1,4 +1,3 @@
-import type { CallBoard } from '../protocol/call-board.ts'
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { Connection, RunningStatement } from './connection.ts'
@@ -41,18 +40,16 @@ export class Session {
   readonly #database: Database
   readonly #connection: Connection
   readonly texts: StoredTexts
-  readonly #board: CallBoard
   #lastPause = 0
   #last: Promise<unknown> = Promise.resolve()
   /** Number of the call that is being answered. */
   #call = 0
 
-  /** `texts` are the client's stored texts; while the engine works, `board` has the number of the call. */
-  constructor(database: Database, texts: StoredTexts, board: CallBoard) {
+  /** `texts` are the client's stored texts. */
+  constructor(database: Database, texts: StoredTexts) {
     this.texts = texts
     this.#database = database
     this.#connection = database.connect()
-    this.#board = board
   }
 
   /**
@@ -63,6 +60,7 @@ export class Session {
     const turn = this.#last.then(() => {
       this.#lastPause = performance.now()
       this.#call = call
+      this.#connection.call = call
       return this.#connection.working(run)
     })
     this.#last = turn.catch(() => {})
@@ -162,7 +160,7 @@ export class Session {
     for (const statement of statements) {
       const run = await this.#prepare({ statement, request: NO_ARGUMENTS }, permissions)
       await this.#begin(run, NO_ARGUMENTS, permissions)
-      this.#inEngine(permissions, () => run.discardRows())
+      this.#answered(permissions, () => run.discardRows())
       run.finish()
       await this.pause()
     }
@@ -224,7 +222,7 @@ export class Session {
   async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
     const run = await this.#prepare(step, permissions)
     await this.#begin(run, step.request, permissions)
-    const { text, isDone } = this.#inEngine(permissions, () => run.rows(maxBytes, false))
+    const { text, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
     if (isDone) return { ...run.finish(), rows: text }
     run.stop()
     throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
@@ -240,7 +238,7 @@ export class Session {
       await sink.stepBegin(index, run.columns)
       await this.#begin(run, step.request, permissions)
       for (let isDone = false; !isDone; ) {
-        const next = this.#inEngine(permissions, () => run.rows(CURSOR_BYTES, true))
+        const next = this.#answered(permissions, () => run.rows(CURSOR_BYTES, true))
         isDone = next.isDone
         await sink.rows(next.text)
       }
@@ -271,15 +269,12 @@ export class Session {
     }
   }
 
-  /** While the engine works, the board shows the call. */
-  #inEngine<T>(permissions: Permissions, run: () => T): T {
-    this.#board.current = this.#call
+  /** Turns what the engine throws into what the client is answered. */
+  #answered<T>(permissions: Permissions, run: () => T): T {
     try {
       return run()
     } catch (error) {
       throw toAnswer(error, permissions, this.#database.id)
-    } finally {
-      this.#board.current = 0
     }
   }
 
