@@ -28,7 +28,7 @@ export interface TransactionOptions {
   /** @default 'immediate' */
   readonly mode?: TransactionMode | undefined
   /**
-   * How often the callback is run again when the transaction came to nothing for a reason that may not last: SQLITE_BUSY,
+   * How often the callback is run again when the transaction failed, and kept nothing, for a transient reason: SQLITE_BUSY,
    * a transaction that was lost or expired, HTTP 429. Never after a commit that may have happened.
    * @default 0
    */

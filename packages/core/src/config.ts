@@ -27,7 +27,7 @@ export interface ClientConfig {
   /** Database on a libsql-server whose host name does not tell it; sent as `x-namespace-bin`. */
   readonly namespace?: string | undefined
   /**
-   * Hosts besides the URL's own where a server may ask to go on with a stream (`base_url`), such as `eu.example.com` or
+   * Hosts besides the URL's own where a server may ask to continue a stream (`base_url`), such as `eu.example.com` or
    * `*.example.com`. The token is sent to no other host.
    */
   readonly allowedHosts?: readonly string[] | undefined
@@ -64,7 +64,7 @@ export interface ClientConfig {
   readonly readYourWrites?: boolean | undefined
   /** The same for what another process wrote: its client's `replicationIndex`. */
   readonly minReplicationIndex?: string | number | bigint | undefined
-  /** Hears of queries, transactions, retries and requests. In node they are also on the `diagnostics_channel` `baton`. */
+  /** Called with events about queries, transactions, retries and requests. In node they are also on the `diagnostics_channel` `baton`. */
   readonly observe?: Observe | undefined
 }
 

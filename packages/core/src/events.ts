@@ -59,7 +59,7 @@ export type Observe = (event: ClientEvent) => void
 
 let lastId = 0
 
-/** Tells the observer of a client, and in node the channel `baton`. */
+/** Passes events to the observer of a client, and in node to the channel `baton`. */
 export class Events {
   readonly #observe: Observe | undefined
 

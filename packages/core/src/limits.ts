@@ -41,7 +41,7 @@ export const CLOSE_TIMEOUT_MS = 2_000
  * How long a request that was given up may take to finish, in ms. Long enough for the answer that brings a write lock, and not
  * so long that a statement without an end keeps it: the server ends that when the connection goes.
  */
-export const GIVE_UP_LIMIT_MS = 2_000
+export const GIVE_UP_LIMIT_MS = 1_000
 
 /** Write transactions of one client that the server sees at once: one that runs, and the next, so that no time is lost. */
 export const WRITE_TRANSACTIONS = 2

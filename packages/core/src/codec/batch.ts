@@ -66,7 +66,7 @@ export class TransactionGuard {
     return ifAll(this.#inTransaction)
   }
 
-  /** Tells that step `begin` begins the transaction. */
+  /** Notes that step `begin` begins the transaction. */
   begun(begin: number): void {
     this.#inTransaction.push(ifOk(begin))
   }

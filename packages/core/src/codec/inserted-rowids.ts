@@ -5,7 +5,7 @@ const INSERT = /^[\s(]*(?:with\b[^]*\b)?(?:insert|replace)\b/i
 const UPSERT = /\bdo\s+update\b/i
 
 /**
- * Tells for the results of one stream, in their order, which rowid a statement inserted. The server repeats the one of an
+ * Finds which rowid a statement inserted, from the results of one stream in their order. The server repeats the one of an
  * older statement for those that inserted nothing, or 0 on a new stream.
  */
 export class InsertedRowids {

@@ -50,7 +50,7 @@ const COMMENTS = /--[^\n]*|\/\*[^]*?(?:\*\/|$)/g
 export const withoutComments = (sql: string): string =>
   /^[\s;]*(?:--|\/\*|rollback|release|savepoint)/i.test(sql) ? sql.replace(COMMENTS, ' ') : sql
 
-/** Tells whether a statement begins or ends a transaction; null for all others, also for ROLLBACK TO a savepoint. */
+/** Whether a statement begins or ends a transaction; null for all others, also for ROLLBACK TO a savepoint. */
 export function transactionControl(sql: string): 'begin' | 'commit' | 'rollback' | null {
   const [, word, to] = CONTROL.exec(withoutComments(sql)) ?? []
   if (word === undefined || to !== undefined) return null

@@ -20,7 +20,7 @@ export class Deadline {
     return this.#end - this.#clock.now()
   }
 
-  /** Begins anew, for a call whose wait so far does not count. */
+  /** Restarts, for a call whose wait so far does not count. */
   restart(): void {
     this.#end = this.#clock.now() + this.timeoutMs
   }

@@ -39,7 +39,7 @@ function isRetryable(error: unknown, isRepeatable: boolean): boolean {
   )
 }
 
-/** Whether a transaction came to nothing for a reason that may be gone the next time. */
+/** Whether a transaction failed, and kept nothing, for a transient reason. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof SqlError) return /^(SQLITE_BUSY|TRANSACTION_)/.test(error.code)
   if (error instanceof HttpError) return error.status === 429 && error.outcome === 'not_applied'

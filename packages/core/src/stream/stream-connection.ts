@@ -137,7 +137,7 @@ export class StreamConnection implements OpenStream {
 
   /** Closes the stream of a request that was given up, when its answer is there. */
   #follow(answer: Promise<string>, close: boolean): Promise<void> {
-    // nobody else must go on with it meanwhile
+    // nobody else may continue it meanwhile
     const last = this.#baton
     this.baton = null
     const follow = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import { TransactionClock } from './transaction-clock.ts'
 
 type EndEvent = 'transaction:commit' | 'transaction:rollback'
 
-/** One transaction of a stream: its number, its time, its turn among those that write, and its end, which is told once. */
+/** One transaction of a stream: its number, its time, its turn among those that write, and its end, which is emitted once. */
 export class StreamTransaction implements LockHolder {
   readonly clock: TransactionClock
   /** The COMMIT or ROLLBACK that is on its way; null as long as statements may follow. */
@@ -90,7 +90,7 @@ export class StreamTransaction implements LockHolder {
     this.#over.abort()
   }
 
-  /** Tells those who listen, if there are any. */
+  /** Emits an event, if anybody listens. */
   #emit(event: ClientEvent): void {
     const { events } = this.#http
     if (events.isWatched) events.emit(event)
