@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -208,6 +208,34 @@ test('while it is open here, a database is none for other programs; afterwards i
   expect(read).toThrow('file is not a database')
   await server.close()
   expect(read()).toEqual([{ a: 'kept' }])
+})
+
+describe('close() while clients are still at work: the file is a plain one with everything in it', () => {
+  test.each(['a cursor that is half read', 'a statement that never ends', 'a change that is half read'])(
+    '%s',
+    async (what) => {
+      const dataDirectory = await temporaryDirectory()
+      const server = await startLocalServer({ dataDirectory })
+      const { url } = await server.createDatabase('app')
+      await query(url, 'CREATE TABLE t(a)')
+      await query(url, "INSERT INTO t VALUES ('kept')")
+      const many = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
+      if (what === 'a statement that never ends') {
+        pipeline(url, [execute(ENDLESS), close]).catch(() => {})
+        await sleep(200)
+      } else {
+        const sql = what === 'a cursor that is half read' ? many : `INSERT INTO t ${many} RETURNING a`
+        const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
+        const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
+        await response.body?.getReader().read()
+      }
+      const folder = join(dataDirectory, 'databases', await idOf(dataDirectory, 'app'))
+      await server.close()
+      expect(await readdir(folder)).toEqual(['data.db'])
+      const rows = new DatabaseSync(join(folder, 'data.db')).prepare('SELECT a FROM t').all()
+      expect(rows).toEqual([{ a: 'kept' }])
+    },
+  )
 })
 
 test('a restart keeps databases, names, settings and the key of the tokens', async () => {

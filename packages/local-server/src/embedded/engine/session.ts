@@ -3,7 +3,7 @@ import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
 import { ArgumentsError } from './arguments.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
-import type { Connection, RunningStatement } from './connection.ts'
+import { ClientLeftError, type Connection } from './connection.ts'
 import type { Database } from './database.ts'
 import {
   DeniedError,
@@ -16,6 +16,7 @@ import {
 import { resultErrorOf } from './error-mapping.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { ResultError } from './result-error.ts'
+import { PreemptedError, type RunningStatement } from './running-statement.ts'
 import { identifier, upper } from './sql/sql-scanner.ts'
 import { firstStatement, type Statement } from './sql/statement.ts'
 import type { StoredTexts } from './stored-texts.ts'
@@ -63,6 +64,8 @@ export class Session {
   #last: Promise<unknown> = Promise.resolve()
   /** Number of the call that is being answered. */
   #call = 0
+  /** Whether the client of that call has left. */
+  #hasLeft = false
 
   /** `texts` are the client's stored texts; while the engine works, `board` has the number of the call. */
   constructor(database: Database, texts: StoredTexts, board: CallBoard) {
@@ -80,6 +83,7 @@ export class Session {
     const turn = this.#last.then(() => {
       this.#lastPause = performance.now()
       this.#call = call
+      this.#hasLeft = false
       return this.#connection.working(run)
     })
     this.#last = turn.catch(() => {})
@@ -91,17 +95,23 @@ export class Session {
     return this.#connection.waiting(wait)
   }
 
-  /** After a while of work, lets messages in: other sessions have their turn, and a client may have left. */
+  /**
+   * After a while of work, lets messages in: other sessions have their turn, and a client may have left.
+   * @throws ClientLeftError when it has: what has not begun is not begun
+   */
   async pause(): Promise<void> {
     if (performance.now() - this.#lastPause < PAUSE_AFTER_MS) return
     // messages are read between two rounds of immediates, not before the first
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     this.#lastPause = performance.now()
+    if (this.#hasLeft) throw new ClientLeftError()
   }
 
-  /** The client of a call has left: if it waits for the write lock, it does so no longer. */
+  /** The client of a call has left: it waits for nothing any longer. */
   stopWaiting(call: number): void {
-    if (this.#call === call) this.#connection.stopWaiting()
+    if (this.#call !== call) return
+    this.#hasLeft = true
+    this.#connection.stopWaiting()
   }
 
   get isAutocommit(): boolean {
@@ -155,10 +165,12 @@ export class Session {
   ): Promise<void> {
     const prepared = this.#prepareBatch(steps, 3, permissions)
     onReady()
-    const isTimedOut = this.#connection.takeTimeout()
+    let isTimedOut = false
     const results: (string | null)[] = []
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
+      // every wait for the reader may have cost the transaction: what follows must not run without it
+      isTimedOut = this.#connection.takeTimeout() || isTimedOut
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
@@ -166,8 +178,10 @@ export class Session {
         results[index] = 'done'
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
+        isTimedOut = this.#connection.takeTimeout() || isTimedOut
         await sink.stepError(index, error)
       }
+      await this.pause()
     }
   }
 
@@ -260,17 +274,18 @@ export class Session {
     try {
       await sink.stepBegin(index, run.columns)
       await this.#begin(run, step.request, permissions)
-      for (let isDone = false; !isDone; ) {
+      for (;;) {
         const next = this.#rowsOf(run, { limitBytes: CURSOR_BYTES, asLines: true }, permissions)
-        isDone = next.isDone
+        // before the reader is waited for: what is done holds nobody up
+        const result = next.isDone ? run.finish() : null
         await sink.rows(next.text)
+        if (result !== null) return await sink.stepEnd(result)
       }
     } catch (error) {
       // a statement that is left half-run would keep the transaction from ending
       run.stop()
       throw error
     }
-    await sink.stepEnd(run.finish())
   }
 
   async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
@@ -308,6 +323,7 @@ export class Session {
     if (error instanceof ArgumentsError) {
       return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
     }
+    if (error instanceof PreemptedError) return transactionTimeout()
     if (error instanceof ValueTooBigError)
       return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
     if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
