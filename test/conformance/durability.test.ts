@@ -50,7 +50,7 @@ test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 
 async function check({ url }: DevServer, ledger: Ledger): Promise<number> {
   expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
   const rows = await query(url, 'SELECT client, number, count(*) FROM t GROUP BY 1, 2')
-  const found = new Map(rows.map(([client, number, parts]) => [`${client}/${number}`, Number(parts)]))
+  const found = new Map(rows.map(([client, number, parts]) => [`${String(client)}/${String(number)}`, Number(parts)]))
   const wrong: string[] = []
   for (const [key, change] of ledger) {
     const parts = found.get(key) ?? 0
