@@ -1,20 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 const NOT_UTF8 = "INSERT INTO t VALUES (1) RETURNING random() || unhex('ff')"
-const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
 
 const hasSqld = await findSqld().then(
   () => true,
@@ -108,46 +104,15 @@ async function idOf(dataDirectory: string, name: string): Promise<string> {
   return databases.find((database) => database.name === name)?.id ?? ''
 }
 
-interface DevServer {
-  readonly child: ChildProcess
-  readonly url: string
-}
-
-async function startDev(dataDirectory: string, backend: string): Promise<DevServer> {
-  const args = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', CLI]
-  args.push('dev', '--data', dataDirectory, '--port', '0', '--backend', backend)
-  const { NODE_OPTIONS: _, ...env } = process.env
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
-  let output = ''
-  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-    output += chunk.toString()
-    const url = /^database: (\S+)$/m.exec(output)?.[1]
-    if (url !== undefined) return { child, url }
-  }
-  throw new Error(`the server did not start: ${output}`)
-}
-
-async function kill({ child }: DevServer): Promise<void> {
-  const gone = once(child, 'exit')
-  child.kill('SIGKILL')
-  await gone
-}
-
-async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
-  return directory
-}
-
 describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   'SIGKILL of a server with back end %s',
   (backend) => {
     test('in the middle of 1,000 writes: no acknowledged one is lost', { timeout: 60_000 }, async () => {
       const directory = await temporaryDirectory()
-      const first = await startDev(directory, backend)
+      const first = await startDevServer(directory, backend)
       await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
       let acknowledged = 0
-      const dying = sleep(400).then(() => kill(first))
+      const dying = sleep(400).then(() => killServer(first))
       try {
         for (; acknowledged < 1_000; acknowledged += 1)
           await query(first.url, `INSERT INTO t VALUES (${acknowledged})`)
@@ -155,8 +120,8 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
         // the connection broke: this one may or may not be there
       }
       await dying
-      const second = await startDev(directory, backend)
-      onTestFinished(() => kill(second))
+      const second = await startDevServer(directory, backend)
+      onTestFinished(() => killServer(second))
       const [[count] = []] = await query(second.url, 'SELECT count(*) FROM t')
       expect(acknowledged).toBeGreaterThan(10)
       expect([acknowledged, acknowledged + 1]).toContain(Number(count))
@@ -167,12 +132,12 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       'none of its processes stays, not even a busy one',
       { timeout: 30_000 },
       async () => {
-        const server = await startDev(await temporaryDirectory(), backend)
+        const server = await startDevServer(await temporaryDirectory(), backend)
         const endless = pipeline(server.url, [execute(ENDLESS), close])
         endless.catch(() => {})
         await sleep(200)
         const children = childrenOf(server.child.pid as number)
-        await kill(server)
+        await killServer(server)
         // the embedded engine is a thread of the server's own process
         expect(children.length).toBeGreaterThanOrEqual(backend === 'sqld' ? 1 : 0)
         children.push(server.child.pid as number)
@@ -208,6 +173,34 @@ test('while it is open here, a database is none for other programs; afterwards i
   expect(read).toThrow('file is not a database')
   await server.close()
   expect(read()).toEqual([{ a: 'kept' }])
+})
+
+describe('close() while clients are still at work: the file is a plain one with everything in it', () => {
+  test.each(['a cursor that is half read', 'a statement that never ends', 'a change that is half read'])(
+    '%s',
+    async (what) => {
+      const dataDirectory = await temporaryDirectory()
+      const server = await startLocalServer({ dataDirectory })
+      const { url } = await server.createDatabase('app')
+      await query(url, 'CREATE TABLE t(a)')
+      await query(url, "INSERT INTO t VALUES ('kept')")
+      const many = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
+      if (what === 'a statement that never ends') {
+        pipeline(url, [execute(ENDLESS), close]).catch(() => {})
+        await sleep(200)
+      } else {
+        const sql = what === 'a cursor that is half read' ? many : `INSERT INTO t ${many} RETURNING a`
+        const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
+        const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
+        await response.body?.getReader().read()
+      }
+      const folder = join(dataDirectory, 'databases', await idOf(dataDirectory, 'app'))
+      await server.close()
+      expect(await readdir(folder)).toEqual(['data.db'])
+      const rows = new DatabaseSync(join(folder, 'data.db')).prepare('SELECT a FROM t').all()
+      expect(rows).toEqual([{ a: 'kept' }])
+    },
+  )
 })
 
 test('a restart keeps databases, names, settings and the key of the tokens', async () => {

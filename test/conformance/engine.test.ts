@@ -214,3 +214,66 @@ test('an R-tree can be read with a token that may only read', async () => {
   const shadow = await pipeline(url, [execute('DELETE FROM r_node'), close], { token: reader })
   expect(shadow.status).toBe(403)
 })
+
+test('a setting changed by EXPLAIN of a pragma is not there for the next client', async () => {
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE p (id INTEGER PRIMARY KEY)')
+  await query(server.url, 'CREATE TABLE c (p REFERENCES p)')
+  for (const explain of ['EXPLAIN', 'EXPLAIN QUERY PLAN']) {
+    for (let i = 0; i < 5; i += 1) await query(server.url, `${explain} PRAGMA foreign_keys = 0`)
+    const answer = await pipeline(server.url, [execute('INSERT INTO c VALUES (7)'), close])
+    expect(codes(answer)).toEqual(['SQLITE_CONSTRAINT', 'ok'])
+  }
+})
+
+test('EXPLAIN of a change of the schema in a transaction with a token that may only read: refused as such', async () => {
+  const { server, url, reader } = await withReader()
+  await using _ = server
+  const open = await pipeline(url, [execute('BEGIN'), execute('SAVEPOINT baton_undone')], { token: reader })
+  const refused = await pipeline(url, [execute('EXPLAIN DROP TABLE n')], { token: reader, baton: open.baton })
+  expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('Write permission')])
+})
+
+test('a pattern as deep as LIKE takes it does not end the transactions of others', async () => {
+  await using server = await startLocalServer()
+  const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT 1')])
+  const like = `SELECT '${'a'.repeat(24_999)}' LIKE '${'%a'.repeat(24_999)}b'`
+  expect(codes(await pipeline(server.url, [execute(like), close]))).toEqual(['ok', 'ok'])
+  const end = await pipeline(server.url, [execute('COMMIT'), close], { baton: open.baton })
+  expect(codes(end)).toEqual(['ok', 'ok'])
+})
+
+test('a step that fills the answer to the brim leaves no room for the next one', async () => {
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE big (a)')
+  await query(server.url, 'INSERT INTO big SELECT hex(zeroblob(2400000)) FROM generate_series(1, 4)')
+  const tooLarge = { code: 'RESPONSE_TOO_LARGE', message: 'Response is too large' }
+  // the rows alone still fit, with their frame they do not
+  for (const padding of [19_800, 19_850, 19_900]) {
+    const brim = `SELECT hex(zeroblob(2495000)) UNION ALL SELECT hex(zeroblob(2495000)) UNION ALL SELECT printf('%${padding}d', 1)`
+    const steps = [{ stmt: { sql: brim } }, { stmt: { sql: 'SELECT a FROM big' } }]
+    const answer = await pipeline(server.url, [{ type: 'batch', batch: { steps } }, close])
+    expect(answer.results[0]?.error).toEqual(tooLarge)
+  }
+})
+
+test('a client that leaves in the middle of a long batch: the rest does not run', async () => {
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE t (a)')
+  const leaving = new AbortController()
+  const sql = 'INSERT INTO t SELECT count(*) FROM generate_series(1, 100000)'
+  const steps = Array.from({ length: 5_000 }, () => ({ stmt: { sql } }))
+  const answer = pipeline(server.url, [{ type: 'batch', batch: { steps } }, close], {
+    signal: leaving.signal,
+  })
+  answer.catch(() => {})
+  while ((await query(server.url, 'SELECT 1 FROM t LIMIT 1')).length === 0);
+  leaving.abort()
+  await expect(answer).rejects.toThrow()
+  await query(server.url, 'INSERT INTO t VALUES (-1)')
+  const count = async (): Promise<number> =>
+    Number((await query(server.url, 'SELECT count(*) FROM t'))[0]?.[0])
+  const first = await count()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect([first < 4_000, await count()]).toEqual([true, first])
+})

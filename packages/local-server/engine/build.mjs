@@ -45,7 +45,7 @@ const EXPORTS =
   sqlite3_get_autocommit sqlite3_column_count sqlite3_column_name sqlite3_column_decltype sqlite3_column_int64
   sqlite3_stmt_readonly sqlite3_stmt_isexplain sqlite3_stmt_status sqlite3_bind_parameter_count
   sqlite3_bind_parameter_name sqlite3_bind_null sqlite3_bind_int64 sqlite3_bind_double sqlite3_limit
-  sqlite3_libversion sqlite3_memory_used`.split(/\s+/)
+  sqlite3_interrupt sqlite3_libversion sqlite3_memory_used`.split(/\s+/)
 
 const here = import.meta.dirname
 const work = mkdtempSync(join(tmpdir(), 'libsql-wasm-'))
@@ -84,7 +84,9 @@ run('clang', [
   '-o',
   linked,
   '-Wl,--strip-all',
-  '-Wl,-z,stack-size=2097152',
+  // below the data, where an overflow traps instead of writing over it
+  '-Wl,--stack-first',
+  '-Wl,-z,stack-size=8388608',
   '-Wl,--max-memory=1073741824',
   ...EXPORTS.map((name) => `-Wl,--export=${name}`),
 ])

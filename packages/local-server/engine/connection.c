@@ -11,6 +11,7 @@ int sqlite3_regexp_init(sqlite3*, char**, const void*);
 int sqlite3_series_init(sqlite3*, char**, const void*);
 int sqlite3_shathree_init(sqlite3*, char**, const void*);
 int sqlite3_uuid_init(sqlite3*, char**, const void*);
+void baton_opened(sqlite3*);
 
 /* What the statement that is being compiled or runs may do. */
 static int mayWrite = 0;
@@ -121,6 +122,7 @@ sqlite3 *baton_open(const char *path, const char *name){
   sqlite3_create_function_v2(connection, "load_extension", 2, SQLITE_UTF8, 0, loadExtension, 0, 0, 0);
   sqlite3_set_authorizer(connection, authorize, 0);
   sqlite3_progress_handler(connection, INSTRUCTIONS_BETWEEN_CHECKS, isInterrupted, 0);
+  baton_opened(connection);
   return connection;
 }
 

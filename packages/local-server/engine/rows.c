@@ -190,7 +190,7 @@ int baton_rows(sqlite3_stmt *statement, int limit, int asLines, int maxBytes){
     if( !reserve(8) ) return SQLITE_NOMEM;
     if( asLines ) PUT("]}\n");
     else PUT("]");
-    if( outputLength > (size_t)limit ) return SQLITE_ROW;
+    if( (int)outputLength > limit ) return SQLITE_ROW;
   }
 }
 

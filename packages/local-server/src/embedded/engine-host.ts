@@ -14,6 +14,10 @@ const INTERRUPT_GRACE_MS = 2_000
 const CLOSE_GRACE_MS = 2_000
 const WATCH_INTERVAL_MS = 200
 const LOG_TAIL_CHARACTERS = 2_000
+/** SQLite calls itself, for instance once for each wildcard of a LIKE; what it is given at most needs less. */
+const STACK_MB = 32
+/** Numbers of calls fit the board's cells. */
+const LAST_CALL = 0x7fffffff
 
 /** A call on its way through a host. */
 interface PendingCall {
@@ -63,6 +67,7 @@ export class EngineHost {
       // flags of ours, such as an inspector's port or a test runner's loader, are not for it
       execArgv: ['--disable-warning=ExperimentalWarning'],
       env: {},
+      resourceLimits: { stackSizeMb: STACK_MB },
       stdout: true,
       stderr: true,
     })
@@ -125,14 +130,17 @@ export class EngineHost {
     this.#send({ type: 'close-stream', stream })
   }
 
-  /** Ends the worker once its connections are closed, or at once when it is busy. What was acknowledged is kept. */
+  /**
+   * Ends the worker once its connections are closed; what it works on is interrupted. What was acknowledged is kept,
+   * open transactions are rolled back.
+   */
   async end(): Promise<void> {
     if (this.#isDead) return
     const gone = once(this.#worker, 'exit')
     this.#isEnding = true
     this.#worker.ref()
-    if (this.#board.current !== 0) this.#terminate()
-    else this.#send({ type: 'end' })
+    this.#board.end()
+    this.#send({ type: 'end' })
     const timer = setTimeout(() => this.#terminate(), CLOSE_GRACE_MS)
     await gone
     clearTimeout(timer)
@@ -157,7 +165,7 @@ export class EngineHost {
     onCursor: CursorListener | null,
     begin: (call: number) => void,
   ): Promise<CallOutcome> {
-    this.#lastCall = (this.#lastCall % 0x7fffffff) + 1
+    this.#lastCall = (this.#lastCall % LAST_CALL) + 1
     const number = this.#lastCall
     return new Promise((resolve, reject) => {
       const abandon = (): void => this.#abandon(number)

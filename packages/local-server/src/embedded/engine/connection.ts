@@ -1,17 +1,9 @@
-import { resolveArguments, type StatementArguments } from './arguments.ts'
-import {
-  DeniedError,
-  type EngineColumn,
-  type EngineConnection,
-  type EngineRows,
-  type EngineStatement,
-} from './engine-connection.ts'
+import { DeniedError, type EngineConnection, type EngineStatement } from './engine-connection.ts'
 import type { Grant } from './engine-instance.ts'
-import type { StatementResult } from './result-encoder.ts'
+import { isWriting, RunningStatement } from './running-statement.ts'
 import type { Statement } from './sql/statement.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'
 
-const MAX_VALUE_BYTES = 5_000_000
 /** Savepoint around what is compiled without being run. */
 const UNDONE = 'baton_undone'
 /** What cannot be told from its text may be anything. */
@@ -40,6 +32,8 @@ export class Connection implements Writer {
   #isTimedOut = false
   /** Whether no setting has been changed that a later client could see. */
   #isUnused = true
+  /** The statement that has been prepared and has not ended. */
+  #active: RunningStatement | null = null
   isRunning = false
 
   constructor(engine: EngineConnection, queue: WriteQueue, events: ConnectionEvents) {
@@ -57,6 +51,10 @@ export class Connection implements Writer {
     this.#engine.call = call
   }
 
+  get holdsLock(): boolean {
+    return this.#queue.isHeldBy(this)
+  }
+
   /** Whether the transaction was taken away since the last request; asking clears it. */
   takeTimeout(): boolean {
     const isTimedOut = this.#isTimedOut
@@ -66,6 +64,7 @@ export class Connection implements Writer {
 
   onPreempted(): void {
     this.#isTimedOut = true
+    this.#abort()
     this.#rollback()
   }
 
@@ -102,19 +101,29 @@ export class Connection implements Writer {
    */
   async prepare(statement: Statement, mayWrite: boolean): Promise<RunningStatement> {
     const startedAt = performance.now()
+    let isUndone = false
     try {
       if (changesSchema(statement)) {
         checkMayWrite(mayWrite)
         await this.#lock()
       }
-      if (isUndone(statement)) this.#engine.run(`SAVEPOINT ${UNDONE}`)
+      if (statement.kind === 'explain' && changesSchema(statement)) {
+        this.#engine.run(`SAVEPOINT ${UNDONE}`)
+        isUndone = true
+      }
       const grant = { write: isWriting(statement) }
       const prepared = this.#prepare(statement, grant)
-      const run = new RunningStatement(this, this.#engine, prepared, { statement, grant, startedAt })
+      const run = new RunningStatement(this, this.#engine, prepared, {
+        statement,
+        grant,
+        isUndone,
+        startedAt,
+      })
       run.checkAgreement()
+      this.#active = run
       return run
     } catch (error) {
-      this.settle(statement, false)
+      this.settle(isUndone, false)
       throw error
     }
   }
@@ -145,13 +154,20 @@ export class Connection implements Writer {
   }
 
   /** A statement has ended: gives the write lock back once no transaction is open. */
-  settle(statement: Statement, isDone: boolean): void {
-    if (isUndone(statement)) this.#undo()
+  settle(isUndone: boolean, isDone: boolean): void {
+    this.#active = null
+    if (isUndone) this.#undo()
     this.#releaseLock(isDone)
+  }
+
+  /** Gives the write lock back within a transaction that has not written anything. */
+  unlock(): void {
+    this.#queue.release(this)
   }
 
   close(): void {
     this.stopWaiting()
+    this.#abort()
     this.#rollback()
     this.#queue.release(this)
     if (this.#isUnused) this.#events.onUnused(this.#engine)
@@ -159,7 +175,8 @@ export class Connection implements Writer {
   }
 
   #prepare(statement: Statement, grant: Grant): EngineStatement {
-    if (statement.kind === 'pragma' || statement.kind === 'attach') this.#isUnused = false
+    // many pragmas have their effect when they are compiled
+    if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isUnused = false
     const prepared = this.#engine.prepare(statement.source, grant)
     if (prepared === null) throw new DeniedError('the engine finds no statement where there is one')
     return prepared
@@ -192,129 +209,14 @@ export class Connection implements Writer {
     this.#engine.run(`RELEASE ${UNDONE}`)
   }
 
+  #abort(): void {
+    this.#active?.abort()
+    this.#active = null
+  }
+
   #rollback(): void {
     if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
   }
-}
-
-/** What a statement is compiled from, and when that was. */
-interface RunContext {
-  readonly statement: Statement
-  readonly grant: Grant
-  readonly startedAt: number
-}
-
-/** A statement on its way: `begin` it, read it to the end and call `finish`, or call `stop`. */
-export class RunningStatement {
-  readonly #connection: Connection
-  readonly #engine: EngineConnection
-  readonly #context: RunContext
-  #prepared: EngineStatement
-  #isEnded = false
-
-  /** Made by `Connection.prepare` only. */
-  constructor(
-    connection: Connection,
-    engine: EngineConnection,
-    prepared: EngineStatement,
-    context: RunContext,
-  ) {
-    this.#connection = connection
-    this.#engine = engine
-    this.#prepared = prepared
-    this.#context = context
-  }
-
-  get columns(): readonly EngineColumn[] {
-    return this.#prepared.columns
-  }
-
-  /** The permission was decided by reading the text: where the engine reads it differently, it is refused. */
-  checkAgreement(): void {
-    const { statement } = this.#context
-    const isAgreed =
-      statement.kind === 'explain'
-        ? this.#prepared.isExplain
-        : this.#prepared.isReadonly || isWriting(statement)
-    if (isAgreed) return
-    this.#prepared.finalize()
-    throw new DeniedError('the engine takes the statement for another one')
-  }
-
-  /** Gives the parameters their values, and waits for the write lock where the statement needs it. */
-  async begin(given: StatementArguments): Promise<void> {
-    const { statement, grant } = this.#context
-    try {
-      const isBare = statement.kind === 'explain' && given.args.length === 0 && given.namedArgs.length === 0
-      const values = isBare ? [] : resolveArguments(this.#prepared.parameters, given)
-      const anew = await this.#connection.lockFor(statement, grant)
-      if (anew !== null) {
-        this.#prepared.finalize()
-        this.#prepared = anew
-      }
-      this.#prepared.bind(values)
-    } catch (error) {
-      this.#end(false)
-      throw error
-    }
-  }
-
-  /** The next rows, at least `limitBytes` of them unless they end before. An error ends the statement. */
-  rows(limitBytes: number, asLines: boolean): EngineRows {
-    try {
-      return this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES })
-    } catch (error) {
-      this.#end(false)
-      throw error
-    }
-  }
-
-  /** Runs to the end without reading rows. An error ends the statement. */
-  discardRows(): void {
-    try {
-      this.#prepared.discardRows()
-    } catch (error) {
-      this.#end(false)
-      throw error
-    }
-  }
-
-  /** Ends a statement whose rows are not wanted any more; a change has happened already. */
-  stop(): void {
-    this.#end(true)
-  }
-
-  /** To be called after the last row. */
-  finish(): StatementResult {
-    const { statement, startedAt } = this.#context
-    const isChange = statement.kind === 'insert' || statement.kind === 'change'
-    const affectedRowCount = isChange ? this.#engine.changes : 0
-    const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
-    const { columns, rowsRead, rowsWritten } = this.#prepared
-    this.#end(statement.verb !== 'ROLLBACK')
-    const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
-    return {
-      columns,
-      rows: '',
-      affectedRowCount,
-      lastInsertRowid,
-      rowsRead,
-      rowsWritten,
-      durationMs,
-    }
-  }
-
-  #end(isDone: boolean): void {
-    if (this.#isEnded) return
-    this.#isEnded = true
-    this.#prepared.finalize()
-    this.#connection.settle(this.#context.statement, isDone)
-  }
-}
-
-/** Whether the statement is allowed to change something, as far as its text shows. */
-function isWriting(statement: Statement): boolean {
-  return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
 }
 
 /**
@@ -328,9 +230,4 @@ function changesSchema(statement: Statement): boolean {
 /** Before compiling: the authorizer would refuse it too, but what it then undoes leaves its traces in the log. */
 function checkMayWrite(mayWrite: boolean): void {
   if (!mayWrite) throw new DeniedError('a change of the schema')
-}
-
-/** An EXPLAIN changes nothing, whatever compiling it has done. */
-function isUndone(statement: Statement): boolean {
-  return statement.kind === 'explain' && changesSchema(statement)
 }

@@ -76,3 +76,17 @@ test('what is not a database stays as it is', () => {
   files.release()
   expect(readFileSync(path, 'utf8')).toBe('something else entirely')
 })
+
+test('a log that could not be moved into the file is found by other programs, and by the next server', () => {
+  const path = temporaryFile()
+  writeFileSync(path, PAGE)
+  const first = new DatabaseFiles()
+  first.use(path)
+  writeFileSync(`${path}.wal`, 'committed')
+  first.release()
+  expect([readFileSync(path), readFileSync(`${path}-wal`, 'utf8')]).toEqual([PAGE, 'committed'])
+  const second = new DatabaseFiles()
+  second.use(path)
+  expect(second.exists(`${MAIN_FILE}-wal`)).toBe(true)
+  expect(readFileSync(`${path}.wal`, 'utf8')).toBe('committed')
+})

@@ -40,13 +40,17 @@ export class DatabaseFiles {
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(`${MAIN_FILE}-wal`, `${path}.wal`)
+    // in this order: a file without its mark always has its log under the name every program knows
+    this.#remark(MAGIC, IN_USE)
     // the log of another program that has not closed the file
     if (existsSync(`${path}-wal`) && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
-    this.#remark(MAGIC, IN_USE)
   }
 
   /** To be called when all connections are closed: the file is one for every program again. */
   release(): void {
+    const log = this.#paths.get(`${MAIN_FILE}-wal`)
+    // it could not be moved to the file, for instance because the disk is full
+    if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
     this.#remark(IN_USE, MAGIC)
   }
 

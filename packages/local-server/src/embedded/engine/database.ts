@@ -80,7 +80,12 @@ export class Database {
 
   /** Opens a connection ahead of need, while nobody waits for it. */
   prepareSpare(): void {
-    if (this.#spares.length === 0) this.#spares.push(this.#open())
+    if (this.#spares.length > 0) return
+    try {
+      this.#spares.push(this.#open())
+    } catch {
+      // whoever needs one is told why there is none
+    }
   }
 
   /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
@@ -111,8 +116,8 @@ export class Database {
   /** Keeps a connection for the next client, unless it was opened under other settings. */
   #keep(engine: EngineConnection, settings: DatabaseSettings): void {
     if (settings !== this.#settings || this.#spares.length >= MAX_SPARES) return engine.close()
-    engine.reset()
-    this.#spares.push(engine)
+    if (engine.reset()) this.#spares.push(engine)
+    else engine.close()
   }
 
   /** A connection beside the one that wrote sees whether anything has changed. */

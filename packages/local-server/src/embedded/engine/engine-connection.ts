@@ -3,6 +3,7 @@ import { MAIN_FILE } from './database-files.ts'
 import type { EngineInstance, Grant, Pointer } from './engine-instance.ts'
 
 const OK = 0
+const OUT_OF_MEMORY = 7
 const ROW = 100
 const DONE = 101
 const VALUE_TOO_BIG = 1001
@@ -132,9 +133,17 @@ export class EngineConnection {
     return new EngineError(message, code, api.sqlite3_error_offset(this.#pointer))
   }
 
-  /** Forgets what `changes()` and `last_insert_rowid()` answer. */
-  reset(): void {
-    this.#engine.api.baton_reset(this.#pointer)
+  /**
+   * Forgets what `changes()` and `last_insert_rowid()` answer. False when something else would still show that the
+   * connection was used, such as a setting.
+   */
+  reset(): boolean {
+    return this.#engine.api.baton_reset(this.#pointer) !== 0
+  }
+
+  /** Has the statement that runs end with SQLITE_INTERRUPT when it goes on. */
+  interrupt(): void {
+    this.#engine.api.sqlite3_interrupt(this.#pointer)
   }
 
   close(): void {
@@ -148,6 +157,8 @@ export class EngineStatement {
   readonly #engine: EngineInstance
   readonly #grant: Grant
   #pointer: Pointer
+  /** Whether it has answered rows and has more. */
+  #isHalfRun = false
 
   /** Made by `EngineConnection.prepare` only. */
   constructor(connection: EngineConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
@@ -209,14 +220,17 @@ export class EngineStatement {
     const code = this.#connection.work(() =>
       api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes),
     )
+    this.#isHalfRun = code === ROW
     if (code === DONE || code === ROW) {
       const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())
       const count = api.baton_row_count()
       api.baton_shrink_output()
       return { text, count, isDone: code === DONE }
     }
+    api.baton_shrink_output()
     if (code === VALUE_TOO_BIG) throw new ValueTooBigError('string or blob too big')
     if (code === TEXT_NOT_UTF8) throw new TextEncodingError(this.#badText())
+    if (code === OUT_OF_MEMORY) throw new EngineError('out of memory', code, -1)
     if (api.baton_was_denied() !== 0) throw new DeniedError('not authorized')
     throw this.#connection.error()
   }
@@ -241,7 +255,16 @@ export class EngineStatement {
     return Number(value)
   }
 
-  /** Ends the statement, wherever it stands. Can be called again. */
+  /** Ends the statement, and undoes what it has changed unless it had come to its end. */
+  abort(): void {
+    if (this.#isHalfRun) {
+      this.#connection.interrupt()
+      this.#engine.api.sqlite3_step(this.#pointer)
+    }
+    this.finalize()
+  }
+
+  /** Ends the statement, wherever it stands; what it has changed stays. Can be called again. */
   finalize(): void {
     if (this.#pointer === 0) return
     this.#engine.api.sqlite3_finalize(this.#pointer)

@@ -22,7 +22,7 @@ interface EngineExports {
   malloc(bytes: number): Pointer
   free(at: Pointer): void
   baton_open(path: Pointer, name: Pointer): Pointer
-  baton_reset(connection: Pointer): void
+  baton_reset(connection: Pointer): number
   baton_grant(write: number, attach: number, configure: number): void
   baton_was_denied(): number
   baton_rows(statement: Pointer, limit: number, asLines: number, maxBytes: number): number
@@ -64,6 +64,7 @@ interface EngineExports {
   sqlite3_bind_null(statement: Pointer, number: number): number
   sqlite3_bind_int64(statement: Pointer, number: number, value: bigint): number
   sqlite3_bind_double(statement: Pointer, number: number, value: number): number
+  sqlite3_interrupt(connection: Pointer): void
   sqlite3_libversion(): Pointer
 }
 

@@ -59,6 +59,7 @@ function closeSession(stream: number): void {
 
 async function answer(message: Extract<ToHost, { type: 'pipeline' | 'cursor' }>): Promise<void> {
   const { call, stream } = message
+  if (board.isEnding) return // it is made again elsewhere
   let outcome: CallOutcome
   try {
     // before anything runs: what is not on the board has not happened

@@ -5,6 +5,7 @@ import { ArgumentsError } from './arguments.ts'
 import { DeniedError, EngineError, TextEncodingError, ValueTooBigError } from './engine-connection.ts'
 import { resultErrorOf } from './error-mapping.ts'
 import { ResultError } from './result-error.ts'
+import { PreemptedError } from './running-statement.ts'
 import { identifier, upper } from './sql/sql-scanner.ts'
 import type { Statement } from './sql/statement.ts'
 
@@ -33,11 +34,17 @@ export function forbidden(permission: 'Read' | 'Write', databaseId: string): Pip
   return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
 
+/** The write lock was taken away, and the transaction with it. */
+export function transactionTimeout(): ResultError {
+  return new ResultError('TRANSACTION_TIMEOUT', 'Transaction timed out')
+}
+
 /** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
 export function toAnswer(error: unknown, permissions: Permissions, databaseId: string): unknown {
   if (error instanceof ArgumentsError) {
     return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
   }
+  if (error instanceof PreemptedError) return transactionTimeout()
   if (error instanceof ValueTooBigError)
     return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
   if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)

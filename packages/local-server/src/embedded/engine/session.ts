@@ -1,11 +1,12 @@
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
-import type { Connection, RunningStatement } from './connection.ts'
+import { ClientLeftError, type Connection } from './connection.ts'
 import type { Database } from './database.ts'
 import type { EngineColumn } from './engine-connection.ts'
-import { checkBlocked, checkPermissions, forbidden, toAnswer } from './refusals.ts'
+import { checkBlocked, checkPermissions, forbidden, toAnswer, transactionTimeout } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { ResultError } from './result-error.ts'
+import type { RunningStatement } from './running-statement.ts'
 import { firstStatement, type Statement } from './sql/statement.ts'
 import type { StoredTexts } from './stored-texts.ts'
 
@@ -44,6 +45,8 @@ export class Session {
   #last: Promise<unknown> = Promise.resolve()
   /** Number of the call that is being answered. */
   #call = 0
+  /** Whether the client of that call has left. */
+  #hasLeft = false
 
   /** `texts` are the client's stored texts. */
   constructor(database: Database, texts: StoredTexts) {
@@ -61,6 +64,7 @@ export class Session {
       this.#lastPause = performance.now()
       this.#call = call
       this.#connection.call = call
+      this.#hasLeft = false
       return this.#connection.working(run)
     })
     this.#last = turn.catch(() => {})
@@ -72,17 +76,23 @@ export class Session {
     return this.#connection.waiting(wait)
   }
 
-  /** After a while of work, lets messages in: other sessions have their turn, and a client may have left. */
+  /**
+   * After a while of work, lets messages in: other sessions have their turn, and a client may have left.
+   * @throws ClientLeftError when it has: what has not begun is not begun
+   */
   async pause(): Promise<void> {
     if (performance.now() - this.#lastPause < PAUSE_AFTER_MS) return
     // messages are read between two rounds of immediates, not before the first
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     this.#lastPause = performance.now()
+    if (this.#hasLeft) throw new ClientLeftError()
   }
 
-  /** The client of a call has left: if it waits for the write lock, it does so no longer. */
+  /** The client of a call has left: it waits for nothing any longer. */
   stopWaiting(call: number): void {
-    if (this.#call === call) this.#connection.stopWaiting()
+    if (this.#call !== call) return
+    this.#hasLeft = true
+    this.#connection.stopWaiting()
   }
 
   get isAutocommit(): boolean {
@@ -136,10 +146,12 @@ export class Session {
   ): Promise<void> {
     const prepared = this.#prepareBatch(steps, 3, permissions)
     onReady()
-    const isTimedOut = this.#connection.takeTimeout()
+    let isTimedOut = false
     const results: (string | null)[] = []
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
+      // every wait for the reader may have cost the transaction: what follows must not run without it
+      isTimedOut = this.#connection.takeTimeout() || isTimedOut
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
@@ -147,8 +159,10 @@ export class Session {
         results[index] = 'done'
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
+        isTimedOut = this.#connection.takeTimeout() || isTimedOut
         await sink.stepError(index, error)
       }
+      await this.pause()
     }
   }
 
@@ -237,17 +251,18 @@ export class Session {
     try {
       await sink.stepBegin(index, run.columns)
       await this.#begin(run, step.request, permissions)
-      for (let isDone = false; !isDone; ) {
+      for (;;) {
         const next = this.#answered(permissions, () => run.rows(CURSOR_BYTES, true))
-        isDone = next.isDone
+        // before the reader is waited for: what is done holds nobody up
+        const result = next.isDone ? run.finish() : null
         await sink.rows(next.text)
+        if (result !== null) return await sink.stepEnd(result)
       }
     } catch (error) {
       // a statement that is left half-run would keep the transaction from ending
       run.stop()
       throw error
     }
-    await sink.stepEnd(run.finish())
   }
 
   async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
@@ -290,7 +305,3 @@ export class Session {
 }
 
 const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }
-
-function transactionTimeout(): ResultError {
-  return new ResultError('TRANSACTION_TIMEOUT', 'Transaction timed out')
-}

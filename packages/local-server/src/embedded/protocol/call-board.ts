@@ -1,16 +1,19 @@
 const CURRENT = 0
-const FIRST_SLOT = 1
+const LAST_BEGUN = 1
+const ENDING = 2
+const FIRST_SLOT = 3
 const SLOTS = 1_024
 
 /**
  * What the server and a worker know of each other while the worker is busy and reads no messages: which call its
- * engine works on, which calls it has begun, and which are to be interrupted. Lies in shared memory.
+ * engine works on, which calls it has begun, and which are to be interrupted. Lies in shared memory. Calls are numbered
+ * in the order in which they are sent.
  */
 export class CallBoard {
   readonly memory: SharedArrayBuffer
   readonly #cells: Int32Array
 
-  constructor(memory = new SharedArrayBuffer(4 * (FIRST_SLOT + 2 * SLOTS))) {
+  constructor(memory = new SharedArrayBuffer(4 * (FIRST_SLOT + SLOTS))) {
     this.memory = memory
     this.#cells = new Int32Array(memory)
   }
@@ -27,7 +30,7 @@ export class CallBoard {
   /** Whether the call the engine works on is to be interrupted. */
   get isInterrupted(): boolean {
     const call = this.current
-    return call !== 0 && Atomics.load(this.#cells, interruptSlot(call)) === call
+    return call !== 0 && (this.isEnding || Atomics.load(this.#cells, interruptSlot(call)) === call)
   }
 
   interrupt(call: number): void {
@@ -35,20 +38,26 @@ export class CallBoard {
   }
 
   hasBegun(call: number): boolean {
-    return Atomics.load(this.#cells, beginSlot(call)) === call
+    // the difference, so that it does not matter when the numbers begin again
+    return ((Atomics.load(this.#cells, LAST_BEGUN) - call) | 0) >= 0
   }
 
   /** To be called before anything of the call happens. */
   begin(call: number): void {
-    Atomics.store(this.#cells, beginSlot(call), call)
+    Atomics.store(this.#cells, LAST_BEGUN, call)
+  }
+
+  /** Whether the worker is to end: nothing is begun any more, and what runs is interrupted. */
+  get isEnding(): boolean {
+    return Atomics.load(this.#cells, ENDING) !== 0
+  }
+
+  end(): void {
+    Atomics.store(this.#cells, ENDING, 1)
   }
 }
 
-/** There are never more calls at a time than slots: streams are fewer. */
+/** A call whose slot is taken by a later one is not interrupted; there are never so many at a time, streams are fewer. */
 function interruptSlot(call: number): number {
   return FIRST_SLOT + (call % SLOTS)
-}
-
-function beginSlot(call: number): number {
-  return FIRST_SLOT + SLOTS + (call % SLOTS)
 }

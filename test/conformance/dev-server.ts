@@ -1,0 +1,45 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+
+const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+
+/** A server in a process of its own, which can be killed. */
+export interface DevServer {
+  readonly child: ChildProcess
+  readonly url: string
+}
+
+/** Starts the command with a directory for its data. */
+export async function startDevServer(dataDirectory: string, backend = 'embedded'): Promise<DevServer> {
+  const args = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', CLI]
+  args.push('dev', '--data', dataDirectory, '--port', '0', '--backend', backend)
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    const url = /^database: (\S+)$/m.exec(output)?.[1]
+    if (url !== undefined) return { child, url }
+  }
+  throw new Error(`the server did not start: ${output}`)
+}
+
+/** Ends it as a crash would. Can be called again. */
+export async function killServer({ child }: DevServer): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, 'exit')
+  child.kill('SIGKILL')
+  await gone
+}
+
+/** Is removed when the test is over. */
+export async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}

@@ -1,0 +1,80 @@
+/*
+ * Kills a server at random moments while eight clients write to one database in every way there is, starts it again on
+ * the same directory and looks: every acknowledged change is there, nothing of an open transaction is, and the file is
+ * sound. DURABILITY_KILLS says how often (200 for the long form), DURABILITY_SEED repeats when, and how much is written at a time, not the order in which clients have their turn.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { type DevServer, killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
+import { acknowledgedOf, CLIENTS, type Ledger, runClient, triedOf } from './durability-clients.ts'
+import { query } from './wire.ts'
+
+const KILLS = Number(process.env['DURABILITY_KILLS'] ?? 6)
+const SEED = Number(process.env['DURABILITY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+/** A server lives for at most so many acknowledged changes, and a moment more. */
+const LIFE_CHANGES = 40
+const MOMENT_MS = 30
+const MAX_LIFE_MS = 5_000
+
+test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 }, async () => {
+  const directory = await temporaryDirectory()
+  const ledger: Ledger = new Map()
+  const random = randomNumbers(SEED)
+  let acknowledged = 0
+  for (let round = 0; round <= KILLS; round += 1) {
+    const server = await startDevServer(directory)
+    onTestFinished(() => killServer(server))
+    if (round === 0)
+      await query(
+        server.url,
+        'CREATE TABLE t (client, number, part, filler, PRIMARY KEY (client, number, part))',
+      )
+    acknowledged = await check(server, ledger)
+    if (round === KILLS) break
+    const clients = CLIENTS.map((kind, client) => runClient(server.url, kind, { client, ledger, random }))
+    const goal = acknowledged + 1 + Math.floor(random() * LIFE_CHANGES)
+    const deadline = Date.now() + MAX_LIFE_MS
+    while (acknowledgedOf(ledger) < goal && Date.now() < deadline) await sleep(1)
+    await sleep(MOMENT_MS * random())
+    await killServer(server)
+    await Promise.all(clients)
+  }
+  expect(acknowledged).toBeGreaterThan(KILLS)
+  const kinds = CLIENTS.map(
+    (kind, client) => `${kind}: ${acknowledgedOf(ledger, client)} of ${triedOf(ledger, client)}`,
+  )
+  console.log(`acknowledged, of those tried: ${kinds.join(', ')}`)
+})
+
+/** Compares what is in the database with what was acknowledged; the number of acknowledged changes. */
+async function check({ url }: DevServer, ledger: Ledger): Promise<number> {
+  expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
+  const rows = await query(url, 'SELECT client, number, count(*) FROM t GROUP BY 1, 2')
+  const found = new Map(
+    rows.map(([client, number, parts]) => [`${String(client)}/${String(number)}`, Number(parts)]),
+  )
+  const wrong: string[] = []
+  for (const [key, change] of ledger) {
+    const parts = found.get(key) ?? 0
+    const isThere = parts === change.parts
+    if (change.fate === 'acknowledged' && !isThere)
+      wrong.push(`${key}: acknowledged, ${parts} of ${change.parts}`)
+    if (change.fate === 'never committed' && parts > 0) wrong.push(`${key}: never committed, ${parts} rows`)
+    // nobody was told: all of it or nothing, and from now on it is known
+    if (change.fate === 'unknown' && parts > 0 && !isThere)
+      wrong.push(`${key}: torn, ${parts} of ${change.parts}`)
+    if (change.fate === 'unknown') change.fate = isThere ? 'acknowledged' : 'never committed'
+    found.delete(key)
+  }
+  expect([wrong, [...found.keys()]]).toEqual([[], []])
+  return acknowledgedOf(ledger)
+}
+
+/** Numbers from 0 to 1, the same for the same seed. */
+function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
