@@ -1,7 +1,7 @@
 import type { Exchange } from './sequences.ts'
 
 /** What the embedded server answers differently on purpose, or cannot help; each with its reason. */
-export const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
+const ACCEPTED: readonly { readonly reason: string; applies(exchange: Exchange): boolean }[] = [
   {
     reason: 'libsql-server reads `1e;` as a number where it reads `1e` at the end of a text as an error',
     applies: (exchange) => textOf(exchange).includes('SELECT 1e;'),

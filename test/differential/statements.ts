@@ -16,7 +16,7 @@ function template(text: string, ...gaps: readonly fc.Arbitrary<string>[]): fc.Ar
 const table = one(...TABLES)
 const column = one(...COLUMNS)
 
-export const literal = one(
+const literal = one(
   '0',
   '1',
   '-1',
@@ -90,7 +90,7 @@ const scalar = one(
   'group_concat',
 )
 
-export const expression: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => ({
+const expression: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => ({
   e: fc.oneof(
     { maxDepth: 3, depthIdentifier: 'expression' },
     literal,
@@ -145,7 +145,7 @@ const returning = fc.oneof(
   template(' RETURNING $1, $2', result, result),
 )
 
-export const query: fc.Arbitrary<string> = fc.oneof(
+const query: fc.Arbitrary<string> = fc.oneof(
   template('SELECT $1', results),
   template('SELECT $1 FROM $2$3', results, table, where),
   template(

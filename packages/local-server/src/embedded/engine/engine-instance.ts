@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto'
 import type { CallBoard } from '../protocol/call-board.ts'
+import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { floatText } from './float-text.ts'
 
@@ -80,7 +81,7 @@ export class EngineInstance {
   readonly scratch: Pointer
   readonly #board: CallBoard
 
-  constructor(module: WebAssembly.Module, files: DatabaseFiles, board: CallBoard) {
+  constructor(module: EngineModule, files: DatabaseFiles, board: CallBoard) {
     this.#board = board
     const { exports } = new WebAssembly.Instance(module, {
       host: this.#hostImports(files),

@@ -1,0 +1,20 @@
+/*
+ * What is used of WebAssembly: TypeScript has its types among those of the browser only.
+ */
+declare global {
+  namespace WebAssembly {
+    interface Memory {
+      readonly buffer: ArrayBuffer
+    }
+    type ModuleImports = Record<string, (...values: number[]) => number | void>
+    class Instance {
+      constructor(module: Module, imports: Record<string, ModuleImports>)
+      readonly exports: object
+    }
+    class RuntimeError extends Error {}
+    function compile(bytes: Uint8Array): Promise<Module>
+  }
+}
+
+/** The compiled engine. */
+export type EngineModule = WebAssembly.Module
