@@ -1,5 +1,4 @@
 import { resolveArguments, type StatementArguments } from './arguments.ts'
-import type { Connection } from './connection.ts'
 import {
   DeniedError,
   type EngineColumn,
@@ -22,6 +21,16 @@ export class PreemptedError extends Error {
   }
 }
 
+/** What a statement needs of the connection it runs on. */
+interface StatementOwner {
+  readonly holdsLock: boolean
+  /** Waits for the write lock where the statement needs it; what it is compiled to anew if it had to wait. */
+  lockFor(statement: Statement, grant: Grant): Promise<EngineStatement | null>
+  /** Gives the write lock back although a transaction is open. */
+  unlock(): void
+  settle(isUndone: boolean, isDone: boolean): void
+}
+
 /** What a statement is compiled from, and when that was. */
 interface RunContext {
   readonly statement: Statement
@@ -33,7 +42,7 @@ interface RunContext {
 
 /** A statement on its way: `begin` it, read it to the end and call `finish`, or call `stop`. */
 export class RunningStatement {
-  readonly #connection: Connection
+  readonly #connection: StatementOwner
   readonly #engine: EngineConnection
   readonly #context: RunContext
   #prepared: EngineStatement
@@ -44,7 +53,7 @@ export class RunningStatement {
 
   /** Made by `Connection.prepare` only. */
   constructor(
-    connection: Connection,
+    connection: StatementOwner,
     engine: EngineConnection,
     prepared: EngineStatement,
     context: RunContext,
