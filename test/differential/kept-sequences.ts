@@ -45,6 +45,19 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     ],
   },
   {
+    title: 'an EXPLAIN needs no arguments, also where there are some',
+    exchanges: [
+      exchange({
+        type: 'execute',
+        stmt: {
+          sql: 'EXPLAIN QUERY PLAN SELECT :a, :b',
+          named_args: [{ name: 'a', value: { type: 'null' } }],
+        },
+      }),
+      exchange({ type: 'sequence', sql: 'SELECT nosuch;CREATE TABLE q (a, a) WITHOUT ROWID' }),
+    ],
+  },
+  {
     title: 'a step is read before its condition is',
     exchanges: [
       exchange({

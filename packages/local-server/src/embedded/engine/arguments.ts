@@ -14,11 +14,12 @@ export class ArgumentsError extends Error {}
 
 /**
  * Brings arguments into the order of the parameters. Positional ones feed `?` and `?NNN` only; named ones feed `:a`,
- * `@a` and `$a`, by the exact name first, then by the name without its prefix.
+ * `@a` and `$a`, by the exact name first, then by the name without its prefix. With `isOptional` a missing one is NULL.
  */
 export function resolveArguments(
   names: readonly (string | null)[],
   given: StatementArguments,
+  isOptional = false,
 ): EngineValue[] {
   const named = new Map(given.namedArgs)
   const count = given.args.length > 0 ? given.args.length : named.size
@@ -27,7 +28,7 @@ export function resolveArguments(
   }
   const values: EngineValue[] = []
   for (const [index, name] of names.entries()) {
-    const value = valueFor(name, index, given.args, named)
+    const value = valueFor(name, index, given.args, named) ?? (isOptional ? null : undefined)
     if (value === undefined) throw new ArgumentsError(`value for parameter ${name ?? index + 1} not found`)
     if (byteLength(value) > MAX_VALUE_BYTES) throw new ArgumentsError('string or blob too big')
     values.push(value)

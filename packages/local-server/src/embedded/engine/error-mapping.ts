@@ -73,8 +73,8 @@ export function syntaxProblem(
     return { error, isIncomplete: false }
   }
   if (statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')) {
-    // at the very end of a text the service drops the statement, as it does an incomplete one
-    const isAtEnd = text.slice(offset + sql.length).trim() === ''
+    // right at the end of a text the service drops the statement, as it does an incomplete one
+    const isAtEnd = sql.endsWith(')') && text.slice(offset + sql.length).trim() === ''
     return {
       error: parseError(`${message} at ${position(text, offset + sql.length)}`),
       isIncomplete: isAtEnd,

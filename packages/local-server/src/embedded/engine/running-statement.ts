@@ -85,8 +85,7 @@ export class RunningStatement {
     const { statement, grant } = this.#context
     try {
       this.#checkNotAborted()
-      const isBare = statement.kind === 'explain' && given.args.length === 0 && given.namedArgs.length === 0
-      const values = isBare ? [] : resolveArguments(this.#prepared.parameters, given)
+      const values = resolveArguments(this.#prepared.parameters, given, statement.kind === 'explain')
       this.#tookLock = !this.#connection.holdsLock
       const anew = await this.#connection.lockFor(statement, grant)
       if (anew !== null) {
