@@ -28,7 +28,8 @@ export function resolveArguments(
   }
   const values: EngineValue[] = []
   for (const [index, name] of names.entries()) {
-    const value = valueFor(name, index, given.args, named) ?? (isOptional ? null : undefined)
+    const found = valueFor(name, index, given.args, named)
+    const value = found === undefined && isOptional ? null : found
     if (value === undefined) throw new ArgumentsError(`value for parameter ${name ?? index + 1} not found`)
     if (byteLength(value) > MAX_VALUE_BYTES) throw new ArgumentsError('string or blob too big')
     values.push(value)
