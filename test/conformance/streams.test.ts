@@ -118,6 +118,22 @@ describe('a client that leaves', () => {
     expect(codes(late)).toEqual(['ok', 'ok'])
   })
 
+  test('while its statement keeps the engine busy: its transaction ends at once, and stalls nobody', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const endless = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+    const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(endless)]
+    await Promise.all(
+      Array.from({ length: 4 }, () =>
+        leaveAfter(150, (signal) => pipeline(server.url, requests, { signal })),
+      ),
+    )
+    const started = performance.now()
+    await query(server.url, "INSERT INTO t VALUES ('next')")
+    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['next']])
+  })
+
   test('while its write waits for the write lock: it waits no longer, and is not applied', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')

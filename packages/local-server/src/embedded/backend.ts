@@ -123,6 +123,8 @@ export class EmbeddedBackend implements DatabaseBackend {
       // whoever has left does not get the baton: the stream cannot be continued, nor may it keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
       if (isClosed) this.#streams.close(lease)
+      // the worker may not have read yet that the client has left
+      if (isClosed && !outcome.isClosed) host.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
     } catch (error) {
