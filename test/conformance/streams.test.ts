@@ -3,8 +3,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
 import { autocommit, close, codes, execute, pipeline, query } from './wire.ts'
 
-const SLOW =
-  'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 3000000) SELECT count(*) FROM c'
+const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 
 describe('batons', () => {
   test('are good once, for their own database, and cannot be made up', async () => {
@@ -110,7 +109,7 @@ describe('a client that leaves', () => {
     await query(server.url, 'CREATE TABLE t(a)')
     const open = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
     await leaveAfter(100, (signal) =>
-      pipeline(server.url, [execute(SLOW), execute('COMMIT'), close], { baton: open.baton, signal }),
+      pipeline(server.url, [execute(ENDLESS), execute('COMMIT'), close], { baton: open.baton, signal }),
     )
     await settled(server.url)
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['0']])
@@ -121,8 +120,7 @@ describe('a client that leaves', () => {
   test('while its statement keeps the engine busy: its transaction ends at once, and stalls nobody', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
-    const endless = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
-    const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(endless)]
+    const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]
     await Promise.all(
       Array.from({ length: 4 }, () =>
         leaveAfter(150, (signal) => pipeline(server.url, requests, { signal })),

@@ -191,7 +191,7 @@ export class EngineHost {
 
   /** The client of a call has left: its statement is interrupted, and what has not begun will not begin. */
   #abandon(number: number): void {
-    this.#board.interrupt(number)
+    this.#board.abandon(number)
     this.#send({ type: 'abandon', call: number })
   }
 

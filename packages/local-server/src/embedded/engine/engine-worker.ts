@@ -27,7 +27,6 @@ const engine = new EngineInstance(module, files, board)
 const sessions = new Map<number, Session>()
 /** Calls on their way, and the session each one runs in. */
 const running = new Map<number, Session>()
-const abandoned = new Set<number>()
 const cursorReaders = new Map<number, () => void>()
 let database: Database | null = null
 
@@ -43,7 +42,7 @@ function openDatabase(): Database {
 function sessionFor(stream: number): Session {
   let session = sessions.get(stream)
   if (session === undefined) {
-    session = new Session(openDatabase(), new StoredTexts())
+    session = new Session(openDatabase(), new StoredTexts(), (call) => board.isAbandoned(call))
     sessions.set(stream, session)
   }
   return session
@@ -74,7 +73,7 @@ async function answer(message: Extract<ToHost, { type: 'pipeline' | 'cursor' }>)
   }
   running.delete(call)
   // whoever has left a pipeline does not know the next baton; that of a cursor comes with its first line
-  const isLost = abandoned.delete(call) && message.type === 'pipeline'
+  const isLost = board.isAbandoned(call) && message.type === 'pipeline'
   send({ type: 'answer', call, outcome })
   if (isLost || outcome.type === 'failure' || outcome.isClosed) closeSession(stream)
 }
@@ -84,7 +83,7 @@ async function pipeline(
   message: Extract<ToHost, { type: 'pipeline' }>,
 ): Promise<CallOutcome> {
   const { requests, version, permissions, call } = message
-  const pipelineCall = { requests, version, permissions, isAbandoned: () => abandoned.has(call) }
+  const pipelineCall = { requests, version, permissions }
   const outcome = await session.exclusive(call, () => runPipeline(session, openDatabase(), pipelineCall))
   return { type: 'results', ...outcome }
 }
@@ -97,11 +96,11 @@ async function cursor(session: Session, message: Extract<ToHost, { type: 'cursor
     send({ type: 'cursor-begin', call })
   }
   const output = async (text: string): Promise<void> => {
-    if (!abandoned.has(call)) {
+    if (!board.isAbandoned(call)) {
       send({ type: 'cursor-lines', call, text })
       await session.waiting(() => new Promise<void>((resolve) => cursorReaders.set(call, resolve)))
     }
-    if (abandoned.has(call)) throw new ClientLeftError()
+    if (board.isAbandoned(call)) throw new ClientLeftError()
   }
   try {
     await session.exclusive(call, () =>
@@ -140,10 +139,7 @@ function readOn(call: number): void {
 }
 
 function abandon(call: number): void {
-  const session = running.get(call)
-  if (session === undefined) return
-  abandoned.add(call)
-  session.stopWaiting(call)
+  running.get(call)?.stopWaiting(call)
   readOn(call)
 }
 

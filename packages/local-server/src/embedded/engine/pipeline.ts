@@ -1,6 +1,5 @@
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { Permissions, PipelineRequest } from '../protocol/pipeline-types.ts'
-import { ClientLeftError } from './connection.ts'
 import type { Database } from './database.ts'
 import { encodeError, ResultError } from './result-error.ts'
 import type { BatchOutcome, Session } from './session.ts'
@@ -10,8 +9,6 @@ export interface PipelineCall {
   readonly requests: readonly PipelineRequest[]
   readonly version: 2 | 3
   readonly permissions: Permissions
-  /** Whether the client has left: what has not begun then is not begun. */
-  isAbandoned(): boolean
 }
 
 /** What a pipeline leaves behind. */
@@ -31,7 +28,6 @@ export async function runPipeline(
   let isClosed = false
   for (const request of call.requests) {
     await session.pause()
-    if (call.isAbandoned()) throw new ClientLeftError()
     if (request.type === 'close') {
       isClosed = true
       results.push(ok('{"type":"close"}'))

@@ -43,15 +43,15 @@ export class Session {
   readonly texts: StoredTexts
   #lastPause = 0
   #last: Promise<unknown> = Promise.resolve()
+  readonly #isAbandoned: (call: number) => boolean
   /** Number of the call that is being answered. */
   #call = 0
-  /** Whether the client of that call has left. */
-  #hasLeft = false
 
-  /** `texts` are the client's stored texts. */
-  constructor(database: Database, texts: StoredTexts) {
+  /** `texts` are the client's stored texts, `isAbandoned` says whether the client of a call has left. */
+  constructor(database: Database, texts: StoredTexts, isAbandoned: (call: number) => boolean) {
     this.texts = texts
     this.#database = database
+    this.#isAbandoned = isAbandoned
     this.#connection = database.connect()
   }
 
@@ -64,7 +64,6 @@ export class Session {
       this.#lastPause = performance.now()
       this.#call = call
       this.#connection.call = call
-      this.#hasLeft = false
       return this.#connection.working(run)
     })
     this.#last = turn.catch(() => {})
@@ -77,22 +76,21 @@ export class Session {
   }
 
   /**
-   * After a while of work, lets messages in: other sessions have their turn, and a client may have left.
-   * @throws ClientLeftError when it has: what has not begun is not begun
+   * To be called between two statements. After a while of work it lets messages in: other sessions have their turn.
+   * @throws ClientLeftError when the client has left: what has not begun is not begun
    */
   async pause(): Promise<void> {
-    if (performance.now() - this.#lastPause < PAUSE_AFTER_MS) return
-    // messages are read between two rounds of immediates, not before the first
-    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
-    this.#lastPause = performance.now()
-    if (this.#hasLeft) throw new ClientLeftError()
+    if (performance.now() - this.#lastPause >= PAUSE_AFTER_MS) {
+      // messages are read between two rounds of immediates, not before the first
+      await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+      this.#lastPause = performance.now()
+    }
+    if (this.#isAbandoned(this.#call)) throw new ClientLeftError()
   }
 
   /** The client of a call has left: it waits for nothing any longer. */
   stopWaiting(call: number): void {
-    if (this.#call !== call) return
-    this.#hasLeft = true
-    this.#connection.stopWaiting()
+    if (this.#call === call) this.#connection.stopWaiting()
   }
 
   get isAutocommit(): boolean {

@@ -30,11 +30,20 @@ export class CallBoard {
   /** Whether the call the engine works on is to be interrupted. */
   get isInterrupted(): boolean {
     const call = this.current
-    return call !== 0 && (this.isEnding || Atomics.load(this.#cells, interruptSlot(call)) === call)
+    return call !== 0 && (this.isEnding || Math.abs(Atomics.load(this.#cells, interruptSlot(call))) === call)
   }
 
   interrupt(call: number): void {
     Atomics.store(this.#cells, interruptSlot(call), call)
+  }
+
+  /** The client of a call has left: its statement is interrupted, and what has not begun must not begin. */
+  abandon(call: number): void {
+    Atomics.store(this.#cells, interruptSlot(call), -call)
+  }
+
+  isAbandoned(call: number): boolean {
+    return Atomics.load(this.#cells, interruptSlot(call)) === -call
   }
 
   hasBegun(call: number): boolean {
@@ -57,7 +66,7 @@ export class CallBoard {
   }
 }
 
-/** A call whose slot is taken by a later one is not interrupted; there are never so many at a time, streams are fewer. */
+/** Holds the number of a call to interrupt, negative when its client has left. Never so many calls run at a time. */
 function interruptSlot(call: number): number {
   return FIRST_SLOT + (call % SLOTS)
 }
