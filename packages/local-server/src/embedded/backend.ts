@@ -68,10 +68,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    const host = this.#hosts.get(id)
-    await host.ready
-    // at its end everything is in the file, and the file is a plain one
-    await host.end()
+    await this.#hosts.get(id).ready
+    await this.#hosts.release(id)
     await copyDatabaseFile(this.#fileOf(id), file)
   }
 

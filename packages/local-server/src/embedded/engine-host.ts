@@ -43,23 +43,32 @@ export interface HostCall {
   readonly signal: AbortSignal
 }
 
-/** A worker thread that runs the engine for one database. Made ahead of need, it is given its database later. */
+/** What becomes of a host without a call that asks for it. */
+export interface HostListener {
+  /** The worker is gone, for whatever reason; called once. */
+  onExit(): void
+  /** The worker has let go of its database. */
+  onReleased(): void
+}
+
+/** A worker thread that runs the engine for one database at a time. */
 export class EngineHost {
   readonly #worker: Worker
   readonly #board = new CallBoard()
   readonly #ready: Promise<string>
   readonly #calls = new Map<number, PendingCall>()
-  readonly #onExit: () => void
+  readonly #listener: HostListener
   #lastCall = 0
   #watch: NodeJS.Timeout | null = null
   #busy: { call: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
   #isDead = false
   #isEnding = false
+  /** While the worker lets go of its database. */
+  #release: { readonly done: Promise<void>; readonly resolve: () => void } | null = null
 
-  /** `onExit` is called once when the worker is gone, for whatever reason. */
-  constructor(module: WebAssembly.Module, onExit: () => void) {
-    this.#onExit = onExit
+  constructor(module: WebAssembly.Module, listener: HostListener) {
+    this.#listener = listener
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
     const workerData: WorkerStart = { module, board: this.#board.memory }
     this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
@@ -131,6 +140,24 @@ export class EngineHost {
   }
 
   /**
+   * Takes the worker's database away, so that it can be given another one. With `keep: false` the files are about to
+   * be removed. Calls that come meanwhile are refused with a `NotBegunError`. Not while a call is running.
+   */
+  async release({ keep }: { readonly keep: boolean }): Promise<void> {
+    if (this.#isDead) return
+    if (this.#release === null) {
+      let resolve = (): void => {}
+      const done = new Promise<void>((settle) => {
+        resolve = settle
+      })
+      this.#release = { done, resolve }
+      this.#worker.ref()
+      this.#send({ type: 'release', keep })
+    }
+    await this.#release.done
+  }
+
+  /**
    * Ends the worker once its connections are closed; what it works on is interrupted. What was acknowledged is kept,
    * open transactions are rolled back.
    */
@@ -182,6 +209,7 @@ export class EngineHost {
         },
       })
       if (this.#isDead) return this.#fail(number, 'it has ended')
+      if (this.#release !== null) return // it fails with the release
       begin(number)
       this.#watch ??= setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref()
       if (call.signal.aborted) abandon()
@@ -197,6 +225,7 @@ export class EngineHost {
 
   #receive(message: FromHost): void {
     if (message.type === 'ready') return
+    if (message.type === 'released') return this.#wasReleased()
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.onCursor?.begin()
@@ -221,12 +250,23 @@ export class EngineHost {
     if (now - this.#busy.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
   }
 
+  #wasReleased(): void {
+    if (this.#isEnding) return // it is gone soon
+    const release = this.#release
+    this.#release = null
+    for (const number of this.#calls.keys()) this.#fail(number, 'it has been given up')
+    this.#detach()
+    this.#listener.onReleased()
+    release?.resolve()
+  }
+
   #exited(reason: string): void {
     if (this.#isDead) return
     this.#isDead = true
     this.#detach()
     for (const number of this.#calls.keys()) this.#fail(number, `it ended with ${reason}${this.#lastWords()}`)
-    this.#onExit()
+    this.#listener.onExit()
+    this.#release?.resolve()
   }
 
   /** The error the worker has printed, if any. */

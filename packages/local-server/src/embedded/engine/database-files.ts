@@ -33,10 +33,11 @@ const IN_USE = Buffer.from('in use by Baton\0')
  */
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
-  readonly #mainDescriptors = new Set<number>()
+  readonly #descriptors = new Map<number, string>()
 
-  /** Says where the database file is; until then there are none. */
-  use(path: string): void {
+  /** `path` is where the database file is; null for an engine without files. */
+  constructor(path: string | null) {
+    if (path === null) return
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(`${MAIN_FILE}-wal`, `${path}.wal`)
@@ -58,13 +59,18 @@ export class DatabaseFiles {
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
     const descriptor = path === undefined ? -1 : openPath(path, create)
-    if (name === MAIN_FILE && descriptor >= 0) this.#mainDescriptors.add(descriptor)
+    if (descriptor >= 0) this.#descriptors.set(descriptor, name)
     return descriptor
   }
 
   close(descriptor: number): void {
-    this.#mainDescriptors.delete(descriptor)
+    this.#descriptors.delete(descriptor)
     closeSync(descriptor)
+  }
+
+  /** Closes what is open, without regard for the engine. */
+  closeAll(): void {
+    for (const descriptor of this.#descriptors.keys()) this.close(descriptor)
   }
 
   /** Bytes read, fewer at the end of the file; -1 for an error. */
@@ -125,7 +131,7 @@ export class DatabaseFiles {
   }
 
   #beginsMain(descriptor: number, offset: number, sizeBytes: number): boolean {
-    return offset === 0 && sizeBytes >= MAGIC.length && this.#mainDescriptors.has(descriptor)
+    return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
   }
 
   #remark(from: Buffer, to: Buffer): void {

@@ -12,18 +12,27 @@ export interface WorkerStart {
 export type ToHost =
   | { readonly type: 'open'; readonly id: string; readonly path: string; readonly settings: DatabaseSettings }
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
-  | ({
-      readonly type: 'pipeline'
-      readonly requests: readonly PipelineRequest[]
-      readonly version: 2 | 3
-    } & Call)
-  | ({ readonly type: 'cursor'; readonly steps: readonly BatchStep[] } & Call)
+  | PipelineCall
+  | CursorCall
   | { readonly type: 'cursor-read'; readonly call: number }
   /** The client of a call has left. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
+  /** Closes the database, or just lets go of it when it is about to be removed; answered by `released`. */
+  | { readonly type: 'release'; readonly keep: boolean }
   /** Closes all connections, so that nothing is left in the journal, and ends. */
   | { readonly type: 'end' }
+
+export interface PipelineCall extends Call {
+  readonly type: 'pipeline'
+  readonly requests: readonly PipelineRequest[]
+  readonly version: 2 | 3
+}
+
+export interface CursorCall extends Call {
+  readonly type: 'cursor'
+  readonly steps: readonly BatchStep[]
+}
 
 interface Call {
   readonly call: number
@@ -44,6 +53,8 @@ export type CallOutcome =
 /** What a worker sends to the server. */
 export type FromHost =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
+  /** The worker has no database any more, and can be given another one. */
+  | { readonly type: 'released' }
   | { readonly type: 'answer'; readonly call: number; readonly outcome: CallOutcome }
   /** The cursor's batch is acceptable; its lines follow as asked for. */
   | { readonly type: 'cursor-begin'; readonly call: number }
