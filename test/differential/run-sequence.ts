@@ -1,3 +1,5 @@
+import http from 'node:http'
+import { text as streamText } from 'node:stream/consumers'
 import type { Exchange } from './sequences.ts'
 
 /** A database of its own on one of the servers. */
@@ -41,25 +43,33 @@ export async function runSequence(subject: Subject, exchanges: readonly Exchange
   }
 }
 
+/** Each request has a connection of its own: libsql-server closes some of them after an answer without saying so. */
 async function send(
   subject: Subject,
   route: string,
   body: object,
 ): Promise<{ status: number; text: string }> {
-  const response = await fetch(subject.url + route, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...subject.headers },
-    body: JSON.stringify(body, (_, value: unknown) =>
-      Object.is(value, -0) ? '-0 as a number' : value,
-    ).replaceAll('"-0 as a number"', '-0.0'),
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+  const content = JSON.stringify(body, (_, value: unknown) =>
+    Object.is(value, -0) ? '-0 as a number' : value,
+  ).replaceAll('"-0 as a number"', '-0.0')
+  const headers = { 'content-type': 'application/json', ...subject.headers }
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  return await new Promise((resolve, reject) => {
+    const request = http.request(
+      subject.url + route,
+      { method: 'POST', headers, agent: false, signal },
+      (response) => {
+        const { statusCode: status = 0 } = response
+        streamText(response).then(
+          (text) => resolve({ status, text }),
+          // a row with text that is not UTF-8 has no JSON form: a cursor breaks off there
+          () => resolve({ status, text: 'the answer broke off' }),
+        )
+      },
+    )
+    request.on('error', reject)
+    request.end(content)
   })
-  // a row with text that is not UTF-8 has no JSON form: a cursor breaks off there
-  const text = await response.text().catch((error: unknown) => {
-    if (error instanceof TypeError) return 'the answer broke off'
-    throw error
-  })
-  return { status: response.status, text }
 }
 
 /** Numbers stay as they are written: 1.0 is not 1, and -0.0 is not 0. */

@@ -38,7 +38,7 @@ const OPTIONS = [
 const EXTENSIONS = ['extensionfunctions', 'regexp', 'series', 'shathree', 'uuid']
 
 const EXPORTS =
-  `malloc free baton_open baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
+  `malloc free baton_open baton_only_read baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
   baton_row_count baton_bad_text_index baton_bad_text_length baton_shrink_output baton_bind_text baton_bind_blob
   sqlite3_close_v2 sqlite3_prepare_v3 sqlite3_step sqlite3_reset sqlite3_finalize sqlite3_clear_bindings sqlite3_errmsg
   sqlite3_extended_errcode sqlite3_error_offset sqlite3_changes64 sqlite3_total_changes64 sqlite3_last_insert_rowid

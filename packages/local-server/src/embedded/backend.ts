@@ -115,14 +115,15 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
     try {
-      const host = this.#hosts.get(call.id)
-      const outcome = await host.pipeline({ ...call, ...lease }, body.requests, version)
+      const hosts = this.#hosts.get(call.id)
+      const isWhole = body.baton === null && body.requests.at(-1)?.type === 'close'
+      const outcome = await hosts.pipeline({ ...call, ...lease }, body.requests, { version, isWhole })
       if (outcome.type === 'failure') return this.#failed(lease, outcome)
       // whoever has left does not get the baton: the stream cannot be continued, nor may it keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
       if (isClosed) this.#streams.close(lease)
       // the worker may not have read yet that the client has left
-      if (isClosed && !outcome.isClosed) host.closeStream(lease.stream)
+      if (isClosed && !outcome.isClosed) hosts.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
     } catch (error) {

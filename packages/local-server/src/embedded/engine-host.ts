@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import type { DatabaseSettings } from '../backend.ts'
 import { CallBoard } from './protocol/call-board.ts'
-import type { CallOutcome, FromHost, ToHost, WorkerStart } from './protocol/host-messages.ts'
+import type { CallOutcome, FromHost, OpenedDatabase, ToHost, WorkerStart } from './protocol/host-messages.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from './protocol/pipeline-types.ts'
 
@@ -49,6 +49,13 @@ export interface HostListener {
   onExit(): void
   /** The worker has let go of its database. */
   onReleased(): void
+}
+
+/** A call on its way. */
+export interface HostAnswer {
+  readonly outcome: Promise<CallOutcome>
+  /** Nobody waits for it any more: what runs is interrupted, what has not begun will not begin. */
+  readonly abandon: () => void
 }
 
 /** A worker thread that runs the engine for one database at a time. */
@@ -108,16 +115,26 @@ export class EngineHost {
     return this.#calls.size > 0
   }
 
-  open(id: DatabaseId, path: string, settings: DatabaseSettings): void {
-    this.#send({ type: 'open', id, path, settings })
+  /** Calls that have not been answered. */
+  get pendingCalls(): number {
+    return this.#calls.size
+  }
+
+  /** The call the engine works on; 0 for none. */
+  get currentCall(): number {
+    return this.#board.current
+  }
+
+  open(database: OpenedDatabase): void {
+    this.#send({ type: 'open', ...database })
   }
 
   applySettings(settings: DatabaseSettings): void {
     this.#send({ type: 'settings', settings })
   }
 
-  /** Runs a pipeline. Rejects with a `PipelineFailure` when the worker ends meanwhile. */
-  pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): Promise<CallOutcome> {
+  /** Runs a pipeline. Its outcome rejects with a `PipelineFailure` when the worker ends meanwhile. */
+  pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): HostAnswer {
     const { stream, permissions } = call
     return this.#call(call, null, (number) => {
       this.#send({ type: 'pipeline', call: number, stream, permissions, requests, version })
@@ -128,7 +145,7 @@ export class EngineHost {
   cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
     const { stream, permissions } = call
     let number = 0
-    const outcome = this.#call(call, onCursor, (given) => {
+    const { outcome } = this.#call(call, onCursor, (given) => {
       number = given
       this.#send({ type: 'cursor', call: number, stream, permissions, steps })
     })
@@ -187,15 +204,11 @@ export class EngineHost {
     })
   }
 
-  #call(
-    call: HostCall,
-    onCursor: CursorListener | null,
-    begin: (call: number) => void,
-  ): Promise<CallOutcome> {
+  #call(call: HostCall, onCursor: CursorListener | null, begin: (call: number) => void): HostAnswer {
     this.#lastCall = (this.#lastCall % LAST_CALL) + 1
     const number = this.#lastCall
-    return new Promise((resolve, reject) => {
-      const abandon = (): void => this.#abandon(number)
+    const abandon = (): void => this.#abandon(number)
+    const outcome = new Promise<CallOutcome>((resolve, reject) => {
       const settled = (): void => call.signal.removeEventListener('abort', abandon)
       this.#calls.set(number, {
         onCursor,
@@ -215,6 +228,7 @@ export class EngineHost {
       if (call.signal.aborted) abandon()
       else call.signal.addEventListener('abort', abandon)
     })
+    return { outcome, abandon }
   }
 
   /** The client of a call has left: its statement is interrupted, and what has not begun will not begin. */

@@ -1,4 +1,5 @@
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
 
@@ -16,10 +17,10 @@ export interface HostTableOptions {
   onExit(id: DatabaseId): void
 }
 
-/** The engine hosts of a server: one for each database in use, and some in reserve so that nobody waits for a start. */
+/** The engine hosts of a server: those of each database in use, and some in reserve so that nobody waits for a start. */
 export class HostTable {
   readonly #options: HostTableOptions
-  readonly #hosts = new Map<DatabaseId, EngineHost>()
+  readonly #hosts = new Map<DatabaseId, DatabaseHosts>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
   readonly #owners = new Map<EngineHost, DatabaseId>()
@@ -44,23 +45,26 @@ export class HostTable {
     this.#hosts.get(id)?.applySettings(settings)
   }
 
-  find(id: DatabaseId): EngineHost | undefined {
+  find(id: DatabaseId): DatabaseHosts | undefined {
     return this.#hosts.get(id)
   }
 
-  /** The host of a database, started when it is not there. */
-  get(id: DatabaseId): EngineHost {
+  /** The hosts of a database, which is opened when it is not. */
+  get(id: DatabaseId): DatabaseHosts {
     if (this.#isClosed) throw new Error('the server is closed')
     this.#postponeRelease(id)
     const present = this.#hosts.get(id)
-    if (present !== undefined && !present.isDead) return present
+    if (present !== undefined) return present
     const settings = this.#settings.get(id)
     if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
-    const host = this.#takeReserve()
-    this.#hosts.set(id, host)
-    this.#owners.set(host, id)
-    host.open(id, this.#options.pathOf(id), settings)
-    return host
+    const take = (): EngineHost => {
+      const host = this.#takeReserve()
+      this.#owners.set(host, id)
+      return host
+    }
+    const hosts = new DatabaseHosts({ id, path: this.#options.pathOf(id), settings, take })
+    this.#hosts.set(id, hosts)
+    return hosts
   }
 
   /** Forgets a database whose files are about to be removed. */
@@ -77,18 +81,14 @@ export class HostTable {
   async close(): Promise<void> {
     this.#isClosed = true
     for (const timer of this.#timers.values()) clearTimeout(timer)
-    const hosts = [...this.#hosts.values(), ...this.#reserve]
-    await Promise.all(hosts.map((host) => host.end()))
+    await Promise.all([...this.#hosts.values(), ...this.#reserve].map((hosts) => hosts.end()))
   }
 
-  /** Takes the host of a database away from it. */
+  /** Takes the workers of a database away from it. */
   async #retire(id: DatabaseId, keep: boolean): Promise<void> {
     clearTimeout(this.#timers.get(id))
     this.#timers.delete(id)
-    const host = this.#hosts.get(id)
-    // what a host with calls works on has to be interrupted
-    if (host?.isBusy) await host.end()
-    else await host?.release({ keep })
+    await this.#hosts.get(id)?.release({ keep })
   }
 
   #takeReserve(): EngineHost {
@@ -120,17 +120,19 @@ export class HostTable {
     const id = this.#owners.get(host)
     if (id === undefined) return
     this.#owners.delete(host)
-    if (this.#hosts.get(id) === host) this.#hosts.delete(id)
+    if (this.#hosts.get(id)?.lost(host) !== true) return
+    this.#hosts.delete(id)
     this.#options.onExit(id)
   }
 
   #postponeRelease(id: DatabaseId): void {
     clearTimeout(this.#timers.get(id))
     const timer = setTimeout(() => {
-      const host = this.#hosts.get(id)
-      if (host === undefined) return
-      if (host.isBusy || !this.#options.isIdle(id)) this.#postponeRelease(id)
-      else void this.#retire(id, true)
+      const hosts = this.#hosts.get(id)
+      if (hosts === undefined) return
+      const isInUse = (): boolean => hosts.isBusy || !this.#options.isIdle(id)
+      if (isInUse()) this.#postponeRelease(id)
+      else void hosts.releaseUnless(isInUse)
     }, IDLE_MS).unref()
     this.#timers.set(id, timer)
   }

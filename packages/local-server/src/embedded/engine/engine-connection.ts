@@ -1,5 +1,4 @@
 import type { EngineValue } from '../protocol/pipeline-types.ts'
-import { MAIN_FILE } from './database-files.ts'
 import type { EngineInstance, Grant, Pointer } from './engine-instance.ts'
 
 const OK = 0
@@ -57,6 +56,15 @@ export interface RowsOptions {
   readonly maxValueBytes: number
 }
 
+/** What a connection is opened with. */
+export interface ConnectionOptions {
+  /** What `libsql_server_database_name()` answers. */
+  readonly name: string
+  /** A name that `DatabaseFiles` knows, or `:memory:`. */
+  readonly file: string
+  readonly onlyRead: boolean
+}
+
 /** A connection of the engine to its database. */
 export class EngineConnection {
   readonly #engine: EngineInstance
@@ -64,11 +72,11 @@ export class EngineConnection {
   /** The number of the call it works for; 0 for none. */
   call = 0
 
-  /** `name` is what `libsql_server_database_name()` answers. @throws Error when the file cannot be opened */
-  constructor(engine: EngineInstance, name: string, file = MAIN_FILE) {
+  /** @throws Error when the file cannot be opened */
+  constructor(engine: EngineInstance, { name, file, onlyRead }: ConnectionOptions) {
     this.#engine = engine
     const texts = [file, name].map((text) => engine.put(Buffer.from(text)))
-    this.#pointer = engine.api.baton_open(texts[0] as Pointer, texts[1] as Pointer)
+    this.#pointer = engine.api.baton_open(texts[0] as Pointer, texts[1] as Pointer, Number(onlyRead))
     for (const text of texts) engine.api.free(text)
     if (this.#pointer === 0) throw new Error('the database file cannot be opened')
   }

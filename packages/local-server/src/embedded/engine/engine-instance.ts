@@ -3,6 +3,7 @@ import type { CallBoard } from '../protocol/call-board.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { floatText } from './float-text.ts'
+import type { ReadGate } from './read-gate.ts'
 
 /** An address in the module's memory; 0 is none. */
 export type Pointer = number
@@ -22,7 +23,8 @@ interface EngineExports {
   _initialize(): void
   malloc(bytes: number): Pointer
   free(at: Pointer): void
-  baton_open(path: Pointer, name: Pointer): Pointer
+  baton_open(path: Pointer, name: Pointer, onlyRead: number): Pointer
+  baton_only_read(): void
   baton_reset(connection: Pointer): number
   baton_grant(write: number, attach: number, configure: number): void
   baton_was_denied(): number
@@ -71,6 +73,13 @@ interface EngineExports {
 
 const SCRATCH_BYTES = 8
 
+/** What an engine gets from the thread it runs in. */
+export interface EngineHostParts {
+  readonly files: DatabaseFiles
+  readonly gate: ReadGate
+  readonly board: CallBoard
+}
+
 /**
  * The engine with a memory of its own, for all connections to one database. Every call blocks the thread until it is
  * done; one that takes long asks the board now and then whether its call is interrupted.
@@ -81,14 +90,15 @@ export class EngineInstance {
   readonly scratch: Pointer
   readonly #board: CallBoard
 
-  constructor(module: EngineModule, files: DatabaseFiles, board: CallBoard) {
+  constructor(module: EngineModule, { files, gate, board }: EngineHostParts) {
     this.#board = board
     const { exports } = new WebAssembly.Instance(module, {
-      host: this.#hostImports(files),
+      host: { ...this.#hostImports(files), ...gateImports(gate) },
       wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
     })
     this.api = exports as unknown as EngineExports
     this.api._initialize()
+    if (gate.onlyRead) this.api.baton_only_read()
     this.scratch = this.api.malloc(SCRATCH_BYTES)
   }
 
@@ -159,6 +169,17 @@ export class EngineInstance {
         Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
       interrupted: () => Number(this.#board.isInterrupted),
     }
+  }
+}
+
+function gateImports(gate: ReadGate): WebAssembly.ModuleImports {
+  return {
+    exclude_readers: () => Number(gate.excludeReaders()),
+    admit_readers: () => gate.admitReaders(),
+    log_is_moved: (isMoved: number) => gate.logIsMoved(isMoved !== 0),
+    begin_reading: () => Number(gate.beginReading()),
+    end_reading: () => gate.endReading(),
+    sleep: (milliseconds: number) => gate.sleep(milliseconds),
   }
 }
 

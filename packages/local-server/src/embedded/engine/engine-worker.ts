@@ -4,10 +4,12 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { CallBoard } from '../protocol/call-board.ts'
+import { DatabaseBoard } from '../protocol/database-board.ts'
 import type { CursorCall, FromHost, PipelineCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { OpenDatabase } from './open-database.ts'
+import { writerGate } from './read-gate.ts'
 
 const { module, board: memory } = workerData as WorkerStart
 const board = new CallBoard(memory)
@@ -32,10 +34,15 @@ async function answer(message: PipelineCall | CursorCall): Promise<void> {
   }
 }
 
+function sqliteVersion(): string {
+  const gate = writerGate(new DatabaseBoard())
+  return new EngineInstance(module, { files: new DatabaseFiles(null, gate), gate, board }).version
+}
+
 function receive(message: ToHost): void {
   switch (message.type) {
     case 'open':
-      open = new OpenDatabase({ ...message, module, board, send })
+      open = new OpenDatabase(message, { module, board, send })
       return
     case 'settings':
       return current().applySettings(message.settings)
@@ -63,4 +70,4 @@ function receive(message: ToHost): void {
 }
 
 parentPort?.on('message', receive)
-send({ type: 'ready', sqliteVersion: new EngineInstance(module, new DatabaseFiles(null), board).version })
+send({ type: 'ready', sqliteVersion: sqliteVersion() })

@@ -1,7 +1,14 @@
 import type { DatabaseSettings } from '../../backend.ts'
 import type { CallBoard } from '../protocol/call-board.ts'
 import { SYSTEM_CLOCK } from '../protocol/clock.ts'
-import type { CallOutcome, CursorCall, FromHost, PipelineCall } from '../protocol/host-messages.ts'
+import { DatabaseBoard } from '../protocol/database-board.ts'
+import type {
+  CallOutcome,
+  CursorCall,
+  FromHost,
+  OpenedDatabase,
+  PipelineCall,
+} from '../protocol/host-messages.ts'
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import { ClientLeftError } from './connection.ts'
@@ -10,6 +17,7 @@ import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { runPipeline } from './pipeline.ts'
+import { ReaderGate, writerGate } from './read-gate.ts'
 import { ResultError } from './result-error.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
@@ -17,11 +25,8 @@ import { StoredTexts } from './stored-texts.ts'
 /** The answer to a client that has left; nobody reads it. */
 const CLIENT_LEFT = 499
 
-/** What a database is opened with. */
-export interface OpenOptions {
-  readonly id: string
-  readonly path: string
-  readonly settings: DatabaseSettings
+/** What a worker has for every database. */
+export interface WorkerParts {
   readonly module: EngineModule
   readonly board: CallBoard
   readonly send: (message: FromHost) => void
@@ -38,12 +43,15 @@ export class OpenDatabase {
   readonly #running = new Map<number, Session>()
   readonly #cursorReaders = new Map<number, () => void>()
 
-  constructor({ id, path, settings, module, board, send }: OpenOptions) {
-    this.#board = board
-    this.#send = send
-    this.#files = new DatabaseFiles(path)
-    const engine = new EngineInstance(module, this.#files, board)
-    this.#database = new Database(engine, { id, settings, clock: SYSTEM_CLOCK })
+  constructor({ id, path, settings, board: memory, reader }: OpenedDatabase, parts: WorkerParts) {
+    this.#board = parts.board
+    this.#send = parts.send
+    const board = new DatabaseBoard(memory)
+    const gate = reader === null ? writerGate(board) : new ReaderGate(board, reader)
+    this.#files = new DatabaseFiles(path, gate)
+    const engine = new EngineInstance(parts.module, { files: this.#files, gate, board: parts.board })
+    const { onlyRead } = gate
+    this.#database = new Database(engine, { id, settings, clock: SYSTEM_CLOCK, board, onlyRead })
   }
 
   applySettings(settings: DatabaseSettings): void {

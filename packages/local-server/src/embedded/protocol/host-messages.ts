@@ -10,7 +10,7 @@ export interface WorkerStart {
 
 /** What the server sends to a worker. */
 export type ToHost =
-  | { readonly type: 'open'; readonly id: string; readonly path: string; readonly settings: DatabaseSettings }
+  | ({ readonly type: 'open' } & OpenedDatabase)
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
   | PipelineCall
   | CursorCall
@@ -22,6 +22,17 @@ export type ToHost =
   | { readonly type: 'release'; readonly keep: boolean }
   /** Closes all connections, so that nothing is left in the journal, and ends. */
   | { readonly type: 'end' }
+
+/** What a worker opens. */
+export interface OpenedDatabase {
+  readonly id: string
+  readonly path: string
+  readonly settings: DatabaseSettings
+  /** The memory of the `DatabaseBoard`. */
+  readonly board: SharedArrayBuffer
+  /** The number of a worker that only reads; null for the one that writes. */
+  readonly reader: number | null
+}
 
 export interface PipelineCall extends Call {
   readonly type: 'pipeline'
