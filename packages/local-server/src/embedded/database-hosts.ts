@@ -90,6 +90,15 @@ export class DatabaseHosts {
     return this.#writer.cursor(call, steps, onCursor)
   }
 
+  dump(call: HostCall, preserveRowIds: boolean, onText: CursorListener): HostCursor {
+    return this.#writer.dump(call, preserveRowIds, onText)
+  }
+
+  /** Has committed changes reported, or no longer. */
+  watch(isWatched: boolean): void {
+    this.#writer.watch(isWatched)
+  }
+
   closeStream(stream: number): void {
     this.#writer.closeStream(stream)
   }
@@ -114,9 +123,13 @@ export class DatabaseHosts {
     await this.#writer.end()
   }
 
+  isWriter(host: EngineHost): boolean {
+    return host === this.#writer
+  }
+
   /** To be called when a worker has let go of the database, or is gone. Whether the database is closed with it. */
   lost(host: EngineHost): boolean {
-    if (host === this.#writer) {
+    if (this.isWriter(host)) {
       this.#isEnding = true
       if (this.#ticker !== null) clearInterval(this.#ticker)
       // whatever they still read is not used: the next writer does not know of them

@@ -2,7 +2,14 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { DatabaseSettings } from '../backend.ts'
 import { CallBoard } from './protocol/call-board.ts'
-import type { CallOutcome, FromHost, OpenedDatabase, ToHost, WorkerStart } from './protocol/host-messages.ts'
+import type {
+  CallOutcome,
+  FromHost,
+  OpenedDatabase,
+  TableChanges,
+  ToHost,
+  WorkerStart,
+} from './protocol/host-messages.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from './protocol/pipeline-types.ts'
 
@@ -49,6 +56,8 @@ export interface HostListener {
   onExit(): void
   /** The worker has let go of its database. */
   onReleased(): void
+  /** A transaction has been committed, of a database that is watched. */
+  onChanges(changes: readonly TableChanges[]): void
 }
 
 /** A call on its way. */
@@ -144,12 +153,22 @@ export class EngineHost {
   /** Runs a cursor; `onCursor` gets its text, a piece for each `readOn`. */
   cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
     const { stream, permissions } = call
-    let number = 0
-    const { outcome } = this.#call(call, onCursor, (given) => {
-      number = given
+    return this.#streamed(call, onCursor, (number) => {
       this.#send({ type: 'cursor', call: number, stream, permissions, steps })
     })
-    return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
+  }
+
+  /** Writes the database as statements; `onText` gets them as a cursor's text. */
+  dump(call: HostCall, preserveRowIds: boolean, onText: CursorListener): HostCursor {
+    const { stream, permissions } = call
+    return this.#streamed(call, onText, (number) => {
+      this.#send({ type: 'dump', call: number, stream, permissions, preserveRowIds })
+    })
+  }
+
+  /** Has committed changes reported, or no longer. */
+  watch(isWatched: boolean): void {
+    this.#send({ type: 'watch', isWatched })
   }
 
   closeStream(stream: number): void {
@@ -204,6 +223,15 @@ export class EngineHost {
     })
   }
 
+  #streamed(call: HostCall, onText: CursorListener, begin: (call: number) => void): HostCursor {
+    let number = 0
+    const { outcome } = this.#call(call, onText, (given) => {
+      number = given
+      begin(number)
+    })
+    return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
+  }
+
   #call(call: HostCall, onCursor: CursorListener | null, begin: (call: number) => void): HostAnswer {
     this.#lastCall = (this.#lastCall % LAST_CALL) + 1
     const number = this.#lastCall
@@ -240,6 +268,7 @@ export class EngineHost {
   #receive(message: FromHost): void {
     if (message.type === 'ready') return
     if (message.type === 'released') return this.#wasReleased()
+    if (message.type === 'changes') return this.#listener.onChanges(message.changes)
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.onCursor?.begin()

@@ -1,4 +1,5 @@
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import { ChangeFeed } from './change-feed.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
@@ -23,6 +24,7 @@ export class HostTable {
   readonly #hosts = new Map<DatabaseId, DatabaseHosts>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
+  readonly #feeds = new Map<DatabaseId, ChangeFeed>()
   readonly #owners = new Map<EngineHost, DatabaseId>()
   #module: WebAssembly.Module | null = null
   #reserve: EngineHost[] = []
@@ -64,12 +66,27 @@ export class HostTable {
     }
     const hosts = new DatabaseHosts({ id, path: this.#options.pathOf(id), settings, take })
     this.#hosts.set(id, hosts)
+    if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
     return hosts
+  }
+
+  /** The committed changes of a database. */
+  feedOf(id: DatabaseId): ChangeFeed {
+    let feed = this.#feeds.get(id)
+    if (feed === undefined) {
+      feed = new ChangeFeed((isWatched) => {
+        this.#hosts.get(id)?.watch(isWatched)
+        if (!isWatched) this.#feeds.delete(id)
+      })
+      this.#feeds.set(id, feed)
+    }
+    return feed
   }
 
   /** Forgets a database whose files are about to be removed. */
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
+    this.#feeds.get(id)?.end()
     await this.#retire(id, false)
   }
 
@@ -80,6 +97,7 @@ export class HostTable {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    for (const feed of this.#feeds.values()) feed.end()
     for (const timer of this.#timers.values()) clearTimeout(timer)
     await Promise.all([...this.#hosts.values(), ...this.#reserve].map((hosts) => hosts.end()))
   }
@@ -103,7 +121,14 @@ export class HostTable {
   #start(): EngineHost {
     if (this.#module === null) throw new Error('the engine has not been prepared')
     const host: EngineHost = new EngineHost(this.#module, {
+      onChanges: (changes) => {
+        const id = this.#owners.get(host)
+        if (id !== undefined) this.#feeds.get(id)?.publish(changes)
+      },
       onExit: () => {
+        const id = this.#owners.get(host)
+        // what it committed last may not have been reported
+        if (id !== undefined && this.#hosts.get(id)?.isWriter(host)) this.#feeds.get(id)?.reportLoss()
         this.#reserve = this.#reserve.filter((other) => other !== host)
         this.#disown(host)
       },

@@ -1,9 +1,11 @@
 import type { DatabaseSettings } from '../../backend.ts'
 import type { Clock } from '../protocol/clock.ts'
 import type { DatabaseBoard } from '../protocol/database-board.ts'
+import type { TableChanges } from '../protocol/host-messages.ts'
 import { CommitCounter } from './commit-counter.ts'
 import { Connection } from './connection.ts'
 import { MAIN_FILE } from './database-files.ts'
+import { type DumpOutput, writeDump } from './dump.ts'
 import { EngineConnection, EngineError } from './engine-connection.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { ProgramTexts } from './sql/program-text.ts'
@@ -21,6 +23,8 @@ export interface DatabaseOptions {
   readonly clock: Clock
   readonly board: DatabaseBoard
   readonly onlyRead: boolean
+  /** A transaction has been committed that changed rows; called while `isWatched` is set. */
+  onChanges(changes: readonly TableChanges[]): void
 }
 
 /** One database inside its worker: what its connections share. */
@@ -33,13 +37,18 @@ export class Database {
   readonly #scratch: EngineConnection
   readonly #board: DatabaseBoard
   readonly #onlyRead: boolean
+  readonly #onChanges: DatabaseOptions['onChanges']
+  /** Whether changes are reported. */
+  isWatched = false
   /** Null where the database is only read. */
   readonly #commits: CommitCounter | null
   #settings: DatabaseSettings
   readonly #spares: EngineConnection[] = []
 
-  constructor(engine: EngineInstance, { id, settings, clock, board, onlyRead }: DatabaseOptions) {
+  constructor(engine: EngineInstance, options: DatabaseOptions) {
+    const { id, settings, clock, board, onlyRead } = options
     this.id = id
+    this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
     this.#board = board
@@ -74,9 +83,27 @@ export class Database {
   connect(): Connection {
     const settings = this.#settings
     return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
-      onCommit: () => this.#commits?.look(),
+      isWatched: () => this.isWatched,
+      onCommit: (changes) => {
+        this.#commits?.look()
+        if (changes.length > 0) this.#onChanges(changes)
+      },
       onUnused: (engine) => this.#keep(engine, settings),
     })
+  }
+
+  /** Writes the database as statements, in the state it has now. */
+  async dump(call: number, preserveRowIds: boolean, output: DumpOutput): Promise<void> {
+    const settings = this.#settings
+    const engine = this.#spares.pop() ?? this.#open()
+    engine.call = call
+    engine.run('BEGIN')
+    try {
+      await writeDump(engine, preserveRowIds, output)
+    } finally {
+      engine.run('ROLLBACK')
+      this.#keep(engine, settings)
+    }
   }
 
   /** Opens a connection ahead of need, while nobody waits for it. */

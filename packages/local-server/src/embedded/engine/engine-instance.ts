@@ -29,6 +29,8 @@ interface EngineExports {
   baton_grant(write: number, attach: number, configure: number): void
   baton_was_denied(): number
   baton_rows(statement: Pointer, limit: number, asLines: number, maxBytes: number): number
+  baton_dump_rows(statement: Pointer, prefix: Pointer, limit: number): number
+  baton_watch(connection: Pointer, isWatched: number): void
   baton_output(): Pointer
   baton_output_length(): number
   baton_row_count(): number
@@ -68,10 +70,19 @@ interface EngineExports {
   sqlite3_bind_int64(statement: Pointer, number: number, value: bigint): number
   sqlite3_bind_double(statement: Pointer, number: number, value: number): number
   sqlite3_interrupt(connection: Pointer): void
+  sqlite3_keyword_check(word: Pointer, bytes: number): number
   sqlite3_libversion(): Pointer
 }
 
 const SCRATCH_BYTES = 8
+
+/** Is called while a statement runs; must not call the engine. */
+export interface ChangeWatcher {
+  /** A row of a table is changed; `action` is SQLite's number. */
+  changed(action: number, table: string): void
+  /** What was changed is about to be committed. */
+  committing(): void
+}
 
 /** What an engine gets from the thread it runs in. */
 export interface EngineHostParts {
@@ -89,6 +100,7 @@ export class EngineInstance {
   /** Eight bytes for whatever a call answers through a pointer. */
   readonly scratch: Pointer
   readonly #board: CallBoard
+  readonly #watchers = new Map<Pointer, ChangeWatcher>()
 
   constructor(module: EngineModule, { files, gate, board }: EngineHostParts) {
     this.#board = board
@@ -114,6 +126,13 @@ export class EngineInstance {
     } finally {
       this.#board.current = 0
     }
+  }
+
+  /** Has a connection's changes reported, or no longer. */
+  watch(connection: Pointer, watcher: ChangeWatcher | null): void {
+    if (watcher === null) this.#watchers.delete(connection)
+    else this.#watchers.set(connection, watcher)
+    this.api.baton_watch(connection, Number(watcher !== null))
   }
 
   /** Says what the next statement that is compiled or run may do. */
@@ -167,6 +186,9 @@ export class EngineInstance {
       time: () => Date.now(),
       float: (value: number, into: Pointer) =>
         Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
+      changed: (connection: Pointer, action: number, table: Pointer) =>
+        this.#watchers.get(connection)?.changed(action, this.text(table)),
+      committing: (connection: Pointer) => this.#watchers.get(connection)?.committing(),
       interrupted: () => Number(this.#board.isInterrupted),
     }
   }

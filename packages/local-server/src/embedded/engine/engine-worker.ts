@@ -5,7 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { CallBoard } from '../protocol/call-board.ts'
 import { DatabaseBoard } from '../protocol/database-board.ts'
-import type { CursorCall, FromHost, PipelineCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
+import type { FromHost, StreamCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { OpenDatabase } from './open-database.ts'
@@ -25,7 +25,7 @@ function current(): OpenDatabase {
 }
 
 /** Runs a call; when the engine fails the worker ends: the server tells the clients, what was committed is in the file. */
-async function answer(message: PipelineCall | CursorCall): Promise<void> {
+async function answer(message: StreamCall): Promise<void> {
   try {
     await current().answer(message)
   } catch (error) {
@@ -48,7 +48,11 @@ function receive(message: ToHost): void {
       return current().applySettings(message.settings)
     case 'pipeline':
     case 'cursor':
+    case 'dump':
       void answer(message)
+      return
+    case 'watch':
+      current().isWatched = message.isWatched
       return
     case 'cursor-read':
       return current().readOn(message.call)

@@ -5,9 +5,11 @@ import { DatabaseBoard } from '../protocol/database-board.ts'
 import type {
   CallOutcome,
   CursorCall,
+  DumpCall,
   FromHost,
   OpenedDatabase,
   PipelineCall,
+  StreamCall,
 } from '../protocol/host-messages.ts'
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { EngineModule } from '../webassembly-types.ts'
@@ -51,15 +53,26 @@ export class OpenDatabase {
     this.#files = new DatabaseFiles(path, gate)
     const engine = new EngineInstance(parts.module, { files: this.#files, gate, board: parts.board })
     const { onlyRead } = gate
-    this.#database = new Database(engine, { id, settings, clock: SYSTEM_CLOCK, board, onlyRead })
+    this.#database = new Database(engine, {
+      id,
+      settings,
+      clock: SYSTEM_CLOCK,
+      board,
+      onlyRead,
+      onChanges: (changes) => this.#send({ type: 'changes', changes }),
+    })
   }
 
   applySettings(settings: DatabaseSettings): void {
     this.#database.applySettings(settings)
   }
 
+  set isWatched(isWatched: boolean) {
+    this.#database.isWatched = isWatched
+  }
+
   /** Runs a call and sends its answer. @throws WebAssembly.RuntimeError, RangeError when the engine has failed */
-  async answer(message: PipelineCall | CursorCall): Promise<void> {
+  async answer(message: StreamCall): Promise<void> {
     const { call, stream } = message
     if (this.#board.isEnding) return // it is made again elsewhere
     let outcome: CallOutcome
@@ -68,10 +81,7 @@ export class OpenDatabase {
       this.#board.begin(call)
       const session = this.#sessionFor(stream)
       this.#running.set(call, session)
-      outcome =
-        message.type === 'pipeline'
-          ? await this.#pipeline(session, message)
-          : await this.#cursor(session, message)
+      outcome = await this.#run(session, message)
     } catch (error) {
       if (isFatal(error)) throw error
       const { status, contentType, body } = asFailure(error)
@@ -125,6 +135,19 @@ export class OpenDatabase {
     return session
   }
 
+  #run(session: Session, message: StreamCall): Promise<CallOutcome> {
+    switch (message.type) {
+      case 'pipeline':
+        return this.#pipeline(session, message)
+      case 'cursor':
+        return this.#cursor(session, message)
+      case 'dump':
+        return this.#dump(session, message)
+      default:
+        return message satisfies never
+    }
+  }
+
   async #pipeline(
     session: Session,
     { call, requests, version, permissions }: PipelineCall,
@@ -140,22 +163,33 @@ export class OpenDatabase {
       hasBegun = true
       this.#send({ type: 'cursor-begin', call })
     }
-    const output = async (text: string): Promise<void> => {
-      if (!this.#board.isAbandoned(call)) {
-        this.#send({ type: 'cursor-lines', call, text })
-        await session.waiting(() => new Promise<void>((resolve) => this.#cursorReaders.set(call, resolve)))
-      }
-      if (this.#board.isAbandoned(call)) throw new ClientLeftError()
-    }
     try {
       await session.exclusive(call, () =>
-        runCursor(session, this.#database, { steps, permissions, onReady }, output),
+        runCursor(session, this.#database, { steps, permissions, onReady }, this.#outputOf(call, session)),
       )
     } catch (error) {
       // the client has the baton since the first line: the stream goes on without the cursor
       if (!(error instanceof ClientLeftError && hasBegun)) throw error
     }
     return { type: 'results', text: '', isClosed: false }
+  }
+
+  async #dump(session: Session, { call, preserveRowIds }: DumpCall): Promise<CallOutcome> {
+    this.#send({ type: 'cursor-begin', call })
+    const output = this.#outputOf(call, session)
+    await session.exclusive(call, () => this.#database.dump(call, preserveRowIds, output))
+    return { type: 'results', text: '', isClosed: true }
+  }
+
+  /** Hands text over and waits until the client wants more. @throws ClientLeftError when it has left */
+  #outputOf(call: number, session: Session): (text: string) => Promise<void> {
+    return async (text) => {
+      if (!this.#board.isAbandoned(call)) {
+        this.#send({ type: 'cursor-lines', call, text })
+        await session.waiting(() => new Promise<void>((resolve) => this.#cursorReaders.set(call, resolve)))
+      }
+      if (this.#board.isAbandoned(call)) throw new ClientLeftError()
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { DatabaseSettings } from '../../backend.ts'
+import type { FailureContentType } from './pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from './pipeline-types.ts'
 
 /** What a worker is started with. */
@@ -12,8 +13,9 @@ export interface WorkerStart {
 export type ToHost =
   | ({ readonly type: 'open' } & OpenedDatabase)
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
-  | PipelineCall
-  | CursorCall
+  | StreamCall
+  /** Whether committed changes are to be reported, with `changes`. */
+  | { readonly type: 'watch'; readonly isWatched: boolean }
   | { readonly type: 'cursor-read'; readonly call: number }
   /** The client of a call has left. */
   | { readonly type: 'abandon'; readonly call: number }
@@ -34,6 +36,9 @@ export interface OpenedDatabase {
   readonly reader: number | null
 }
 
+/** A call that runs on a stream. */
+export type StreamCall = PipelineCall | CursorCall | DumpCall
+
 export interface PipelineCall extends Call {
   readonly type: 'pipeline'
   readonly requests: readonly PipelineRequest[]
@@ -43,6 +48,11 @@ export interface PipelineCall extends Call {
 export interface CursorCall extends Call {
   readonly type: 'cursor'
   readonly steps: readonly BatchStep[]
+}
+
+export interface DumpCall extends Call {
+  readonly type: 'dump'
+  readonly preserveRowIds: boolean
 }
 
 interface Call {
@@ -57,9 +67,18 @@ export type CallOutcome =
   | {
       readonly type: 'failure'
       readonly status: number
-      readonly contentType: 'text/plain' | 'application/json'
+      readonly contentType: FailureContentType
       readonly body: string
     }
+
+/** How many rows of a table a transaction has changed. */
+export interface TableChanges {
+  readonly table: string
+  unknown: number
+  delete: number
+  insert: number
+  update: number
+}
 
 /** What a worker sends to the server. */
 export type FromHost =
@@ -67,6 +86,8 @@ export type FromHost =
   /** The worker has no database any more, and can be given another one. */
   | { readonly type: 'released' }
   | { readonly type: 'answer'; readonly call: number; readonly outcome: CallOutcome }
+  /** A transaction has been committed; sent before its answer. */
+  | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
   /** The cursor's batch is acceptable; its lines follow as asked for. */
   | { readonly type: 'cursor-begin'; readonly call: number }
   | { readonly type: 'cursor-lines'; readonly call: number; readonly text: string }
