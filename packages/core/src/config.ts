@@ -74,25 +74,12 @@ export interface Address {
   readonly basePath: string
 }
 
-export interface ResolvedConfig {
-  readonly address: Address
-  readonly authToken: ClientConfig['authToken']
-  readonly intMode: IntMode
-  readonly requestTimeoutMs: number
-  readonly fetch: Fetch | undefined
-  readonly headers: Readonly<Record<string, string>>
-  readonly allowedHosts: readonly string[]
-  readonly transactionTimeoutMs: number
-  readonly writeLockTimeoutMs: number
-  readonly maxRetries: number
-  readonly concurrency: number
-  readonly queueLimit: number
-  readonly readYourWrites: boolean
-  readonly minReplicationIndex: ClientConfig['minReplicationIndex']
-  readonly observe: Observe | undefined
-}
+/** A configuration that was checked, with its defaults. */
+export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace'> & {
+  readonly [K in keyof typeof DEFAULTS]: NonNullable<ClientConfig[K]>
+} & { readonly address: Address }
 
-/** What each option takes: types, or for `intMode` values. */
+/** What each option takes: types, or for `intMode` values. Numbers are times in ms, or counts from 0 or 1 up. */
 const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   url: 'string or object',
   authToken: 'string or function',
@@ -112,50 +99,55 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   observe: 'function',
 }
 
+const DEFAULTS = {
+  intMode: 'auto',
+  requestTimeoutMs: REQUEST_TIMEOUT_MS,
+  transactionTimeoutMs: TRANSACTION_WINDOW_MS,
+  writeLockTimeoutMs: WRITE_LOCK_TIMEOUT_MS,
+  maxRetries: MAX_RETRIES,
+  concurrency: CONCURRENCY,
+  queueLimit: QUEUE_LIMIT,
+  readYourWrites: true,
+  headers: {},
+  allowedHosts: [],
+} as const
+
 /** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
 export function resolveConfig(config: ClientConfig): ResolvedConfig {
   if (typeof config !== 'object') throw new TypeError('expected a configuration such as { url, authToken }')
+  const checked: Record<string, unknown> = { ...DEFAULTS }
   for (const [name, value] of Object.entries(config)) {
     if (!Object.hasOwn(OPTIONS, name)) throw new TypeError(unknownOption(name))
-    const takes = OPTIONS[name as keyof ClientConfig]
-    const given = name === 'intMode' ? value : typeof value
-    if (value !== undefined && !takes.split(' or ').includes(given))
-      throw new TypeError(`${name} must be ${takes}`)
+    if (value !== undefined) checked[name] = checkOption(name as keyof ClientConfig, value)
   }
-  const { intMode = 'auto', requestTimeoutMs = REQUEST_TIMEOUT_MS, concurrency = CONCURRENCY } = config
-  const { queueLimit = QUEUE_LIMIT, readYourWrites = true, minReplicationIndex } = config
-  const { namespace, maxRetries = MAX_RETRIES, transactionTimeoutMs = TRANSACTION_WINDOW_MS } = config
-  const { writeLockTimeoutMs = WRITE_LOCK_TIMEOUT_MS } = config
-  for (const [name, value] of Object.entries({ requestTimeoutMs, transactionTimeoutMs, writeLockTimeoutMs }))
-    checkTimeout(name, value)
-  for (const [name, value] of Object.entries({ maxRetries, concurrency, queueLimit })) {
-    const least = name === 'maxRetries' ? 0 : 1
-    if (!(value >= least) || value % 1) throw new TypeError(`${name} must be an integer from ${least} up`)
-  }
-  if (minReplicationIndex !== undefined && !/^\d+$/.test(String(minReplicationIndex)))
-    throw new TypeError('minReplicationIndex must be a whole number')
-  const { address, token } = parseUrl(String(config.url))
+  const { url, namespace, ...options } = checked as unknown as ClientConfig & ResolvedConfig
+  const { address, token } = parseUrl(String(url))
   const headers: Record<string, string> = {}
   if (namespace)
     headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(namespace)).replace(/=+$/, '')
-  for (const [name, value] of Object.entries(config.headers ?? {})) headers[name.toLowerCase()] = value
+  for (const [name, value] of Object.entries(options.headers)) headers[name.toLowerCase()] = value
   return {
+    ...options,
     address,
-    authToken: config.authToken || token,
-    intMode,
-    requestTimeoutMs,
-    fetch: config.fetch,
+    authToken: options.authToken || token,
     headers,
-    allowedHosts: config.allowedHosts?.slice() ?? [],
-    transactionTimeoutMs,
-    writeLockTimeoutMs,
-    maxRetries,
-    concurrency,
-    queueLimit,
-    readYourWrites,
-    minReplicationIndex,
-    observe: config.observe,
+    allowedHosts: options.allowedHosts.slice(),
   }
+}
+
+function checkOption(name: keyof ClientConfig, value: unknown): unknown {
+  const takes = OPTIONS[name]
+  const given = name === 'intMode' ? String(value) : typeof value
+  if (!takes.split(' or ').includes(given)) throw new TypeError(`${name} must be ${takes}`)
+  if (name === 'minReplicationIndex' && !/^\d+$/.test(String(value)))
+    throw new TypeError('minReplicationIndex must be a whole number')
+  if (takes === 'number') {
+    const least = name === 'maxRetries' ? 0 : 1
+    if (name.endsWith('Ms')) checkTimeout(name, value as number)
+    else if (!((value as number) >= least) || (value as number) % 1)
+      throw new TypeError(`${name} must be an integer from ${least} up`)
+  }
+  return value
 }
 
 /** @throws TypeError when it is no time in ms; Infinity means no limit */

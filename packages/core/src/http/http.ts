@@ -139,7 +139,7 @@ export class Http {
       } catch (error) {
         const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
         if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) throw error
-        if (this.events.isWatched) this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+        this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
         await this.lifetime.wait({ ms: delayMs, signal }).promise
       }
     }
