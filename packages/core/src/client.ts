@@ -1,8 +1,9 @@
+import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from './check-options.ts'
 import { beginStatement, type TransactionMode } from './codec/batch.ts'
 import { InsertedRowids } from './codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './codec/pipeline.ts'
 import type { EncodedStatement } from './codec/statement.ts'
-import { type ClientConfig, checkTimeout, resolveConfig } from './config.ts'
+import { type ClientConfig, resolveConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import { Http } from './http/http.ts'
 import { sendWithIndex } from './http/replica-read.ts'
@@ -14,7 +15,7 @@ import { batchMode, SqlRequest } from './stream/sql-request.ts'
 import { Stream } from './stream/stream.ts'
 import { StreamConnection } from './stream/stream-connection.ts'
 import { StreamState } from './stream/stream-state.ts'
-import { Transaction } from './transaction.ts'
+import { checkCallback, Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
 export interface TransactionOptions {
@@ -46,7 +47,10 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   readonly #http: Http
 
   constructor(config: ClientConfig) {
-    super((statements, scope, options) => this.#run(statements, scope, options))
+    super((statements, scope, options) => this.#run(statements, scope, options), {
+      ...BATCH_OPTIONS,
+      foreignKeys: "'on' or 'off'",
+    })
     this.#http = new Http(resolveConfig(config))
   }
 
@@ -69,7 +73,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     callback: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
-    if (typeof callback !== 'function') throw new TypeError('expected a callback')
+    checkCallback(callback)
+    checkOptions(options, TRANSACTION_OPTIONS)
     const { lifetime, events } = this.#http
     const { mode, retry = 0 } = options
     lifetime.begin()
@@ -119,8 +124,10 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
    * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
    * Infinity = as long as they take
    */
-  async close({ drainMs = 0 }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
-    if (drainMs !== 0) checkTimeout('drainMs', drainMs)
+  async close(options: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    checkOptions(options, { drainMs: 'number' })
+    const { drainMs = 0 } = options
+    if (drainMs !== 0) checkOption('drainMs', drainMs, TIME)
     await this.#http.close(drainMs)
   }
 

@@ -1,3 +1,5 @@
+import { atCaller } from './at-caller.ts'
+import { BATCH_OPTIONS, checkOptions, type OptionRules, STATEMENT_OPTIONS } from './check-options.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -18,10 +20,16 @@ type Run<Options> = (
 
 class Base<Options extends BatchOptions> {
   readonly #run: Run<Options | StatementOptions>
+  readonly #batchOptions: OptionRules
   readonly #check: (sql: string) => void
 
-  constructor(run: Run<Options | StatementOptions>, check = refuseControl) {
+  constructor(
+    run: Run<Options | StatementOptions>,
+    batchOptions: OptionRules = BATCH_OPTIONS,
+    check = refuseControl,
+  ) {
     this.#run = run
+    this.#batchOptions = batchOptions
     this.#check = check
   }
 
@@ -30,19 +38,33 @@ class Base<Options extends BatchOptions> {
     args?: InArgs,
     options: StatementOptions = {},
   ): Promise<Results[number]> {
+    checkOptions(options, STATEMENT_OPTIONS)
     const encoded = encodeStatement(statement, args)
     this.#check(encoded.sql)
-    return (await this.#run([encoded], 'alone', options))[0] as Results[number]
+    return (await this.#call([encoded], 'alone', options))[0] as Results[number]
   }
 
-  async batch(statements: readonly InStatement[], options?: Options): Promise<Results> {
-    return await this.#run(encodeBatch(statements), 'atomic', options ?? {})
+  async batch(
+    statements: readonly InStatement[],
+    options: Options | StatementOptions = {},
+  ): Promise<Results> {
+    checkOptions(options, this.#batchOptions)
+    return await this.#call(encodeBatch(statements), 'atomic', options)
+  }
+
+  async #call(...call: Parameters<Run<Options | StatementOptions>>): Promise<Results> {
+    try {
+      return await this.#run(...call)
+    } catch (error) {
+      throw atCaller(error, call[0])
+    }
   }
 }
 
 /** What `execute` and `batch` are wherever they can be called. The overloads are stated in `Executor`. */
 export const SqlExecutor = Base as unknown as new <Options extends BatchOptions = BatchOptions>(
   run: Run<Options | StatementOptions>,
+  batchOptions?: OptionRules,
   /** Refuses a statement of `execute`: those that begin and end transactions, if not said otherwise. */
   check?: (sql: string) => void,
 ) => Executor<Options>

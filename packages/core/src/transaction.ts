@@ -1,4 +1,5 @@
 import { runInside } from '#context'
+import { CALL_OPTIONS, checkOptions, kindOf } from './check-options.ts'
 import type { EncodedStatement } from './codec/statement.ts'
 import { StreamError } from './errors.ts'
 import type { Deadline } from './http/deadline.ts'
@@ -12,6 +13,14 @@ export let streamOf: (
   tx: Transaction,
   options: CallOptions,
 ) => Promise<{ readonly stream: StreamState; readonly deadline: Deadline }>
+
+/** @throws TypeError where something else is given first, such as a mode */
+export function checkCallback(callback: unknown): void {
+  if (typeof callback !== 'function')
+    throw new TypeError(
+      `expected a callback, and options such as { mode } behind it, not ${kindOf(callback)}`,
+    )
+}
 
 /**
  * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
@@ -76,8 +85,12 @@ export class Transaction extends SqlExecutor {
    * When this handle ends before the callback does, as when nobody awaits it, the savepoint ends with it, and is undone.
    * @param options `timeoutMs` and `signal` of the wait for a savepoint beside it
    */
-  savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
-    return this.#whenFree(options, () => new Transaction(this.#stream, this).#performInside(this, callback))
+  async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
+    checkCallback(callback)
+    checkOptions(options, CALL_OPTIONS)
+    return await this.#whenFree(options, () =>
+      new Transaction(this.#stream, this).#performInside(this, callback),
+    )
   }
 
   /** Runs the callback of this handle as a savepoint of another. */

@@ -1,2 +1,3 @@
 /** A statement in a message, cut. */
-export const quote = (sql = ''): string => `"${sql.length > 60 ? `${sql.slice(0, 60)}…` : sql}"`
+export const quote = (sql = '', length = 60): string =>
+  `"${sql.length > length ? `${sql.slice(0, length)}…` : sql}"`

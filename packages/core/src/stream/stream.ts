@@ -1,3 +1,4 @@
+import { checkOptions, STATEMENT_OPTIONS } from '../check-options.ts'
 import type { TransactionMode } from '../codec/batch.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import {
@@ -30,6 +31,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     super(
       (statements, scope, options) =>
         scope === 'alone' ? this.#execute(statements, options) : state.run(statements, scope, options),
+      undefined,
       () => {},
     )
     this.#state = state
@@ -72,6 +74,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
    * @throws SqlError with `statementIndex` and the finished `results`, which stay
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
+    checkOptions(options, STATEMENT_OPTIONS)
     if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
     return (await this.#state.run(encodeBatch(statements), 'chain', options)) as ResultSet[]
   }
