@@ -169,7 +169,7 @@ describe('a printed error shows the statement, and nothing that may be secret', 
 
   test('the statement, and not its arguments', async () => {
     const error = await failureOf(() => db.execute('insert into nowhere values (?)', [SECRET]))
-    expect(print(error)).toContain('SQL: "insert into nowhere values (?)"')
+    expect(print(error)).toContain('SQL: insert into nowhere values (?)\n')
     expect(print(error)).not.toContain(SECRET)
     expect(error.message).not.toContain('insert into nowhere values')
   })
@@ -178,21 +178,21 @@ describe('a printed error shows the statement, and nothing that may be secret', 
     const batch = ['select 1', { sql: 'insert into t values (?), (?)', args: [SECRET, SECRET] }]
     const error = await failureOf(() => db.batch(batch))
     expect(error).toBeInstanceOf(SqlError)
-    expect(print(error)).toContain('SQL: "insert into t values (?), (?)"')
+    expect(print(error)).toContain('SQL: insert into t values (?), (?)\n')
     expect(print(error)).not.toContain(SECRET)
   })
 
   test('all that were sent, when nobody knows which one', async () => {
     const error = await failureOf(() => nowhere.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
     expect(error).toBeInstanceOf(TransportError)
-    expect(print(error)).toContain('SQL: "select 1; select ?"')
+    expect(print(error)).toContain('SQL: select 1; select ?\n')
     expect(print(error)).not.toContain(SECRET)
   })
 
   test('on one line, cut', async () => {
     const error = await failureOf(() => db.execute(`selec\n    at\n${'x'.repeat(10_000)}`))
-    expect(print(error)).toContain('SQL: "selec at xxx')
-    expect(print(error)).toContain('x…"')
+    expect(print(error)).toContain('SQL: selec at xxx')
+    expect(print(error)).toContain('x…\n')
     expect(error.stack?.length).toBeLessThan(10_000)
     expect((error as SqlError).sql).toHaveLength(10_013)
   })
@@ -203,8 +203,42 @@ describe('a printed error shows the statement, and nothing that may be secret', 
     const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
     await using client = createClient({ url, authToken: 'hunter2' })
     const error = await failureOf(() => client.execute('select ?', [SECRET]))
-    expect(print(error)).toContain('SQL: "select ?"')
+    expect(print(error)).toContain('SQL: select ?\n')
     expect(print(error)).not.toMatch(/hunter2|nobody should see/)
     refusing.close()
+  })
+})
+
+describe('what was configured wrongly, and can only be told by asking', () => {
+  test('libsql:// on a server without TLS', async () => {
+    const plain = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
+    await new Promise((resolve) => plain.once('listening', resolve))
+    const { port } = plain.address() as AddressInfo
+    await using client = createClient({ url: `libsql://127.0.0.1:${port}`, maxRetries: 0 })
+    for (const work of [
+      () => client.execute('select 1'),
+      async () => await readRows(client, 'select 1').next(),
+    ])
+      await expect(work()).rejects.toMatchObject({
+        code: 'NETWORK',
+        message: expect.stringMatching(/without TLS\? use http:.*tls=0/) as string,
+      })
+    plain.close()
+    // nobody there at all is no matter of TLS
+    await expect(nowhere.execute('select 1')).rejects.toThrow(/^(?!.*TLS)/)
+  })
+
+  test.each([
+    ['undefined', () => undefined as never],
+    ['undefined, in time', async () => undefined as never],
+    ['number', () => 5 as never],
+  ])('a token function that gives %s', async (what, authToken) => {
+    await using client = createClient({ ...database.config, authToken })
+    const error = await failureOf(() => client.execute('select 1'))
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toBe(
+      `the function authToken must return a string, not ${what.startsWith('u') ? 'undefined' : 'a value of type number'}`,
+    )
+    expect(error.stack).toMatch(/at (async )?theCaller/)
   })
 })
