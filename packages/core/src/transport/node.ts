@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import type * as Undici from 'undici'
 import type { Dispatcher, Pool } from 'undici'
 import type { TransportError } from '../errors.ts'
@@ -146,6 +145,8 @@ export function openBody(transport: Transport, request: TransportRequest): Excha
   const open = async (): Promise<TransportBody> => {
     try {
       const pool = await transport.poolOf(origin)
+      // for cursors alone, and not cheap
+      const { Readable } = await import('node:stream')
       const response = await pool.request({
         method,
         path,
