@@ -47,6 +47,7 @@ function meets(value: unknown, rule: string): boolean {
   if (rule === TIME) return isNumber && value > 0 && (value < 2 ** 31 || value === Infinity)
   // Infinity is none, and welcome
   if (rule.startsWith('an integer')) return isNumber && value >= Number(rule.at(16)) && !(value % 1)
+  if (typeof value === rule) return value !== null
   const kinds = [typeof value, typeof value === 'string' && `'${value}'`]
   return value !== null && rule.split(' or ').some((each) => kinds.includes(each))
 }

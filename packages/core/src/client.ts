@@ -136,17 +136,17 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   }
 
   /** Everything in one HTTP request, on a stream that ends with it. */
-  async #run(
+  #run(
     statements: EncodedStatement[],
     scope: QueuedCall['scope'],
     options: AtomicBatchOptions,
   ): Promise<Results> {
     const http = this.#http
-    if (statements.length === 0) return []
+    if (statements.length === 0) return Promise.resolve([])
     const prefix = scope === 'atomic' ? [beginStatement(batchMode(statements, options))] : []
     // inside a transaction the pragma would do nothing
     if (options.foreignKeys === 'off') prefix.unshift('PRAGMA foreign_keys = off')
-    return await http.events.query(statements, false, () => {
+    return http.events.query(statements, false, () => {
       const deadline = http.deadline(options.timeoutMs)
       return new Promise((resolve, reject) => {
         const call = { statements, scope, prefix, canCoalesce: false, options, deadline, resolve, reject }

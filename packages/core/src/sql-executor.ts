@@ -41,7 +41,11 @@ class Base<Options extends BatchOptions> {
     checkOptions(options, STATEMENT_OPTIONS)
     const encoded = encodeStatement(statement, args)
     this.#check(encoded.sql)
-    return (await this.#call([encoded], 'alone', options))[0] as Results[number]
+    try {
+      return (await this.#run([encoded], 'alone', options))[0] as Results[number]
+    } catch (error) {
+      throw atCaller(error, [encoded])
+    }
   }
 
   async batch(
@@ -49,14 +53,11 @@ class Base<Options extends BatchOptions> {
     options: Options | StatementOptions = {},
   ): Promise<Results> {
     checkOptions(options, this.#batchOptions)
-    return await this.#call(encodeBatch(statements), 'atomic', options)
-  }
-
-  async #call(...call: Parameters<Run<Options | StatementOptions>>): Promise<Results> {
+    const encoded = encodeBatch(statements)
     try {
-      return await this.#run(...call)
+      return await this.#run(encoded, 'atomic', options)
     } catch (error) {
-      throw atCaller(error, call[0])
+      throw atCaller(error, encoded)
     }
   }
 }
