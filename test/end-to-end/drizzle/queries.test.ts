@@ -410,7 +410,20 @@ describe('drizzle()', () => {
     expect(() => drizzle({ logger: true })).toThrow('either `client` or `connection`')
     // @ts-expect-error both
     expect(() => drizzle({ client, connection: url })).toThrow('either `client` or `connection`')
-    expect(() => drizzle('file:local.db')).toThrow('npx baton dev')
+    expect(() => drizzle('file:local.db')).toThrow('npx @batonsql/local-server dev')
+  })
+
+  test.each([
+    [undefined, /not undefined: is the environment variable set/],
+    [{ connection: undefined }, /not undefined: is the environment variable set/],
+    [{ connection: { url: undefined } }, /url is undefined: is the environment variable set/],
+    [null, /expected a URL, a client, .* not null/],
+    [5, /expected a URL, a client, .* not number/],
+    [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
+    ['localhost:8080', /not "localhost:8080"/],
+  ])('refuses %o', (given, message) => {
+    expect(() => drizzle(given as never)).toThrow(message)
+    expect(() => drizzle(given as never)).not.toThrow('secret')
   })
 
   test('with intMode bigint, number columns still give numbers', async () => {
