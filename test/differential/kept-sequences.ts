@@ -35,6 +35,17 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     'INSERT INTO t (b) VALUES (1), (2) RETURNING last_insert_rowid(), typeof(b), b',
     "UPDATE t SET b = x'ff' RETURNING b, hex(b)",
   ),
+  kept(
+    'what mathematical functions refuse',
+    'SELECT sqrt(-1)',
+    'SELECT log(0), 1',
+    'SELECT exp(1e5)',
+    'SELECT exp(-1e5)',
+    'SELECT power(-8, 0.5)',
+    'SELECT power(0, -1)',
+    'SELECT acos(2)',
+    'SELECT sqrt(2), log(10), exp(1), power(2, 0.5)',
+  ),
   kept('EXPLAIN ends', 'EXPLAIN QUERY PLAN DELETE FROM t', 'INSERT INTO t (b) VALUES (9)', 'DROP TABLE t'),
   {
     title: 'a column given twice in a text of several statements',

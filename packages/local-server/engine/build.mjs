@@ -35,7 +35,7 @@ const OPTIONS = [
   'LONGDOUBLE_TYPE=double',
 ]
 // of SQLite3 Multiple Ciphers, which libsql-server is built with; without those that reach files or raw memory
-const EXTENSIONS = ['extensionfunctions', 'regexp', 'series', 'shathree', 'uuid']
+const EXTENSIONS = ['regexp', 'series', 'shathree', 'uuid']
 
 const EXPORTS =
   `malloc free baton_open baton_only_read baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
@@ -63,8 +63,15 @@ const flags = [
 
 // the extensions are written to be part of one file with SQLite, whose private names they use
 const amalgamation = join(work, 'amalgamation.c')
-const parts = ['src/sqlite3.c', ...EXTENSIONS.map((name) => `SQLite3MultipleCiphers/src/${name}.c`)]
-const included = [...parts.map((part) => join(sources, part)), join(here, 'reset.c')]
+const extensions = EXTENSIONS.map((name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`))
+const included = [
+  join(sources, 'src/sqlite3.c'),
+  join(here, 'reset.c'),
+  ...extensions,
+  // last, because of what it defines
+  join(here, 'math-errors.h'),
+  join(sources, 'SQLite3MultipleCiphers/src/extensionfunctions.c'),
+]
 writeFileSync(amalgamation, included.map((path) => `#include "${path}"\n`).join(''))
 const files = [
   [amalgamation, ['-w']],

@@ -1,0 +1,54 @@
+/*
+** The mathematical functions of SQL ask errno what went wrong, as glibc sets it. The library here does not: this sets
+** errno from arguments and result, and has glibc's words for it. Included before the functions of SQL.
+*/
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* Linux's numbers: the functions of SQL also take them for the length of the words. */
+#define DOMAIN_ERROR 33
+#define RANGE_ERROR 34
+
+static double checkedOne(double argument, double result, int underflows){
+  if( isnan(result) ){
+    if( !isnan(argument) ) errno = DOMAIN_ERROR;
+  }else if( isfinite(argument) && (isinf(result) || (underflows && result == 0)) ) errno = RANGE_ERROR;
+  return result;
+}
+
+static double checkedPower(double base, double exponent){
+  double result = pow(base, exponent);
+  int isFinite = isfinite(base) && isfinite(exponent);
+  if( isnan(result) ){
+    if( !isnan(base) && !isnan(exponent) ) errno = DOMAIN_ERROR;
+  }else if( isFinite && (isinf(result) || (result == 0 && base != 0)) ) errno = RANGE_ERROR;
+  return result;
+}
+
+static double checkedSqrt(double x){ return checkedOne(x, sqrt(x), 0); }
+static double checkedAcos(double x){ return checkedOne(x, acos(x), 0); }
+static double checkedAsin(double x){ return checkedOne(x, asin(x), 0); }
+static double checkedSin(double x){ return checkedOne(x, sin(x), 0); }
+static double checkedCos(double x){ return checkedOne(x, cos(x), 0); }
+static double checkedTan(double x){ return checkedOne(x, tan(x), 0); }
+static double checkedLog(double x){ return checkedOne(x, log(x), 0); }
+static double checkedLog10(double x){ return checkedOne(x, log10(x), 0); }
+static double checkedExp(double x){ return checkedOne(x, exp(x), 1); }
+
+static const char *wordsOf(int number){
+  return number == DOMAIN_ERROR ? "Numerical argument out of domain"
+      : number == RANGE_ERROR ? "Numerical result out of range" : strerror(number);
+}
+
+#define sqrt checkedSqrt
+#define acos checkedAcos
+#define asin checkedAsin
+#define sin checkedSin
+#define cos checkedCos
+#define tan checkedTan
+#define log checkedLog
+#define log10 checkedLog10
+#define exp checkedExp
+#define pow checkedPower
+#define strerror wordsOf
