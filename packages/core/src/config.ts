@@ -178,7 +178,7 @@ function parseUrl(text: string): { address: Address; token: string | undefined }
   const known = `http${isPlain ? '' : 's'}:${rest}`
   if (rest === undefined || !URL.canParse(known)) {
     throw new TypeError(
-      'url must be libsql://…, https://… or http://…; for a file or :memory: use what `npx baton dev` prints, for ws: use http:',
+      'url must be libsql://…, https://… or http://…; for a file or :memory: use what `npx @batonsql/local-server dev` prints, for ws: use http:',
     )
   }
   const { origin, pathname, searchParams, username, hash } = new URL(known)

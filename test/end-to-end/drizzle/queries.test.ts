@@ -410,7 +410,7 @@ describe('drizzle()', () => {
     expect(() => drizzle({ logger: true })).toThrow('either `client` or `connection`')
     // @ts-expect-error both
     expect(() => drizzle({ client, connection: url })).toThrow('either `client` or `connection`')
-    expect(() => drizzle('file:local.db')).toThrow('npx baton dev')
+    expect(() => drizzle('file:local.db')).toThrow('npx @batonsql/local-server dev')
   })
 
   test('with intMode bigint, number columns still give numbers', async () => {
