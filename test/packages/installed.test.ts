@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { build } from 'esbuild'
-import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest'
 import { blocksOf } from '../readme/blocks.ts'
-import { borrowBun, borrowDeno, borrowNode, pnpm, ROOT, type Runtime, run } from './run.ts'
+import { borrowBun, borrowDeno, borrowNode, pnpm, ROOT, type Runtime, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
@@ -23,6 +23,11 @@ const TOO_OLD = ['20.19.0', '18.20.8']
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-installed-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const problem = await registryProblem()
+beforeEach(({ skip }) => {
+  if (problem !== null) skip(`installed packages: ${problem}`)
+})
+
 let registry: ScopedRegistry | null = null
 afterAll(() => registry?.close())
 const emptyFolder = (name: string): string => {
@@ -39,6 +44,7 @@ const projectFolder = (name: string): string => {
 
 const runtimes: Runtime[] = []
 beforeAll(async () => {
+  if (problem !== null) return
   const tarballs: Tarball[] = []
   for (const [at, name] of FOLDERS.entries()) tarballs.push(await pack('npm', name, folder, at === 0))
   registry = await ScopedRegistry.start(tarballs)
@@ -65,6 +71,7 @@ describe('the README, from its first line', () => {
   afterAll(() => served?.interrupt())
 
   beforeAll(async () => {
+    if (problem !== null) return
     projectFolder('readme')
     for (const line of lines) {
       const words = line.split(' ')
@@ -123,6 +130,7 @@ describe.each([
   afterAll(() => server?.close())
 
   beforeAll(async () => {
+    if (problem !== null) return
     server = await startLocalServer()
     env['DATABASE_URL'] = server.url
     projectFolder(`pnpm-${orm}`)

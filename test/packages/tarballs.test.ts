@@ -19,8 +19,8 @@ describe.each(FOLDERS)('%s', (name) => {
   let byPnpm: Tarball
   beforeAll(async () => {
     for (const tool of ['npm', 'pnpm']) mkdirSync(join(folder, tool), { recursive: true })
-    // the first packs as users of the repository do: what is not built, is
-    byNpm = await pack('npm', name, join(folder, 'npm'), true)
+    // the first is packed as people do it, with the script that builds them all
+    byNpm = await pack('npm', name, join(folder, 'npm'), name === FOLDERS[0])
     byPnpm = await pack('pnpm', name, join(folder, 'pnpm'))
   }, 120_000)
 
@@ -29,6 +29,10 @@ describe.each(FOLDERS)('%s', (name) => {
     const { scripts: _, ...manifest } = byNpm.manifest
     const { scripts: __, ...other } = byPnpm.manifest
     expect(other).toEqual(manifest)
+  })
+
+  test('is built before it is packed', () => {
+    expect(byNpm.manifest['scripts']).toMatchObject({ prepack: 'node ../../scripts/prepack.mjs' })
   })
 
   test('names its dependencies as the registry knows them', () => {

@@ -29,6 +29,8 @@ ${DEV_HELP}
 
   baton --version
   baton --help
+
+Where it is not installed, \`npx @batonsql/local-server\` stands for \`baton\`.
 `
 
 /** The caller has asked for something that does not exist. */
