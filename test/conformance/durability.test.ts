@@ -1,7 +1,8 @@
 /*
  * Kills a server at random moments while eight clients write to one database in every way there is, starts it again on
  * the same directory and looks: every acknowledged change is there, nothing of an open transaction is, and the file is
- * sound. DURABILITY_KILLS says how often (200 for the long form), DURABILITY_SEED repeats when, and how much is written at a time, not the order in which clients have their turn.
+ * sound. DURABILITY_KILLS says how often (200 for the long form); DURABILITY_SEED repeats when, and how much is written
+ * at a time, not the order in which clients have their turn.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
@@ -31,6 +32,8 @@ test(`SIGKILL ${KILLS} times, seed ${SEED}`, { timeout: 30_000 + KILLS * 15_000 
       )
     acknowledged = await check(server, ledger)
     if (round === KILLS) break
+    // what was checked stays, without its bulk, so that the check of the last round is not slower than the first
+    await query(server.url, "UPDATE t SET filler = '' WHERE filler <> ''")
     const clients = CLIENTS.map((kind, client) => runClient(server.url, kind, { client, ledger, random }))
     const goal = acknowledged + 1 + Math.floor(random() * LIFE_CHANGES)
     const deadline = Date.now() + MAX_LIFE_MS

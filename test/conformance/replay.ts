@@ -5,6 +5,8 @@ import type { Transcript, TranscriptStep } from './transcript.ts'
 
 /** Gives background requests of the recording the time they had to get to the server first. */
 const BACKGROUND_LEAD_MS = 150
+/** How long a stream that may not end is read. */
+const LISTEN_MS = 300
 
 /** Where a case is replayed. */
 export interface ReplayTarget {
@@ -42,6 +44,7 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
       await sleep(BACKGROUND_LEAD_MS)
     }
   }
+  if (pending.length > 0) await run.leaveStreams()
   await Promise.all(pending)
   return run.mismatches.toSorted((one, other) => one.step - other.step)
 }
@@ -52,8 +55,17 @@ class Replay {
   /** Recorded name of a baton → the one this server gave. */
   readonly #batons = new Map<string, string>()
 
+  /** Each ends a stream that is open. */
+  readonly #streams: AbortController[] = []
+
   constructor(target: ReplayTarget) {
     this.#target = target
+  }
+
+  /** Leaves the streams that are open, when what is on its way has come. */
+  async leaveStreams(): Promise<void> {
+    await sleep(LISTEN_MS)
+    for (const stream of this.#streams) stream.abort()
   }
 
   /** Whether a step continues a stream whose baton is still on its way. */
@@ -65,7 +77,7 @@ class Replay {
   async prepare(host: string, sql: string): Promise<void> {
     const body = JSON.stringify({ requests: [{ type: 'sequence', sql }, { type: 'close' }] })
     const headers = { host, authorization: `Bearer ${this.#target.token({ a: 'rw' })}` }
-    const { status, text } = await this.#send('POST', '/v2/pipeline', headers, body)
+    const { status, text } = await this.#send('POST', '/v2/pipeline', headers, { body, stream: null })
     if (status !== 200 || text.includes('"error"')) throw new Error(`the setup failed: ${text}`)
   }
 
@@ -74,8 +86,13 @@ class Replay {
     const headers: Record<string, string> = { host: 'localhost' }
     for (const [name, value] of Object.entries(request.headers ?? {})) headers[name] = this.#header(value)
     const body = request.body === undefined ? undefined : this.#fill(request.body)
-    const answer = await this.#send(request.method, request.path, headers, body)
-    this.#learnBatons(response.body ?? '', answer.text)
+    const stream = response.chunks === undefined ? null : new AbortController()
+    if (stream !== null) this.#streams.push(stream)
+    // what nobody waits for beside other requests is read for a moment
+    if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
+    const answer = await this.#send(request.method, request.path, headers, { body, stream })
+    const recorded = response.chunks?.map(({ text }) => text).join('') ?? response.body ?? ''
+    this.#learnBatons(recorded, answer.text)
     const expected: Observed = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
@@ -88,7 +105,7 @@ class Replay {
       allow: answer.allow,
       body: null,
     }
-    this.#compare(index, expected, actual, response.body ?? '', answer.text)
+    this.#compare(index, expected, actual, recorded, answer.text)
   }
 
   #compare(step: number, expected: Observed, actual: Observed, recorded: string, text: string): void {
@@ -107,6 +124,10 @@ class Replay {
 
   #fill(body: string): string {
     return body
+      .replace(/^<sequence of (\d+) autocommit INSERTs>$/, (_, count: string) => {
+        const sql = 'INSERT INTO t VALUES(1);'.repeat(Number(count))
+        return JSON.stringify({ requests: [{ type: 'sequence', sql }, { type: 'close' }] })
+      })
       .replace(/\{\{repeat:(.):(\d+)\}\}/g, (_, letter: string, count: string) =>
         letter.repeat(Number(count)),
       )
@@ -129,7 +150,7 @@ class Replay {
     method: string,
     path: string,
     headers: Record<string, string>,
-    body?: string,
+    { body, stream }: { readonly body?: string | undefined; readonly stream: AbortController | null },
   ): Promise<{ status: number; contentType: string | null; allow: string | null; text: string }> {
     const { hostname, port } = new URL(this.#target.url)
     return new Promise((resolve, reject) => {
@@ -150,6 +171,10 @@ class Replay {
             allow: response.headers['allow'] ?? null,
             text: Buffer.concat(parts).toString('utf8'),
           })
+        stream?.signal.addEventListener('abort', () => {
+          finish()
+          request.destroy()
+        })
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
         response.on('error', finish) // a broken body is compared as far as it came

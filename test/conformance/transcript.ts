@@ -18,7 +18,7 @@ export interface TranscriptStep {
     readonly status?: number
     readonly headers?: Readonly<Record<string, string>>
     readonly body?: string
-    readonly chunks?: unknown
+    readonly chunks?: readonly { readonly text: string }[]
     readonly end?: string
     readonly aborted_by_client?: true
   }

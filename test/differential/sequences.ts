@@ -4,8 +4,10 @@ import { SETUP, statement } from './statements.ts'
 /** One HTTP request of a sequence. */
 export interface Exchange {
   readonly route: '/v2/pipeline' | '/v3/pipeline' | '/v3/cursor'
-  /** Whether it goes on with the stream of the exchange before it that left one open. */
+  /** Whether it goes on with the open stream of its client, if there is one. */
   readonly continues: boolean
+  /** Who sends it; each has a stream of their own. */
+  readonly client?: 'second'
   readonly body: Readonly<Record<string, unknown>>
 }
 
@@ -92,7 +94,7 @@ const request = fc.oneof(
   },
 )
 
-const pipeline = fc
+const pipeline: fc.Arbitrary<Exchange> = fc
   .tuple(
     fc.constantFrom('/v3/pipeline', '/v3/pipeline', '/v2/pipeline'),
     fc.array(request, { minLength: 1, maxLength: 5 }),
@@ -105,17 +107,33 @@ const pipeline = fc
     body: { requests: isClosed ? [...requests, { type: 'close' }] : requests },
   }))
 
-const cursor = fc
+const cursor: fc.Arbitrary<Exchange> = fc
   .tuple(batch, fc.boolean())
   .map(([only, continues]) => ({ route: '/v3/cursor', continues, body: { batch: only } }))
 
-/** A sequence of requests to one database. */
-export const sequence = fc
-  .array(fc.oneof({ weight: 5, arbitrary: pipeline }, { weight: 1, arbitrary: cursor }), {
-    minLength: 1,
-    maxLength: 4,
-  })
-  .map((exchanges) => exchanges as readonly Exchange[])
+const exchange: fc.Arbitrary<Exchange> = fc.oneof(
+  { weight: 5, arbitrary: pipeline },
+  { weight: 1, arbitrary: cursor },
+)
+
+const ask: fc.Arbitrary<Exchange> = fc
+  .constantFrom('SELECT * FROM t', 'SELECT count(*) FROM u', 'BEGIN', 'COMMIT')
+  .map((sql) => ({
+    route: '/v3/pipeline',
+    continues: true,
+    body: { requests: [{ type: 'execute', stmt: { sql } }, { type: 'get_autocommit' }] },
+  }))
+
+/** What a second client does: most of it reads, because a write that waits for the lock takes seconds. */
+const besides: fc.Arbitrary<Exchange> = fc
+  .oneof({ weight: 3, arbitrary: ask }, { weight: 1, arbitrary: exchange })
+  .map((only) => ({ ...only, client: 'second' }))
+
+/** A sequence of requests to one database, by one client or two. */
+export const sequence: fc.Arbitrary<readonly Exchange[]> = fc.oneof(
+  { weight: 9, arbitrary: fc.array(exchange, { minLength: 1, maxLength: 4 }) },
+  { weight: 1, arbitrary: fc.array(fc.oneof(exchange, besides), { minLength: 3, maxLength: 6 }) },
+)
 
 /** The first request of every sequence. */
 export const SETUP_EXCHANGE: Exchange = {

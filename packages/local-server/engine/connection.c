@@ -98,7 +98,7 @@ static void databaseName(sqlite3_context *context, int count, sqlite3_value **va
 }
 
 /* A connection to the file of this name, or null. `name` is what libsql_server_database_name() answers. */
-sqlite3 *baton_open(const char *path, const char *name){
+sqlite3 *baton_open(const char *path, const char *name, int onlyRead){
   static int isPrepared = 0;
   sqlite3 *connection = 0;
   if( !isPrepared ){
@@ -106,7 +106,8 @@ sqlite3 *baton_open(const char *path, const char *name){
     if( sqlite3_initialize() != SQLITE_OK ) return 0;
     isPrepared = 1;
   }
-  if( sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "host") != SQLITE_OK ){
+  int flags = onlyRead ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  if( sqlite3_open_v2(path, &connection, flags, "host") != SQLITE_OK ){
     sqlite3_close_v2(connection);
     return 0;
   }

@@ -1,4 +1,4 @@
-/* What the host program provides; the other half is `src/embedded/engine/host-imports.ts`. */
+/* What the host program provides; the other half is `src/embedded/engine/engine-instance.ts`. */
 #ifndef BATON_HOST_H
 #define BATON_HOST_H
 
@@ -27,5 +27,24 @@ HOST_IMPORT("time") double host_time(void);
 HOST_IMPORT("float") int host_float(double value, char *into);
 /* Asked every few thousand instructions: other than 0 ends the statement with SQLITE_INTERRUPT. */
 HOST_IMPORT("interrupted") int host_interrupted(void);
+
+/*
+** A database is open for writing in one instance of the engine, and for reading in some others, each with its own index
+** of the write-ahead log. A writer moves the log to the file only while no reader reads.
+*/
+/* 1 when nobody reads, and nobody can begin to until host_admit_readers. */
+HOST_IMPORT("exclude_readers") int host_exclude_readers(void);
+HOST_IMPORT("admit_readers") void host_admit_readers(void);
+/* Whether all of the log is in the file: readers that begin now need not, and must not, look into the log. */
+HOST_IMPORT("log_is_moved") void host_log_is_moved(int isMoved);
+/* 1, or 0 while readers are excluded. */
+HOST_IMPORT("begin_reading") int host_begin_reading(void);
+HOST_IMPORT("end_reading") void host_end_reading(void);
+HOST_IMPORT("sleep") void host_sleep(int milliseconds);
+
+/* A watched connection changes a row: one of SQLITE_INSERT, SQLITE_DELETE, SQLITE_UPDATE, and the name of its table. */
+HOST_IMPORT("changed") void host_changed(const void *connection, int action, const char *table);
+/* A watched connection commits what it has changed. */
+HOST_IMPORT("committing") void host_committing(const void *connection);
 
 #endif

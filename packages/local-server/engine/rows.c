@@ -2,48 +2,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include "host.h"
+#include "output.h"
 #include "sqlite3.h"
 
 /* Answers of baton_rows besides SQLite's own codes. */
 #define ROWS_VALUE_TOO_BIG 1001
 #define ROWS_TEXT_NOT_UTF8 1002
 
-static unsigned char *output = 0;
-static size_t outputLength = 0;
-static size_t outputCapacity = 0;
 static int rowCount = 0;
 static int badTextIndex = 0;
 static int badTextLength = 0;
 
-void *baton_output(void){ return output; }
-int baton_output_length(void){ return (int)outputLength; }
 /* Rows in the output of the last call. */
 int baton_row_count(void){ return rowCount; }
 /* Where the last text that is not UTF-8 breaks, and for how many bytes; 0 when it merely ends too early. */
 int baton_bad_text_index(void){ return badTextIndex; }
 int baton_bad_text_length(void){ return badTextLength; }
 
-static int reserve(size_t more){
-  size_t needed = outputLength + more;
-  if( needed <= outputCapacity ) return 1;
-  size_t capacity = outputCapacity ? outputCapacity : 65536;
-  while( capacity < needed ) capacity += capacity / 2;
-  unsigned char *grown = realloc(output, capacity);
-  if( !grown ) return 0;
-  output = grown;
-  outputCapacity = capacity;
-  return 1;
-}
-
-static void put(const char *text, size_t length){
-  memcpy(output + outputLength, text, length);
-  outputLength += length;
-}
-
-#define PUT(literal) put(literal, sizeof(literal) - 1)
-
-/* Length of the well-formed sequence that begins here, or the negative length of the malformed one; 0 cut off. */
-static int sequenceLength(const unsigned char *at, size_t left){
+int sequenceLength(const unsigned char *at, size_t left){
   unsigned char first = at[0];
   int length = first >= 0xc2 && first <= 0xdf ? 2 : first >= 0xe0 && first <= 0xef ? 3
       : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
@@ -118,7 +94,7 @@ static void putBase64(const unsigned char *bytes, size_t length){
   outputLength = to - output;
 }
 
-static void putInteger(sqlite3_int64 value){
+void putInteger(sqlite3_int64 value){
   char digits[24];
   int at = sizeof(digits);
   sqlite3_uint64 left = value < 0 ? 0 - (sqlite3_uint64)value : (sqlite3_uint64)value;
@@ -192,12 +168,4 @@ int baton_rows(sqlite3_stmt *statement, int limit, int asLines, int maxBytes){
     else PUT("]");
     if( (int)outputLength > limit ) return SQLITE_ROW;
   }
-}
-
-/* Gives back the memory of an unusually large result. */
-void baton_shrink_output(void){
-  if( outputCapacity <= 4u << 20 ) return;
-  free(output);
-  output = 0;
-  outputLength = outputCapacity = 0;
 }

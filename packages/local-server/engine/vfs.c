@@ -1,7 +1,10 @@
 /*
 ** How the engine reaches its files: every call goes to the host program, which knows a database and its journals by
-** name and refuses every other name. Locks and the index of the write-ahead log are kept here: all connections to a
-** database live in one instance of this module, and the server keeps a second process off the directory.
+** name and refuses every other name. Locks and the index of the write-ahead log are kept here: all connections that
+** write to a database live in one instance of this module, and the server keeps a second process off the directory.
+**
+** An instance that only reads says that it cannot have the shared index. SQLite then builds an index of its own from
+** the log whenever the log has grown, and holds the lock of readers that use the file (READ_0) while it reads.
 */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,11 @@
 
 #define MAX_PATH_BYTES 512
 #define SHM_SLOTS SQLITE_SHM_NLOCK
+#define SLOT_READ_0 3
+
+/* Where the index of the log says how many frames are committed, and how many of them are in the file. */
+#define INDEX_FRAMES 4
+#define INDEX_MOVED 24
 
 /* What the connections to one database file share. */
 typedef struct Shared Shared;
@@ -38,6 +46,10 @@ typedef struct File {
 } File;
 
 static Shared *databases = 0;
+static int isReader = 0;
+
+/* To be called before anything is opened. */
+void baton_only_read(void){ isReader = 1; }
 
 static Shared *acquireShared(const char *path){
   Shared *found = databases;
@@ -77,7 +89,10 @@ static int fileUnlock(sqlite3_file *base, int level){
   if( !shared || file->level <= level ) return SQLITE_OK;
   if( file->level >= SQLITE_LOCK_RESERVED ) shared->reserved = 0;
   if( file->level >= SQLITE_LOCK_PENDING ) shared->pending = 0;
-  if( file->level == SQLITE_LOCK_EXCLUSIVE ) shared->exclusive = 0;
+  if( file->level == SQLITE_LOCK_EXCLUSIVE ){
+    shared->exclusive = 0;
+    host_admit_readers();
+  }
   if( level == SQLITE_LOCK_NONE ) shared->readers--;
   file->level = level;
   return SQLITE_OK;
@@ -87,6 +102,7 @@ static int fileLock(sqlite3_file *base, int level){
   File *file = (File*)base;
   Shared *shared = file->shared;
   if( !shared || file->level >= level ) return SQLITE_OK;
+  if( isReader && level > SQLITE_LOCK_SHARED ) return SQLITE_BUSY;
   if( level == SQLITE_LOCK_SHARED ){
     if( shared->pending || shared->exclusive ) return SQLITE_BUSY;
     shared->readers++;
@@ -98,7 +114,7 @@ static int fileLock(sqlite3_file *base, int level){
     shared->reserved = 1;
     shared->pending = 1;
     if( file->level < SQLITE_LOCK_PENDING ) file->level = SQLITE_LOCK_PENDING;
-    if( shared->readers > 1 ) return SQLITE_BUSY;
+    if( shared->readers > 1 || !host_exclude_readers() ) return SQLITE_BUSY;
     shared->exclusive = 1;
   }
   file->level = level;
@@ -187,6 +203,7 @@ static int characteristics(sqlite3_file *base){
 static int shmMap(sqlite3_file *base, int region, int size, int extend, void volatile **result){
   Shared *shared = ((File*)base)->shared;
   *result = 0;
+  if( isReader ) return SQLITE_READONLY_CANTINIT;
   if( !shared ) return SQLITE_IOERR_SHMMAP;
   if( region >= shared->regionCount ){
     if( !extend ) return SQLITE_OK;
@@ -203,11 +220,30 @@ static int shmMap(sqlite3_file *base, int region, int size, int extend, void vol
   return SQLITE_OK;
 }
 
+/* To be called before a lock is given back under which the index has changed. */
+static void tellReaders(const Shared *shared){
+  if( shared->regionCount == 0 ) return;
+  const unsigned *index = (const unsigned*)shared->regions[0];
+  host_log_is_moved(index[INDEX_FRAMES] == index[INDEX_MOVED]);
+}
+
+/* What an instance that only reads locks is known to the writer. */
+static int lockAsReader(int first, int flags){
+  if( first != SLOT_READ_0 || !(flags & SQLITE_SHM_SHARED) ) return SQLITE_BUSY;
+  if( flags & SQLITE_SHM_UNLOCK ) host_end_reading();
+  else if( !host_begin_reading() ) return SQLITE_BUSY;
+  return SQLITE_OK;
+}
+
 static int shmLock(sqlite3_file *base, int first, int count, int flags){
   File *file = (File*)base;
+  if( isReader ) return lockAsReader(first, flags);
   Shared *shared = file->shared;
   unsigned mask = ((1u << count) - 1u) << first;
+  int concernsReaders = (flags & SQLITE_SHM_EXCLUSIVE) && (mask & (1u << SLOT_READ_0));
   if( flags & SQLITE_SHM_UNLOCK ){
+    if( flags & SQLITE_SHM_EXCLUSIVE ) tellReaders(shared);
+    if( concernsReaders && (file->exclusiveSlots & mask) ) host_admit_readers();
     for(int i = first; i < first + count; i++){
       unsigned bit = 1u << i;
       if( (flags & SQLITE_SHM_SHARED) && (file->sharedSlots & bit) ) shared->slotReaders[i]--;
@@ -228,6 +264,7 @@ static int shmLock(sqlite3_file *base, int first, int count, int flags){
     int others = shared->slotReaders[i] - ((file->sharedSlots & (1u << i)) ? 1 : 0);
     if( others > 0 || (shared->slotWriter[i] && !(file->exclusiveSlots & (1u << i))) ) return SQLITE_BUSY;
   }
+  if( concernsReaders && !host_exclude_readers() ) return SQLITE_BUSY;
   for(int i = first; i < first + count; i++) shared->slotWriter[i] = 1;
   file->exclusiveSlots |= mask;
   return SQLITE_OK;
@@ -254,6 +291,7 @@ static int vfsOpen(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base, 
   }
   if( flags & SQLITE_OPEN_DELETEONCLOSE ) file->deleteOnClose = strdup(path);
   file->base.pMethods = &FILE_METHODS;
+  if( isReader ) flags = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
   if( outFlags ) *outFlags = flags;
   return SQLITE_OK;
 }
@@ -282,7 +320,11 @@ static int vfsRandomness(sqlite3_vfs *vfs, int count, char *into){
   return count;
 }
 
-static int vfsSleep(sqlite3_vfs *vfs, int microseconds){ (void)vfs; return microseconds; }
+static int vfsSleep(sqlite3_vfs *vfs, int microseconds){
+  (void)vfs;
+  host_sleep((microseconds + 999) / 1000);
+  return microseconds;
+}
 
 static int vfsCurrentTimeInt64(sqlite3_vfs *vfs, sqlite3_int64 *result){
   static const sqlite3_int64 UNIX_EPOCH = 24405875 * (sqlite3_int64)8640000;

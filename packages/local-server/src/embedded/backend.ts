@@ -5,13 +5,14 @@ import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse 
 import { PACKAGE_VERSION } from '../versions.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
-import { NotBegunError } from './engine-host.ts'
+import { type HostCursor, NotBegunError } from './engine-host.ts'
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
 import { SYSTEM_CLOCK } from './protocol/clock.ts'
 import type { CallOutcome } from './protocol/host-messages.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
 import type { Permissions } from './protocol/pipeline-types.ts'
+import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import {
   type CursorBody,
   decodeCursorBody,
@@ -68,10 +69,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    const host = this.#hosts.get(id)
-    await host.ready
-    // at its end everything is in the file, and the file is a plain one
-    await host.end()
+    await this.#hosts.get(id).ready
+    await this.#hosts.release(id)
     await copyDatabaseFile(this.#fileOf(id), file)
   }
 
@@ -90,11 +89,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       const permissions = this.#tokens.permissionsOf(request, id)
       // there are no schema databases here
       if (request.path.startsWith('/v1/jobs')) return errorResponse(400, 'Invalid namespace')
-      if (request.path === '/dump' || request.path === '/beta/listen') {
-        return errorResponse(501, `${request.path} is not there in the embedded back end`)
-      }
-      const text = await readText(request.body)
       const call = { id, permissions, signal: request.signal }
+      if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
+      if (request.path === '/beta/listen') return this.#listen(call, request.query)
+      const text = await readText(request.body)
       if (request.path === '/v3/cursor') {
         const body = decodeCursorBody(text)
         return await untilBegun(body.baton, () => this.#cursor(call, body))
@@ -117,14 +115,15 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
     try {
-      const host = this.#hosts.get(call.id)
-      const outcome = await host.pipeline({ ...call, ...lease }, body.requests, version)
+      const hosts = this.#hosts.get(call.id)
+      const isWhole = body.baton === null && body.requests.at(-1)?.type === 'close'
+      const outcome = await hosts.pipeline({ ...call, ...lease }, body.requests, { version, isWhole })
       if (outcome.type === 'failure') return this.#failed(lease, outcome)
       // whoever has left does not get the baton: the stream cannot be continued, nor may it keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
       if (isClosed) this.#streams.close(lease)
       // the worker may not have read yet that the client has left
-      if (isClosed && !outcome.isClosed) host.closeStream(lease.stream)
+      if (isClosed && !outcome.isClosed) hosts.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
     } catch (error) {
@@ -135,8 +134,41 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #cursor(call: DatabaseCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
-    const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}`)
+    const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
     const cursor = this.#hosts.get(call.id).cursor({ ...call, ...lease }, body.steps, lines)
+    return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
+  }
+
+  async #dump(call: DatabaseCall, query: string): Promise<ServiceResponse> {
+    const { preserveRowIds } = readDumpQuery(query)
+    const lease = await this.#streams.open(call.id)
+    const lines = new CursorBodyStream(() => '')
+    const dump = this.#hosts.get(call.id).dump({ ...call, ...lease }, preserveRowIds, lines)
+    void dump.outcome.then(
+      () => this.#streams.close(lease),
+      () => this.#streams.close(lease),
+    )
+    return await this.#streamed(lease, dump, lines, {})
+  }
+
+  #listen({ id, signal }: DatabaseCall, query: string): ServiceResponse {
+    const subscription = readListenQuery(query)
+    const body = this.#hosts.feedOf(id).listen(subscription)
+    signal.addEventListener('abort', () => body.destroy(), { once: true })
+    return {
+      status: 200,
+      headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' },
+      body,
+    }
+  }
+
+  /** Answers with what a host writes, once it has begun to. */
+  async #streamed(
+    lease: StreamLease,
+    cursor: HostCursor,
+    lines: CursorBodyStream,
+    headers: ServiceResponse['headers'],
+  ): Promise<ServiceResponse> {
     lines.readOn = cursor.readOn
     const first = await Promise.race([cursor.outcome, lines.begun]).catch((error: unknown) => {
       this.#streams.close(lease)
@@ -151,7 +183,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       },
       () => lines.breakOff(), // the worker ended, its streams are closed already
     )
-    return { status: 200, headers: { 'content-type': 'text/plain' }, body: lines.stream }
+    return { status: 200, headers, body: lines.stream }
   }
 
   #failed(lease: StreamLease, { status, contentType, body }: FailureText): ServiceResponse {

@@ -1,18 +1,18 @@
 import { PassThrough, type Readable } from 'node:stream'
 import type { CursorListener } from './engine-host.ts'
 
-/** The body of a cursor's answer: the first line, then what the host sends, as fast as the client takes it. */
+/** A body whose text comes from a host as fast as the client takes it, behind what `head` gives when it begins. */
 export class CursorBodyStream implements CursorListener {
   readonly #stream = new PassThrough()
-  readonly #firstLine: () => string
+  readonly #head: () => string
   #markBegun: () => void = () => {}
-  /** Resolves once the host has found the batch acceptable. */
+  /** Resolves once the host has found the request acceptable. */
   readonly begun: Promise<void>
   /** Asks the host for more. */
   readOn: () => void = () => {}
 
-  constructor(firstLine: () => string) {
-    this.#firstLine = firstLine
+  constructor(head: () => string) {
+    this.#head = head
     this.begun = new Promise((resolve) => {
       this.#markBegun = resolve
     })
@@ -24,7 +24,7 @@ export class CursorBodyStream implements CursorListener {
   }
 
   begin(): void {
-    this.#stream.write(`${this.#firstLine()}\n`)
+    this.#stream.write(this.#head())
     this.#markBegun()
   }
 
@@ -40,6 +40,6 @@ export class CursorBodyStream implements CursorListener {
 
   /** Cuts the connection: the only way to say that the rest will not come. */
   breakOff(): void {
-    this.#stream.destroy(new Error('the cursor has failed'))
+    this.#stream.destroy(new Error('the engine has failed'))
   }
 }

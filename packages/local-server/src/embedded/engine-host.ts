@@ -1,8 +1,15 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import type { DatabaseSettings } from '../backend.ts'
 import { CallBoard } from './protocol/call-board.ts'
-import type { CallOutcome, FromHost, ToHost, WorkerStart } from './protocol/host-messages.ts'
+import type {
+  CallOutcome,
+  FromHost,
+  OpenedDatabase,
+  TableChanges,
+  ToHost,
+  WorkerStart,
+} from './protocol/host-messages.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from './protocol/pipeline-types.ts'
 
@@ -43,23 +50,41 @@ export interface HostCall {
   readonly signal: AbortSignal
 }
 
-/** A worker thread that runs the engine for one database. Made ahead of need, it is given its database later. */
+/** What becomes of a host without a call that asks for it. */
+export interface HostListener {
+  /** The worker is gone, for whatever reason; called once. */
+  onExit(): void
+  /** The worker has let go of its database. */
+  onReleased(): void
+  /** A transaction has been committed, of a database that is watched. */
+  onChanges(changes: readonly TableChanges[]): void
+}
+
+/** A call on its way. */
+export interface HostAnswer {
+  readonly outcome: Promise<CallOutcome>
+  /** Nobody waits for it any more: what runs is interrupted, what has not begun will not begin. */
+  readonly abandon: () => void
+}
+
+/** A worker thread that runs the engine for one database at a time. */
 export class EngineHost {
   readonly #worker: Worker
   readonly #board = new CallBoard()
   readonly #ready: Promise<string>
   readonly #calls = new Map<number, PendingCall>()
-  readonly #onExit: () => void
+  readonly #listener: HostListener
   #lastCall = 0
   #watch: NodeJS.Timeout | null = null
   #busy: { call: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
   #isDead = false
   #isEnding = false
+  /** While the worker lets go of its database. */
+  #release: { readonly done: Promise<void>; readonly resolve: () => void } | null = null
 
-  /** `onExit` is called once when the worker is gone, for whatever reason. */
-  constructor(module: WebAssembly.Module, onExit: () => void) {
-    this.#onExit = onExit
+  constructor(module: WebAssembly.Module, listener: HostListener) {
+    this.#listener = listener
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
     const workerData: WorkerStart = { module, board: this.#board.memory }
     this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
@@ -99,16 +124,26 @@ export class EngineHost {
     return this.#calls.size > 0
   }
 
-  open(id: DatabaseId, path: string, settings: DatabaseSettings): void {
-    this.#send({ type: 'open', id, path, settings })
+  /** Calls that have not been answered. */
+  get pendingCalls(): number {
+    return this.#calls.size
+  }
+
+  /** The call the engine works on; 0 for none. */
+  get currentCall(): number {
+    return this.#board.current
+  }
+
+  open(database: OpenedDatabase): void {
+    this.#send({ type: 'open', ...database })
   }
 
   applySettings(settings: DatabaseSettings): void {
     this.#send({ type: 'settings', settings })
   }
 
-  /** Runs a pipeline. Rejects with a `PipelineFailure` when the worker ends meanwhile. */
-  pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): Promise<CallOutcome> {
+  /** Runs a pipeline. Its outcome rejects with a `PipelineFailure` when the worker ends meanwhile. */
+  pipeline(call: HostCall, requests: readonly PipelineRequest[], version: 2 | 3): HostAnswer {
     const { stream, permissions } = call
     return this.#call(call, null, (number) => {
       this.#send({ type: 'pipeline', call: number, stream, permissions, requests, version })
@@ -118,16 +153,44 @@ export class EngineHost {
   /** Runs a cursor; `onCursor` gets its text, a piece for each `readOn`. */
   cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
     const { stream, permissions } = call
-    let number = 0
-    const outcome = this.#call(call, onCursor, (given) => {
-      number = given
+    return this.#streamed(call, onCursor, (number) => {
       this.#send({ type: 'cursor', call: number, stream, permissions, steps })
     })
-    return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
+  }
+
+  /** Writes the database as statements; `onText` gets them as a cursor's text. */
+  dump(call: HostCall, preserveRowIds: boolean, onText: CursorListener): HostCursor {
+    const { stream, permissions } = call
+    return this.#streamed(call, onText, (number) => {
+      this.#send({ type: 'dump', call: number, stream, permissions, preserveRowIds })
+    })
+  }
+
+  /** Has committed changes reported, or no longer. */
+  watch(isWatched: boolean): void {
+    this.#send({ type: 'watch', isWatched })
   }
 
   closeStream(stream: number): void {
     this.#send({ type: 'close-stream', stream })
+  }
+
+  /**
+   * Takes the worker's database away, so that it can be given another one. With `keep: false` the files are about to
+   * be removed. Calls that come meanwhile are refused with a `NotBegunError`. Not while a call is running.
+   */
+  async release({ keep }: { readonly keep: boolean }): Promise<void> {
+    if (this.#isDead) return
+    if (this.#release === null) {
+      let resolve = (): void => {}
+      const done = new Promise<void>((settle) => {
+        resolve = settle
+      })
+      this.#release = { done, resolve }
+      this.#worker.ref()
+      this.#send({ type: 'release', keep })
+    }
+    await this.#release.done
   }
 
   /**
@@ -160,15 +223,20 @@ export class EngineHost {
     })
   }
 
-  #call(
-    call: HostCall,
-    onCursor: CursorListener | null,
-    begin: (call: number) => void,
-  ): Promise<CallOutcome> {
+  #streamed(call: HostCall, onText: CursorListener, begin: (call: number) => void): HostCursor {
+    let number = 0
+    const { outcome } = this.#call(call, onText, (given) => {
+      number = given
+      begin(number)
+    })
+    return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
+  }
+
+  #call(call: HostCall, onCursor: CursorListener | null, begin: (call: number) => void): HostAnswer {
     this.#lastCall = (this.#lastCall % LAST_CALL) + 1
     const number = this.#lastCall
-    return new Promise((resolve, reject) => {
-      const abandon = (): void => this.#abandon(number)
+    const abandon = (): void => this.#abandon(number)
+    const outcome = new Promise<CallOutcome>((resolve, reject) => {
       const settled = (): void => call.signal.removeEventListener('abort', abandon)
       this.#calls.set(number, {
         onCursor,
@@ -182,11 +250,13 @@ export class EngineHost {
         },
       })
       if (this.#isDead) return this.#fail(number, 'it has ended')
+      if (this.#release !== null) return // it fails with the release
       begin(number)
       this.#watch ??= setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref()
       if (call.signal.aborted) abandon()
       else call.signal.addEventListener('abort', abandon)
     })
+    return { outcome, abandon }
   }
 
   /** The client of a call has left: its statement is interrupted, and what has not begun will not begin. */
@@ -197,6 +267,8 @@ export class EngineHost {
 
   #receive(message: FromHost): void {
     if (message.type === 'ready') return
+    if (message.type === 'released') return this.#wasReleased()
+    if (message.type === 'changes') return this.#listener.onChanges(message.changes)
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.onCursor?.begin()
@@ -221,12 +293,23 @@ export class EngineHost {
     if (now - this.#busy.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
   }
 
+  #wasReleased(): void {
+    if (this.#isEnding) return // it is gone soon
+    const release = this.#release
+    this.#release = null
+    for (const number of this.#calls.keys()) this.#fail(number, 'it has been given up')
+    this.#detach()
+    this.#listener.onReleased()
+    release?.resolve()
+  }
+
   #exited(reason: string): void {
     if (this.#isDead) return
     this.#isDead = true
     this.#detach()
     for (const number of this.#calls.keys()) this.#fail(number, `it ended with ${reason}${this.#lastWords()}`)
-    this.#onExit()
+    this.#listener.onExit()
+    this.#release?.resolve()
   }
 
   /** The error the worker has printed, if any. */

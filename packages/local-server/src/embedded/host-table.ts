@@ -1,28 +1,33 @@
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
 
-/** A host nobody has needed for so long is ended; the next request starts another one. */
+/** A host nobody has needed for so long gives up its database; the next request opens it again. */
 const IDLE_MS = 5_000
+/** Hosts without a database that are kept. */
+const MAX_RESERVE = 2
 
 /** What the table has to know about databases. */
 export interface HostTableOptions {
   pathOf(id: DatabaseId): string
   /** Whether no stream of the database is open. */
   isIdle(id: DatabaseId): boolean
-  /** The host of a database has ended, and its streams with it. */
+  /** A database has no host any more, and its streams have ended. */
   onExit(id: DatabaseId): void
 }
 
-/** The engine hosts of a server: one for each database in use, and one in reserve so that nobody waits for a start. */
+/** The engine hosts of a server: those of each database in use, and some in reserve so that nobody waits for a start. */
 export class HostTable {
   readonly #options: HostTableOptions
-  readonly #hosts = new Map<DatabaseId, EngineHost>()
+  readonly #hosts = new Map<DatabaseId, DatabaseHosts>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
+  readonly #feeds = new Map<DatabaseId, ChangeFeed>()
   readonly #owners = new Map<EngineHost, DatabaseId>()
   #module: WebAssembly.Module | null = null
-  #reserve: EngineHost | null = null
+  #reserve: EngineHost[] = []
   #isClosed = false
 
   constructor(options: HostTableOptions) {
@@ -32,8 +37,9 @@ export class HostTable {
   /** Starts the reserve and with it proves that the engine works here; resolves with the engine's version. */
   async prepare(): Promise<string> {
     this.#module = await engineModule()
-    this.#reserve ??= this.#start()
-    return await this.#reserve.ready
+    const [first = this.#start()] = this.#reserve
+    this.#reserve = [first]
+    return await first.ready
   }
 
   configure(id: DatabaseId, settings: DatabaseSettings): void {
@@ -41,71 +47,117 @@ export class HostTable {
     this.#hosts.get(id)?.applySettings(settings)
   }
 
-  find(id: DatabaseId): EngineHost | undefined {
+  find(id: DatabaseId): DatabaseHosts | undefined {
     return this.#hosts.get(id)
   }
 
-  /** The host of a database, started when it is not there. */
-  get(id: DatabaseId): EngineHost {
+  /** The hosts of a database, which is opened when it is not. */
+  get(id: DatabaseId): DatabaseHosts {
     if (this.#isClosed) throw new Error('the server is closed')
-    this.#postponeEnd(id)
+    this.#postponeRelease(id)
     const present = this.#hosts.get(id)
-    if (present !== undefined && !present.isDead) return present
+    if (present !== undefined) return present
     const settings = this.#settings.get(id)
     if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
-    const host = this.#takeReserve()
-    this.#hosts.set(id, host)
-    this.#owners.set(host, id)
-    host.open(id, this.#options.pathOf(id), settings)
-    return host
+    const take = (): EngineHost => {
+      const host = this.#takeReserve()
+      this.#owners.set(host, id)
+      return host
+    }
+    const hosts = new DatabaseHosts({ id, path: this.#options.pathOf(id), settings, take })
+    this.#hosts.set(id, hosts)
+    if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
+    return hosts
   }
 
-  /** Ends the host of a database and forgets the database. */
+  /** The committed changes of a database. */
+  feedOf(id: DatabaseId): ChangeFeed {
+    let feed = this.#feeds.get(id)
+    if (feed === undefined) {
+      feed = new ChangeFeed((isWatched) => {
+        this.#hosts.get(id)?.watch(isWatched)
+        if (!isWatched) this.#feeds.delete(id)
+      })
+      this.#feeds.set(id, feed)
+    }
+    return feed
+  }
+
+  /** Forgets a database whose files are about to be removed. */
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
-    clearTimeout(this.#timers.get(id))
-    this.#timers.delete(id)
-    await this.#hosts.get(id)?.end()
+    this.#feeds.get(id)?.end()
+    await this.#retire(id, false)
+  }
+
+  /** Closes a database: everything is in its file then, which is one for every program. The next request opens it again. */
+  async release(id: DatabaseId): Promise<void> {
+    await this.#retire(id, true)
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
+    for (const feed of this.#feeds.values()) feed.end()
     for (const timer of this.#timers.values()) clearTimeout(timer)
-    const hosts = [...this.#hosts.values()]
-    if (this.#reserve !== null) hosts.push(this.#reserve)
-    await Promise.all(hosts.map((host) => host.end()))
+    await Promise.all([...this.#hosts.values(), ...this.#reserve].map((hosts) => hosts.end()))
+  }
+
+  /** Takes the workers of a database away from it. */
+  async #retire(id: DatabaseId, keep: boolean): Promise<void> {
+    clearTimeout(this.#timers.get(id))
+    this.#timers.delete(id)
+    await this.#hosts.get(id)?.release({ keep })
   }
 
   #takeReserve(): EngineHost {
-    const reserve = this.#reserve
-    this.#reserve = null
+    const reserve = this.#reserve.shift()
     // a moment later, so that starting it does not compete with the request at hand
     setTimeout(() => {
-      if (!this.#isClosed) this.#reserve ??= this.#start()
+      if (!this.#isClosed && this.#reserve.length === 0) this.#reserve.push(this.#start())
     }, 5).unref()
-    return reserve !== null && !reserve.isDead ? reserve : this.#start()
+    return reserve ?? this.#start()
   }
 
   #start(): EngineHost {
     if (this.#module === null) throw new Error('the engine has not been prepared')
-    const host: EngineHost = new EngineHost(this.#module, () => {
-      if (this.#reserve === host) this.#reserve = null
-      const id = this.#owners.get(host)
-      if (id === undefined) return
-      this.#owners.delete(host)
-      if (this.#hosts.get(id) === host) this.#hosts.delete(id)
-      this.#options.onExit(id)
+    const host: EngineHost = new EngineHost(this.#module, {
+      onChanges: (changes) => {
+        const id = this.#owners.get(host)
+        if (id !== undefined) this.#feeds.get(id)?.publish(changes)
+      },
+      onExit: () => {
+        const id = this.#owners.get(host)
+        // what it committed last may not have been reported
+        if (id !== undefined && this.#hosts.get(id)?.isWriter(host)) this.#feeds.get(id)?.reportLoss()
+        this.#reserve = this.#reserve.filter((other) => other !== host)
+        this.#disown(host)
+      },
+      onReleased: () => {
+        this.#disown(host)
+        if (this.#isClosed || this.#reserve.length >= MAX_RESERVE) void host.end()
+        else this.#reserve.push(host)
+      },
     })
     return host
   }
 
-  #postponeEnd(id: DatabaseId): void {
+  #disown(host: EngineHost): void {
+    const id = this.#owners.get(host)
+    if (id === undefined) return
+    this.#owners.delete(host)
+    if (this.#hosts.get(id)?.lost(host) !== true) return
+    this.#hosts.delete(id)
+    this.#options.onExit(id)
+  }
+
+  #postponeRelease(id: DatabaseId): void {
     clearTimeout(this.#timers.get(id))
     const timer = setTimeout(() => {
-      const host = this.#hosts.get(id)
-      if (host === undefined) return
-      if (host.isBusy || !this.#options.isIdle(id)) this.#postponeEnd(id)
-      else void host.end()
+      const hosts = this.#hosts.get(id)
+      if (hosts === undefined) return
+      const isInUse = (): boolean => hosts.isBusy || !this.#options.isIdle(id)
+      if (isInUse()) this.#postponeRelease(id)
+      else void hosts.releaseUnless(isInUse)
     }, IDLE_MS).unref()
     this.#timers.set(id, timer)
   }

@@ -1,3 +1,5 @@
+import type { TableChanges } from '../protocol/host-messages.ts'
+import { ChangeCounter } from './change-counter.ts'
 import { DeniedError, type EngineConnection, type EngineStatement } from './engine-connection.ts'
 import type { Grant } from './engine-instance.ts'
 import { isWriting, RunningStatement } from './running-statement.ts'
@@ -11,8 +13,10 @@ const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
 
 /** What a connection reports. */
 export interface ConnectionEvents {
-  /** A transaction has ended that may have changed the database. */
-  onCommit(): void
+  /** Whether somebody wants to know what is changed. */
+  isWatched(): boolean
+  /** A transaction has ended that may have changed the database; what it has changed, where that is watched. */
+  onCommit(changes: readonly TableChanges[]): void
   /** The connection has ended, and nothing of it would show in the engine's once that is reset. */
   onUnused(engine: EngineConnection): void
 }
@@ -34,6 +38,8 @@ export class Connection implements Writer {
   #isUnused = true
   /** The statement that has been prepared and has not ended. */
   #active: RunningStatement | null = null
+  /** Null unless somebody wants to know what is changed. */
+  #changes: ChangeCounter | null = null
   isRunning = false
 
   constructor(engine: EngineConnection, queue: WriteQueue, events: ConnectionEvents) {
@@ -102,6 +108,7 @@ export class Connection implements Writer {
   async prepare(statement: Statement, mayWrite: boolean): Promise<RunningStatement> {
     const startedAt = performance.now()
     let isUndone = false
+    if (this.#events.isWatched() !== (this.#changes !== null)) this.#watch()
     try {
       if (changesSchema(statement)) {
         checkMayWrite(mayWrite)
@@ -170,6 +177,7 @@ export class Connection implements Writer {
     this.#abort()
     this.#rollback()
     this.#queue.release(this)
+    this.#engine.watch(null)
     if (this.#isUnused) this.#events.onUnused(this.#engine)
     else this.#engine.close()
   }
@@ -198,7 +206,8 @@ export class Connection implements Writer {
   /** A change that went well has been committed once no transaction is open. */
   #releaseLock(isDone: boolean): void {
     if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
-    if (isDone) this.#events.onCommit()
+    const changes = this.#changes?.take(isDone) ?? []
+    if (isDone) this.#events.onCommit(changes)
     this.#queue.release(this)
   }
 
@@ -214,7 +223,14 @@ export class Connection implements Writer {
     this.#active = null
   }
 
+  /** Begins to count changes, or no longer does. */
+  #watch(): void {
+    this.#changes = this.#changes === null ? new ChangeCounter() : null
+    this.#engine.watch(this.#changes)
+  }
+
   #rollback(): void {
+    this.#changes?.take(false)
     if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
   }
 }

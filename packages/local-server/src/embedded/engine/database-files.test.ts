@@ -2,7 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { DatabaseBoard } from '../protocol/database-board.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
+import { writerGate } from './read-gate.ts'
 
 function temporaryFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -10,13 +12,13 @@ function temporaryFile(): string {
   return join(folder, 'data.db')
 }
 
+const GATE = writerGate(new DatabaseBoard())
 const PAGE = Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.from('the rest')])
 
 test('a database is marked while it is in use, and the engine does not notice', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
-  const files = new DatabaseFiles()
-  files.use(path)
+  const files = new DatabaseFiles(path, GATE)
   expect(readFileSync(path, 'latin1')).toBe('in use by Baton\0the rest')
   const descriptor = files.open(MAIN_FILE, false)
   const read = Buffer.alloc(PAGE.length)
@@ -31,11 +33,9 @@ test('a database is marked while it is in use, and the engine does not notice', 
 
 test('a new database is marked from its first page on; after a crash the mark is no obstacle', () => {
   const path = temporaryFile()
-  const crashed = new DatabaseFiles()
-  crashed.use(path)
+  const crashed = new DatabaseFiles(path, GATE)
   crashed.write(crashed.open(MAIN_FILE, true), PAGE, 0)
-  const files = new DatabaseFiles()
-  files.use(path)
+  const files = new DatabaseFiles(path, GATE)
   const read = Buffer.alloc(PAGE.length)
   files.read(files.open(MAIN_FILE, false), read, 0)
   expect(read).toEqual(PAGE)
@@ -46,9 +46,8 @@ test('a new database is marked from its first page on; after a crash the mark is
 test('there are no other files', () => {
   const path = temporaryFile()
   writeFileSync(`${path}-other`, 'secret')
-  const files = new DatabaseFiles()
-  expect(files.open(MAIN_FILE, true)).toBe(-1)
-  files.use(path)
+  expect(new DatabaseFiles(null, GATE).open(MAIN_FILE, true)).toBe(-1)
+  const files = new DatabaseFiles(path, GATE)
   for (const name of [
     path,
     `${path}-other`,
@@ -71,8 +70,7 @@ test('there are no other files', () => {
 test('what is not a database stays as it is', () => {
   const path = temporaryFile()
   writeFileSync(path, 'something else entirely')
-  const files = new DatabaseFiles()
-  files.use(path)
+  const files = new DatabaseFiles(path, GATE)
   files.release()
   expect(readFileSync(path, 'utf8')).toBe('something else entirely')
 })
@@ -80,13 +78,11 @@ test('what is not a database stays as it is', () => {
 test('a log that could not be moved into the file is found by other programs, and by the next server', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
-  const first = new DatabaseFiles()
-  first.use(path)
+  const first = new DatabaseFiles(path, GATE)
   writeFileSync(`${path}.wal`, 'committed')
   first.release()
   expect([readFileSync(path), readFileSync(`${path}-wal`, 'utf8')]).toEqual([PAGE, 'committed'])
-  const second = new DatabaseFiles()
-  second.use(path)
+  const second = new DatabaseFiles(path, GATE)
   expect(second.exists(`${MAIN_FILE}-wal`)).toBe(true)
   expect(readFileSync(`${path}.wal`, 'utf8')).toBe('committed')
 })

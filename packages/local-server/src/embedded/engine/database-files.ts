@@ -10,9 +10,11 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs'
+import type { ReadGate } from './read-gate.ts'
 
 /** The name the engine knows the database file by. */
 export const MAIN_FILE = '/main.db'
+const LOG_FILE = `${MAIN_FILE}-wal`
 
 const ERROR = 1
 const FULL = 2
@@ -33,13 +35,18 @@ const IN_USE = Buffer.from('in use by Baton\0')
  */
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
-  readonly #mainDescriptors = new Set<number>()
+  readonly #descriptors = new Map<number, string>()
 
-  /** Says where the database file is; until then there are none. */
-  use(path: string): void {
+  readonly #gate: ReadGate
+
+  /** `path` is where the database file is; null for an engine without files. */
+  constructor(path: string | null, gate: ReadGate) {
+    this.#gate = gate
+    if (path === null) return
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
-    this.#paths.set(`${MAIN_FILE}-wal`, `${path}.wal`)
+    this.#paths.set(LOG_FILE, `${path}.wal`)
+    if (gate.onlyRead) return
     // in this order: a file without its mark always has its log under the name every program knows
     this.#remark(MAGIC, IN_USE)
     // the log of another program that has not closed the file
@@ -48,7 +55,8 @@ export class DatabaseFiles {
 
   /** To be called when all connections are closed: the file is one for every program again. */
   release(): void {
-    const log = this.#paths.get(`${MAIN_FILE}-wal`)
+    if (this.#gate.onlyRead) return
+    const log = this.#paths.get(LOG_FILE)
     // it could not be moved to the file, for instance because the disk is full
     if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
     this.#remark(IN_USE, MAGIC)
@@ -57,18 +65,24 @@ export class DatabaseFiles {
   /** A descriptor; -1 when the file is not there, or the name is none of ours. */
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
-    const descriptor = path === undefined ? -1 : openPath(path, create)
-    if (name === MAIN_FILE && descriptor >= 0) this.#mainDescriptors.add(descriptor)
+    const descriptor = path === undefined ? -1 : openPath(path, create, this.#gate.onlyRead)
+    if (descriptor >= 0) this.#descriptors.set(descriptor, name)
     return descriptor
   }
 
   close(descriptor: number): void {
-    this.#mainDescriptors.delete(descriptor)
+    this.#descriptors.delete(descriptor)
     closeSync(descriptor)
+  }
+
+  /** Closes what is open, without regard for the engine. */
+  closeAll(): void {
+    for (const descriptor of this.#descriptors.keys()) this.close(descriptor)
   }
 
   /** Bytes read, fewer at the end of the file; -1 for an error. */
   read(descriptor: number, into: Uint8Array, offset: number): number {
+    if (this.#isHidden(descriptor)) return 0
     try {
       let done = 0
       while (done < into.length) {
@@ -107,6 +121,7 @@ export class DatabaseFiles {
 
   /** Size in bytes; -1 for an error. */
   size(descriptor: number): number {
+    if (this.#isHidden(descriptor)) return 0
     try {
       return fstatSync(descriptor).size
     } catch {
@@ -115,7 +130,7 @@ export class DatabaseFiles {
   }
 
   delete(name: string): number {
-    const path = this.#paths.get(name)
+    const path = this.#gate.onlyRead ? undefined : this.#paths.get(name)
     return path === undefined ? ERROR : failureOf(() => rmSync(path, { force: true }))
   }
 
@@ -124,12 +139,17 @@ export class DatabaseFiles {
     return path !== undefined && existsSync(path)
   }
 
+  /** A reader leaves the log aside when all of it is in the file. */
+  #isHidden(descriptor: number): boolean {
+    return this.#gate.hidesLog && this.#descriptors.get(descriptor) === LOG_FILE
+  }
+
   #beginsMain(descriptor: number, offset: number, sizeBytes: number): boolean {
-    return offset === 0 && sizeBytes >= MAGIC.length && this.#mainDescriptors.has(descriptor)
+    return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
   }
 
   #remark(from: Buffer, to: Buffer): void {
-    const descriptor = openPath(this.#paths.get(MAIN_FILE) ?? '', false)
+    const descriptor = openPath(this.#paths.get(MAIN_FILE) ?? '', false, false)
     if (descriptor < 0) return // it is not there yet
     try {
       const head = Buffer.alloc(from.length)
@@ -142,11 +162,11 @@ export class DatabaseFiles {
   }
 }
 
-function openPath(path: string, create: boolean): number {
+function openPath(path: string, create: boolean, onlyRead: boolean): number {
   try {
-    return openSync(path, 'r+')
+    return openSync(path, onlyRead ? 'r' : 'r+')
   } catch (error) {
-    if (!create || (error as NodeJS.ErrnoException).code !== 'ENOENT') return -1
+    if (!create || onlyRead || (error as NodeJS.ErrnoException).code !== 'ENOENT') return -1
   }
   try {
     return openSync(path, 'wx+', 0o600)

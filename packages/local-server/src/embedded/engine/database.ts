@@ -1,7 +1,12 @@
 import type { DatabaseSettings } from '../../backend.ts'
 import type { Clock } from '../protocol/clock.ts'
+import type { DatabaseBoard } from '../protocol/database-board.ts'
+import type { TableChanges } from '../protocol/host-messages.ts'
+import { CommitCounter } from './commit-counter.ts'
 import { Connection } from './connection.ts'
-import { EngineConnection, EngineError, type EngineStatement } from './engine-connection.ts'
+import { MAIN_FILE } from './database-files.ts'
+import { type DumpOutput, writeDump } from './dump.ts'
+import { EngineConnection, EngineError } from './engine-connection.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { ProgramTexts } from './sql/program-text.ts'
 import type { Statement } from './sql/statement.ts'
@@ -16,6 +21,10 @@ export interface DatabaseOptions {
   readonly id: string
   readonly settings: DatabaseSettings
   readonly clock: Clock
+  readonly board: DatabaseBoard
+  readonly onlyRead: boolean
+  /** A transaction has been committed that changed rows; called while `isWatched` is set. */
+  onChanges(changes: readonly TableChanges[]): void
 }
 
 /** One database inside its worker: what its connections share. */
@@ -26,27 +35,27 @@ export class Database {
   readonly #queue: WriteQueue
   /** A connection without a database: what is compiled there has no effect. */
   readonly #scratch: EngineConnection
-  readonly #observer: EngineConnection
-  readonly #dataVersion: EngineStatement
+  readonly #board: DatabaseBoard
+  readonly #onlyRead: boolean
+  readonly #onChanges: DatabaseOptions['onChanges']
+  /** Whether changes are reported. */
+  isWatched = false
+  /** Null where the database is only read. */
+  readonly #commits: CommitCounter | null
   #settings: DatabaseSettings
-  #lastVersion: number
-  #commits: number
   readonly #spares: EngineConnection[] = []
 
-  constructor(engine: EngineInstance, { id, settings, clock }: DatabaseOptions) {
+  constructor(engine: EngineInstance, options: DatabaseOptions) {
+    const { id, settings, clock, board, onlyRead } = options
     this.id = id
+    this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
+    this.#board = board
     this.#queue = new WriteQueue(clock)
-    this.#scratch = new EngineConnection(engine, '', ':memory:')
-    const observer = new EngineConnection(engine, id)
-    this.#observer = observer
-    observer.run('PRAGMA journal_mode = WAL')
-    const isNew = readInteger(observer, 'SELECT count(*) FROM sqlite_schema') === 0
-    this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as EngineStatement
-    this.#lastVersion = this.#dataVersion.readInteger()
-    // the index must grow over restarts too; nobody commits more than once a millisecond for long
-    this.#commits = isNew ? 0 : clock.now()
+    this.#scratch = new EngineConnection(engine, { name: '', file: ':memory:', onlyRead: false })
+    this.#onlyRead = onlyRead
+    this.#commits = onlyRead ? null : this.#countCommits(clock)
   }
 
   get settings(): DatabaseSettings {
@@ -61,7 +70,8 @@ export class Database {
 
   /** How many transactions have changed the database, as the wire shows it; null before the first. */
   get replicationIndex(): string | null {
-    return this.#commits === 0 ? null : String(this.#commits)
+    const count = this.#board.commits
+    return count === 0n ? null : String(count)
   }
 
   /** The statements of a text. @throws ResultError when one of them has no valid syntax */
@@ -73,9 +83,27 @@ export class Database {
   connect(): Connection {
     const settings = this.#settings
     return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
-      onCommit: () => this.#countCommit(),
+      isWatched: () => this.isWatched,
+      onCommit: (changes) => {
+        this.#commits?.look()
+        if (changes.length > 0) this.#onChanges(changes)
+      },
       onUnused: (engine) => this.#keep(engine, settings),
     })
+  }
+
+  /** Writes the database as statements, in the state it has now. */
+  async dump(call: number, preserveRowIds: boolean, output: DumpOutput): Promise<void> {
+    const settings = this.#settings
+    const engine = this.#spares.pop() ?? this.#open()
+    engine.call = call
+    engine.run('BEGIN')
+    try {
+      await writeDump(engine, preserveRowIds, output)
+    } finally {
+      engine.run('ROLLBACK')
+      this.#keep(engine, settings)
+    }
   }
 
   /** Opens a connection ahead of need, while nobody waits for it. */
@@ -91,8 +119,7 @@ export class Database {
   /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
   close(): void {
     for (const spare of this.#spares.splice(0)) spare.close()
-    this.#dataVersion.finalize()
-    this.#observer.close()
+    this.#commits?.close()
   }
 
   #checkSyntax(sql: string): void {
@@ -120,29 +147,24 @@ export class Database {
     else engine.close()
   }
 
-  /** A connection beside the one that wrote sees whether anything has changed. */
-  #countCommit(): void {
-    const version = this.#dataVersion.readInteger()
-    if (version !== this.#lastVersion) this.#commits += 1
-    this.#lastVersion = version
+  #countCommits(clock: Clock): CommitCounter {
+    const observer = this.#connection()
+    observer.run('PRAGMA journal_mode = WAL')
+    return new CommitCounter(observer, this.#board, clock)
+  }
+
+  #connection(): EngineConnection {
+    return new EngineConnection(this.#engine, { name: this.id, file: MAIN_FILE, onlyRead: this.#onlyRead })
   }
 
   #open(): EngineConnection {
-    const engine = new EngineConnection(this.#engine, this.id)
+    const engine = this.#connection()
+    if (this.#onlyRead) return engine
     engine.run('PRAGMA synchronous = NORMAL')
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
       engine.run(`PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / PAGE_BYTES))}`)
     }
     return engine
-  }
-}
-
-function readInteger(connection: EngineConnection, sql: string): number {
-  const statement = connection.prepare(sql, { write: false }) as EngineStatement
-  try {
-    return statement.readInteger()
-  } finally {
-    statement.finalize()
   }
 }

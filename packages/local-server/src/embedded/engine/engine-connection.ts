@@ -1,6 +1,5 @@
 import type { EngineValue } from '../protocol/pipeline-types.ts'
-import { MAIN_FILE } from './database-files.ts'
-import type { EngineInstance, Grant, Pointer } from './engine-instance.ts'
+import type { ChangeWatcher, EngineInstance, Grant, Pointer } from './engine-instance.ts'
 
 const OK = 0
 const OUT_OF_MEMORY = 7
@@ -57,6 +56,15 @@ export interface RowsOptions {
   readonly maxValueBytes: number
 }
 
+/** What a connection is opened with. */
+export interface ConnectionOptions {
+  /** What `libsql_server_database_name()` answers. */
+  readonly name: string
+  /** A name that `DatabaseFiles` knows, or `:memory:`. */
+  readonly file: string
+  readonly onlyRead: boolean
+}
+
 /** A connection of the engine to its database. */
 export class EngineConnection {
   readonly #engine: EngineInstance
@@ -64,11 +72,11 @@ export class EngineConnection {
   /** The number of the call it works for; 0 for none. */
   call = 0
 
-  /** `name` is what `libsql_server_database_name()` answers. @throws Error when the file cannot be opened */
-  constructor(engine: EngineInstance, name: string, file = MAIN_FILE) {
+  /** @throws Error when the file cannot be opened */
+  constructor(engine: EngineInstance, { name, file, onlyRead }: ConnectionOptions) {
     this.#engine = engine
     const texts = [file, name].map((text) => engine.put(Buffer.from(text)))
-    this.#pointer = engine.api.baton_open(texts[0] as Pointer, texts[1] as Pointer)
+    this.#pointer = engine.api.baton_open(texts[0] as Pointer, texts[1] as Pointer, Number(onlyRead))
     for (const text of texts) engine.api.free(text)
     if (this.#pointer === 0) throw new Error('the database file cannot be opened')
   }
@@ -141,12 +149,27 @@ export class EngineConnection {
     return this.#engine.api.baton_reset(this.#pointer) !== 0
   }
 
+  /** A name as SQL has it, between quotes where it must be. */
+  quoteIdentifier(name: string): string {
+    const bytes = Buffer.from(name)
+    const at = this.#engine.put(bytes)
+    const isKeyword = this.#engine.api.sqlite3_keyword_check(at, bytes.length) !== 0
+    this.#engine.api.free(at)
+    return isKeyword || !/^[A-Za-z_]\w*$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name
+  }
+
+  /** Has changes reported, or no longer. */
+  watch(watcher: ChangeWatcher | null): void {
+    this.#engine.watch(this.#pointer, watcher)
+  }
+
   /** Has the statement that runs end with SQLITE_INTERRUPT when it goes on. */
   interrupt(): void {
     this.#engine.api.sqlite3_interrupt(this.#pointer)
   }
 
   close(): void {
+    this.watch(null)
     this.#engine.api.sqlite3_close_v2(this.#pointer)
   }
 }
@@ -233,6 +256,25 @@ export class EngineStatement {
     if (code === OUT_OF_MEMORY) throw new EngineError('out of memory', code, -1)
     if (api.baton_was_denied() !== 0) throw new DeniedError('not authorized')
     throw this.#connection.error()
+  }
+
+  /** Runs on until there is enough text: a line for each row, `prefix` with its values in parentheses. */
+  dumpRows(prefix: string, limitBytes: number): { readonly text: string; readonly isDone: boolean } {
+    const { api } = this.#engine
+    this.#engine.grant(this.#grant)
+    const at = this.#engine.put(Buffer.from(prefix))
+    try {
+      const code = this.#connection.work(() => api.baton_dump_rows(this.#pointer, at, limitBytes))
+      if (code === OUT_OF_MEMORY) throw new EngineError('out of memory', code, -1)
+      if (code !== DONE && code !== ROW) throw this.#connection.error()
+      return {
+        text: this.#engine.textOf(api.baton_output(), api.baton_output_length()),
+        isDone: code === DONE,
+      }
+    } finally {
+      api.baton_shrink_output()
+      api.free(at)
+    }
   }
 
   /** Runs to the end without looking at rows. */

@@ -3,6 +3,7 @@ import type { CallBoard } from '../protocol/call-board.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { floatText } from './float-text.ts'
+import type { ReadGate } from './read-gate.ts'
 
 /** An address in the module's memory; 0 is none. */
 export type Pointer = number
@@ -22,11 +23,14 @@ interface EngineExports {
   _initialize(): void
   malloc(bytes: number): Pointer
   free(at: Pointer): void
-  baton_open(path: Pointer, name: Pointer): Pointer
+  baton_open(path: Pointer, name: Pointer, onlyRead: number): Pointer
+  baton_only_read(): void
   baton_reset(connection: Pointer): number
   baton_grant(write: number, attach: number, configure: number): void
   baton_was_denied(): number
   baton_rows(statement: Pointer, limit: number, asLines: number, maxBytes: number): number
+  baton_dump_rows(statement: Pointer, prefix: Pointer, limit: number): number
+  baton_watch(connection: Pointer, isWatched: number): void
   baton_output(): Pointer
   baton_output_length(): number
   baton_row_count(): number
@@ -66,10 +70,26 @@ interface EngineExports {
   sqlite3_bind_int64(statement: Pointer, number: number, value: bigint): number
   sqlite3_bind_double(statement: Pointer, number: number, value: number): number
   sqlite3_interrupt(connection: Pointer): void
+  sqlite3_keyword_check(word: Pointer, bytes: number): number
   sqlite3_libversion(): Pointer
 }
 
 const SCRATCH_BYTES = 8
+
+/** Is called while a statement runs; must not call the engine. */
+export interface ChangeWatcher {
+  /** A row of a table is changed; `action` is SQLite's number. */
+  changed(action: number, table: string): void
+  /** What was changed is about to be committed. */
+  committing(): void
+}
+
+/** What an engine gets from the thread it runs in. */
+export interface EngineHostParts {
+  readonly files: DatabaseFiles
+  readonly gate: ReadGate
+  readonly board: CallBoard
+}
 
 /**
  * The engine with a memory of its own, for all connections to one database. Every call blocks the thread until it is
@@ -80,15 +100,17 @@ export class EngineInstance {
   /** Eight bytes for whatever a call answers through a pointer. */
   readonly scratch: Pointer
   readonly #board: CallBoard
+  readonly #watchers = new Map<Pointer, ChangeWatcher>()
 
-  constructor(module: EngineModule, files: DatabaseFiles, board: CallBoard) {
+  constructor(module: EngineModule, { files, gate, board }: EngineHostParts) {
     this.#board = board
     const { exports } = new WebAssembly.Instance(module, {
-      host: this.#hostImports(files),
+      host: { ...this.#hostImports(files), ...gateImports(gate) },
       wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
     })
     this.api = exports as unknown as EngineExports
     this.api._initialize()
+    if (gate.onlyRead) this.api.baton_only_read()
     this.scratch = this.api.malloc(SCRATCH_BYTES)
   }
 
@@ -104,6 +126,13 @@ export class EngineInstance {
     } finally {
       this.#board.current = 0
     }
+  }
+
+  /** Has a connection's changes reported, or no longer. */
+  watch(connection: Pointer, watcher: ChangeWatcher | null): void {
+    if (watcher === null) this.#watchers.delete(connection)
+    else this.#watchers.set(connection, watcher)
+    this.api.baton_watch(connection, Number(watcher !== null))
   }
 
   /** Says what the next statement that is compiled or run may do. */
@@ -157,8 +186,22 @@ export class EngineInstance {
       time: () => Date.now(),
       float: (value: number, into: Pointer) =>
         Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
+      changed: (connection: Pointer, action: number, table: Pointer) =>
+        this.#watchers.get(connection)?.changed(action, this.text(table)),
+      committing: (connection: Pointer) => this.#watchers.get(connection)?.committing(),
       interrupted: () => Number(this.#board.isInterrupted),
     }
+  }
+}
+
+function gateImports(gate: ReadGate): WebAssembly.ModuleImports {
+  return {
+    exclude_readers: () => Number(gate.excludeReaders()),
+    admit_readers: () => gate.admitReaders(),
+    log_is_moved: (isMoved: number) => gate.logIsMoved(isMoved !== 0),
+    begin_reading: () => Number(gate.beginReading()),
+    end_reading: () => gate.endReading(),
+    sleep: (milliseconds: number) => gate.sleep(milliseconds),
   }
 }
 

@@ -5,7 +5,7 @@ import { encodeError, ResultError } from './result-error.ts'
 import type { BatchOutcome, Session } from './session.ts'
 
 /** A pipeline with what it runs under. */
-export interface PipelineCall {
+export interface Pipeline {
   readonly requests: readonly PipelineRequest[]
   readonly version: 2 | 3
   readonly permissions: Permissions
@@ -22,7 +22,7 @@ export interface PipelineOutcome {
 export async function runPipeline(
   session: Session,
   database: Database,
-  call: PipelineCall,
+  call: Pipeline,
 ): Promise<PipelineOutcome> {
   const results: string[] = []
   let isClosed = false
@@ -57,7 +57,7 @@ async function respond(
   session: Session,
   database: Database,
   request: OpenRequest,
-  call: PipelineCall,
+  call: Pipeline,
 ): Promise<string> {
   switch (request.type) {
     case 'execute':

@@ -1,10 +1,12 @@
+export type FailureContentType = 'text/plain' | 'text/plain; charset=utf-8' | 'application/json'
+
 /** Ends a whole pipeline and its stream. The body is one of the service's three shapes, told apart by content type. */
 export class PipelineFailure extends Error {
   readonly status: number
-  readonly contentType: 'text/plain' | 'application/json'
+  readonly contentType: FailureContentType
   readonly body: string
 
-  private constructor(status: number, contentType: 'text/plain' | 'application/json', body: string) {
+  private constructor(status: number, contentType: FailureContentType, body: string) {
     super(body)
     this.status = status
     this.contentType = contentType
@@ -14,6 +16,12 @@ export class PipelineFailure extends Error {
   /** The client broke the protocol: a bare sentence. */
   static protocol(sentence: string): PipelineFailure {
     return new PipelineFailure(400, 'text/plain', sentence)
+  }
+
+  /** A query of a URL that is not understood. */
+  static query(reason: string): PipelineFailure {
+    const sentence = `Failed to deserialize query string: ${reason}`
+    return new PipelineFailure(400, 'text/plain; charset=utf-8', sentence)
   }
 
   /** Anything else: `{"error"}`. */

@@ -1,0 +1,128 @@
+/* Writes the rows of a table as INSERT statements that make the same values again. */
+#include <stdio.h>
+#include <string.h>
+#include "host.h"
+#include "output.h"
+#include "sqlite3.h"
+
+#define MARK_BYTES 32
+
+static void putHex(const unsigned char *bytes, size_t length){
+  static const char HEX[] = "0123456789abcdef";
+  PUT("X'");
+  for(size_t i = 0; i < length; i++){
+    output[outputLength++] = HEX[bytes[i] >> 4];
+    output[outputLength++] = HEX[bytes[i] & 15];
+  }
+  PUT("'");
+}
+
+static int contains(const unsigned char *text, size_t length, const char *piece){
+  size_t size = strlen(piece);
+  for(size_t i = 0; i + size <= length; i++) if( memcmp(text + i, piece, size) == 0 ) return 1;
+  return 0;
+}
+
+/* What stands for a line break: a text that is not there. */
+static void chooseMark(const unsigned char *text, size_t length, const char *first, const char *second, char *mark){
+  snprintf(mark, MARK_BYTES, "%s", first);
+  if( !contains(text, length, mark) ) return;
+  snprintf(mark, MARK_BYTES, "%s", second);
+  for(unsigned i = 0; contains(text, length, mark); i++) snprintf(mark, MARK_BYTES, "(%s%u)", first, i);
+}
+
+/* Text with U+0000 or malformed UTF-8 cannot stand in a statement. */
+static int isPlain(const unsigned char *text, size_t length){
+  for(size_t i = 0; i < length; ){
+    if( text[i] == 0 ) return 0;
+    int size = text[i] < 0x80 ? 1 : sequenceLength(text + i, length - i);
+    if( size <= 0 ) return 0;
+    i += size;
+  }
+  return 1;
+}
+
+static int putText(const unsigned char *text, size_t length){
+  if( !isPlain(text, length) ){
+    if( !reserve(2 * length + 64) ) return SQLITE_NOMEM;
+    PUT("CAST(");
+    putHex(text, length);
+    PUT(" AS TEXT)");
+    return SQLITE_OK;
+  }
+  char feed[MARK_BYTES] = "", ret[MARK_BYTES] = "";
+  if( memchr(text, '\n', length) ) chooseMark(text, length, "\\n", "\\012", feed);
+  if( memchr(text, '\r', length) ) chooseMark(text, length, "\\r", "\\015", ret);
+  size_t size = 128;
+  for(size_t i = 0; i < length; i++){
+    size += text[i] == '\n' ? strlen(feed) : text[i] == '\r' ? strlen(ret) : text[i] == '\'' ? 2 : 1;
+  }
+  if( !reserve(size) ) return SQLITE_NOMEM;
+  if( *feed ) PUT("replace(");
+  if( *ret ) PUT("replace(");
+  PUT("'");
+  for(size_t i = 0; i < length; i++){
+    if( text[i] == '\n' ) put(feed, strlen(feed));
+    else if( text[i] == '\r' ) put(ret, strlen(ret));
+    else{
+      if( text[i] == '\'' ) output[outputLength++] = '\'';
+      output[outputLength++] = text[i];
+    }
+  }
+  PUT("'");
+  if( *ret ){ PUT(",'"); put(ret, strlen(ret)); PUT("',char(13))"); }
+  if( *feed ){ PUT(",'"); put(feed, strlen(feed)); PUT("',char(10))"); }
+  return SQLITE_OK;
+}
+
+static int putLiteral(sqlite3_stmt *statement, int column){
+  if( !reserve(128) ) return SQLITE_NOMEM;
+  switch( sqlite3_column_type(statement, column) ){
+    case SQLITE_NULL: PUT("NULL"); return SQLITE_OK;
+    case SQLITE_INTEGER: putInteger(sqlite3_column_int64(statement, column)); return SQLITE_OK;
+    case SQLITE_FLOAT: {
+      double value = sqlite3_column_double(statement, column);
+      if( value - value != 0 ){
+        if( value > 0 ) PUT("9e999");
+        else PUT("-9e999");
+      }else outputLength += host_float(value, (char*)output + outputLength);
+      return SQLITE_OK;
+    }
+    case SQLITE_TEXT: {
+      const unsigned char *text = sqlite3_column_text(statement, column);
+      int length = sqlite3_column_bytes(statement, column);
+      return text || !length ? putText(text, length) : SQLITE_NOMEM;
+    }
+    default: {
+      const unsigned char *bytes = sqlite3_column_blob(statement, column);
+      int length = sqlite3_column_bytes(statement, column);
+      if( (!bytes && length) || !reserve(128 + 2 * (size_t)length) ) return SQLITE_NOMEM;
+      putHex(bytes, length);
+      return SQLITE_OK;
+    }
+  }
+}
+
+/*
+** Steps until the statement is done or the output has more than `limit` bytes. Each row becomes a line: `prefix`, the
+** values in parentheses, a semicolon.
+*/
+int baton_dump_rows(sqlite3_stmt *statement, const char *prefix, int limit){
+  size_t prefixLength = strlen(prefix);
+  outputLength = 0;
+  for(;;){
+    int result = sqlite3_step(statement);
+    if( result != SQLITE_ROW ) return result;
+    if( !reserve(prefixLength + 64) ) return SQLITE_NOMEM;
+    put(prefix, prefixLength);
+    PUT("(");
+    for(int i = 0; i < sqlite3_column_count(statement); i++){
+      if( i > 0 ) output[outputLength++] = ',';
+      result = putLiteral(statement, i);
+      if( result != SQLITE_OK ) return result;
+    }
+    if( !reserve(8) ) return SQLITE_NOMEM;
+    PUT(");\n");
+    if( (int)outputLength > limit ) return SQLITE_ROW;
+  }
+}

@@ -1,0 +1,89 @@
+import type { Readable } from 'node:stream'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { ACTIONS, type Action, ChangeFeed } from './change-feed.ts'
+
+const NOTHING = { unknown: 0, delete: 0, insert: 0, update: 0 }
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function listen(feed: ChangeFeed, table: string, ...actions: Action[]): Readable {
+  return feed.listen({ table, actions: new Set(actions.length === 0 ? ACTIONS : actions) })
+}
+
+/** What a listener has been sent so far. */
+function sent(stream: Readable): string {
+  let text = ''
+  const read = (): Buffer | null => stream.read() as Buffer | null
+  for (let part = read(); part !== null; part = read()) text += part.toString('utf8')
+  return text
+}
+
+test('says that it is watched from the first listener to the last', async () => {
+  const states: boolean[] = []
+  const feed = new ChangeFeed((isWatched) => states.push(isWatched))
+  const [one, other] = [listen(feed, 't'), listen(feed, 'u')]
+  expect(states).toEqual([true])
+  const closed = [one, other].map((stream) => new Promise((resolve) => stream.once('close', resolve)))
+  one.destroy()
+  other.destroy()
+  await Promise.all(closed)
+  expect([states, feed.isWatched]).toEqual([[true, false], false])
+})
+
+test('reports a transaction to who listens to its table and one of its actions, with all it did', () => {
+  const feed = new ChangeFeed(() => {})
+  const [all, deletes, others] = [listen(feed, 't'), listen(feed, 't', 'delete'), listen(feed, 'u')]
+  feed.publish([{ ...NOTHING, table: 't', insert: 2, update: 1 }])
+  feed.publish([
+    { ...NOTHING, table: 'x', insert: 1 },
+    { ...NOTHING, table: 't', insert: 1, delete: 3 },
+  ])
+  const [first, second] = [
+    'event:changes\ndata:{"insert":2,"update":1}\n\n',
+    'event:changes\ndata:{"delete":3,"insert":1}\n\n',
+  ]
+  expect([sent(all), sent(deletes), sent(others)]).toEqual([first + second, second, ''])
+})
+
+test('keeps a silent stream alive every 15 s', () => {
+  const feed = new ChangeFeed(() => {})
+  const stream = listen(feed, 't')
+  expect(sent(stream)).toBe('')
+  vi.advanceTimersByTime(14_999)
+  expect(sent(stream)).toBe('')
+  vi.advanceTimersByTime(1)
+  expect(sent(stream)).toBe(':keep-alive\n\n')
+  vi.advanceTimersByTime(10_000)
+  feed.publish([{ ...NOTHING, table: 't', update: 1 }])
+  expect(sent(stream)).toBe('event:changes\ndata:{"update":1}\n\n')
+  vi.advanceTimersByTime(14_999)
+  expect(sent(stream)).toBe('')
+  vi.advanceTimersByTime(1)
+  expect(sent(stream)).toBe(':keep-alive\n\n')
+})
+
+test('who is far behind is told that something was lost, and gets the rest', () => {
+  const feed = new ChangeFeed(() => {})
+  const stream = listen(feed, 't')
+  stream.read(0)
+  for (let count = 1; count <= 3_000; count += 1) feed.publish([{ ...NOTHING, table: 't', insert: count }])
+  const events = sent(stream).split('\n\n').filter(Boolean)
+  const lossAt = events.indexOf('event:error\ndata:some changes were lost')
+  expect(lossAt).toBeGreaterThanOrEqual(0)
+  expect(events.length - lossAt - 1).toBe(1_024)
+  expect(events.at(-1)).toBe('event:changes\ndata:{"insert":3000}')
+})
+
+test('the end of the database ends the stream', async () => {
+  const feed = new ChangeFeed(() => {})
+  const stream = listen(feed, 't')
+  const ended = new Promise((resolve) => stream.once('end', resolve))
+  stream.resume()
+  feed.end()
+  await ended
+})

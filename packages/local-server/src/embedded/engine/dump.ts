@@ -1,0 +1,144 @@
+import type { EngineConnection, EngineStatement } from './engine-connection.ts'
+
+/** Takes the next piece of a dump; resolves when more is wanted. */
+export type DumpOutput = (text: string) => Promise<void>
+
+const CHUNK_BYTES = 64 * 1_024
+const READ = { write: false, configure: true } as const
+/** What a table may call its row id, in the order in which libsql-server tries them. */
+const ROW_IDS = ['rowid', 'oid', '_rowid_'] as const
+
+const TABLES = `SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT NULL
+  ORDER BY name = 'sqlite_sequence', rowid`
+const OTHERS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index', 'trigger', 'view') AND sql NOT NULL
+  ORDER BY rowid`
+
+/**
+ * Writes a database as the statements that make it again: tables with their rows, then indexes, triggers and views. The
+ * layout is that of libsql-server; values are written so that they come back as they were. The connection is in a
+ * transaction, so that all of it is one state.
+ */
+export async function writeDump(
+  engine: EngineConnection,
+  preserveRowIds: boolean,
+  output: DumpOutput,
+): Promise<void> {
+  const text = new ChunkedText(output)
+  await text.add('PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n')
+  let hasVirtualTables = false
+  for (const [name = '', sql = ''] of readTexts(engine, TABLES)) {
+    if (isVirtual(sql)) {
+      if (!hasVirtualTables) await text.add('PRAGMA writable_schema=ON;\n')
+      hasVirtualTables = true
+      const values = ["'table'", literal(name), literal(name), 0, literal(sql)]
+      await text.add(`INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES(${values.join()});\n`)
+    } else if (name === 'sqlite_sequence') {
+      await text.add('DELETE FROM sqlite_sequence;\n')
+      await addRows(text, engine, name, preserveRowIds)
+    } else if (/^sqlite_stat.$/.test(name)) {
+      await text.add('ANALYZE sqlite_schema;\n')
+      await addRows(text, engine, name, preserveRowIds)
+    } else if (!name.startsWith('sqlite_')) {
+      await text.add(`${sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')};\n`)
+      await addRows(text, engine, name, preserveRowIds)
+    }
+  }
+  for (const [, sql] of readTexts(engine, OTHERS)) await text.add(`${sql};\n`)
+  if (hasVirtualTables) await text.add('PRAGMA writable_schema=OFF;\n')
+  await text.add('COMMIT;\n')
+  await text.end()
+}
+
+async function addRows(
+  text: ChunkedText,
+  engine: EngineConnection,
+  table: string,
+  preserveRowIds: boolean,
+): Promise<void> {
+  // generated columns are not among them
+  const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
+  const columns = info.map(([, name = '']) => name)
+  const hasOwnRowId = hasRowId(engine, table) && (preserveRowIds || hasOddKey(engine, table, info))
+  const rowId = hasOwnRowId ? freeRowId(columns) : null
+  const selected = [...(rowId === null ? [] : [rowId]), ...columns.map(quoted)]
+  const target = engine.quoteIdentifier(table)
+  const list =
+    rowId === null ? '' : `(${[rowId, ...columns.map((name) => engine.quoteIdentifier(name))].join()})`
+  const statement = prepare(engine, `SELECT ${selected.join()} FROM ${quoted(table)}`)
+  try {
+    for (;;) {
+      const next = statement.dumpRows(`INSERT INTO ${target}${list} VALUES`, CHUNK_BYTES)
+      await text.add(next.text)
+      if (next.isDone) return
+    }
+  } finally {
+    statement.finalize()
+  }
+}
+
+function hasRowId(engine: EngineConnection, table: string): boolean {
+  const [row] = readTexts(engine, `SELECT wr FROM pragma_table_list(${literal(table)}) WHERE schema = 'main'`)
+  return row?.[0] === '0'
+}
+
+/** Whether the table has an INTEGER PRIMARY KEY that is not its row id, as `INTEGER PRIMARY KEY DESC` makes one. */
+function hasOddKey(engine: EngineConnection, table: string, info: readonly (readonly string[])[]): boolean {
+  const keys = info.filter(([, , , , , position]) => position !== '0')
+  if (keys.length !== 1 || keys[0]?.[2]?.toUpperCase() !== 'INTEGER') return false
+  const sql = `SELECT 1 FROM pragma_index_list(${literal(table)}) WHERE origin = 'pk'`
+  return readTexts(engine, sql).length > 0
+}
+
+function freeRowId(columns: readonly string[]): string | null {
+  const taken = new Set(columns.map((name) => name.toLowerCase()))
+  return ROW_IDS.find((name) => !taken.has(name)) ?? null
+}
+
+function isVirtual(sql: string): boolean {
+  return /^CREATE VIRTUAL TABLE/i.test(sql)
+}
+
+function prepare(engine: EngineConnection, sql: string): EngineStatement {
+  return engine.prepare(sql, READ) as EngineStatement
+}
+
+/** The rows of a small result; every value as text. */
+function readTexts(engine: EngineConnection, sql: string): string[][] {
+  const statement = prepare(engine, sql)
+  try {
+    const rows = statement.rows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })
+    const values = JSON.parse(`[${rows.text}]`) as { readonly value?: string }[][]
+    return values.map((row) => row.map(({ value }) => value ?? ''))
+  } finally {
+    statement.finalize()
+  }
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}
+
+/** Hands text over in pieces of some size. */
+class ChunkedText {
+  readonly #output: DumpOutput
+  #pending = ''
+
+  constructor(output: DumpOutput) {
+    this.#output = output
+  }
+
+  async add(text: string): Promise<void> {
+    this.#pending += text
+    if (this.#pending.length >= CHUNK_BYTES) await this.end()
+  }
+
+  async end(): Promise<void> {
+    const text = this.#pending
+    this.#pending = ''
+    await this.#output(text)
+  }
+}

@@ -1,0 +1,153 @@
+/*
+ * GET /dump and GET /beta/listen where recorded cases say nothing: what comes back from a dump, listeners beside many
+ * writers, rights, ends.
+ */
+import { startLocalServer } from '@batonsql/local-server'
+import { describe, expect, test } from 'vitest'
+import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const VALUES = `CREATE TABLE v(a, b TEXT, c REAL, d BLOB);
+  INSERT INTO v VALUES (1, 'it''s', 1.0, x''), (1.0, '', -0.0, x'00ff'), (9007199254740993, NULL, 9e999, NULL),
+    (-9223372036854775808, 'line' || char(10) || 'break' || char(13) || '\\n', 1e300, zeroblob(3)),
+    (9223372036854775807, 'nul' || char(0) || 'x', 5e-324, x'27'), (0.1, 'Ünï 😀', -9e999, NULL)`
+const READ_BACK = 'SELECT typeof(a), quote(a), hex(b), typeof(c), quote(c), quote(d) FROM v'
+
+async function dumpOf(url: string, query = ''): Promise<string> {
+  const response = await fetch(`${url.replace(/\/$/, '')}/dump${query}`)
+  expect(response.status).toBe(200)
+  return await response.text()
+}
+
+/** Reads events until there are so many, and leaves. */
+async function eventsOf(url: string, count: number, begun: () => void): Promise<string[]> {
+  const leave = new AbortController()
+  const response = await fetch(url, { signal: leave.signal })
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
+  begun()
+  let text = ''
+  for await (const part of response.body as ReadableStream<Uint8Array>) {
+    text += Buffer.from(part).toString('utf8')
+    if (text.split('\n\n').length > count) break
+  }
+  leave.abort()
+  return text.split('\n\n').filter(Boolean)
+}
+
+describe('a dump', () => {
+  test('loads back to the same values, and dumps to the same text', async () => {
+    await using server = await startLocalServer()
+    const copy = await server.createDatabase('copy')
+    await pipeline(server.url, [{ type: 'sequence', sql: VALUES }, close])
+    const text = await dumpOf(server.url)
+    const loaded = await pipeline(copy.url, [{ type: 'sequence', sql: text }, close])
+    expect(codes(loaded)).toEqual(['ok', 'ok'])
+    expect(await query(copy.url, READ_BACK)).toEqual(await query(server.url, READ_BACK))
+    expect(await dumpOf(copy.url)).toBe(text)
+  })
+
+  test('of an empty database has three lines', async () => {
+    await using server = await startLocalServer()
+    expect(await dumpOf(server.url)).toBe('PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCOMMIT;\n')
+  })
+
+  test('is one state of the database, however slowly it is read', async () => {
+    await using server = await startLocalServer()
+    await pipeline(server.url, [
+      {
+        type: 'sequence',
+        sql: `CREATE TABLE a(x); CREATE TABLE z(x);
+          WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
+          INSERT INTO a SELECT hex(zeroblob(1000)) FROM c`,
+      },
+      close,
+    ])
+    const response = await fetch(`${server.url}/dump`)
+    await query(server.url, 'INSERT INTO z VALUES (1)')
+    const text = await response.text()
+    expect(text.match(/^INSERT INTO a /gm)).toHaveLength(3_000)
+    expect(text).not.toContain('INSERT INTO z ')
+    expect(await dumpOf(server.url)).toContain('INSERT INTO z ')
+  })
+
+  test('needs a token that may read, and ends with its reader', async () => {
+    await using server = await startLocalServer({ auth: true })
+    const { url, authToken } = await server.createDatabase('d')
+    expect((await fetch(`${url.replace(/\/$/, '')}/dump`)).status).toBe(401)
+    const headers = { authorization: `Bearer ${authToken}` }
+    expect((await fetch(`${url.replace(/\/$/, '')}/dump`, { headers })).status).toBe(200)
+  })
+
+  test('whose reader leaves keeps nobody waiting', async () => {
+    await using server = await startLocalServer()
+    await pipeline(server.url, [
+      {
+        type: 'sequence',
+        sql: `CREATE TABLE a(x); WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 20000)
+          INSERT INTO a SELECT hex(zeroblob(1000)) FROM c`,
+      },
+      close,
+    ])
+    for (let count = 0; count < 5; count += 1) {
+      const leave = new AbortController()
+      const response = await fetch(`${server.url}/dump`, { signal: leave.signal })
+      const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+      await reader.read()
+      leave.abort()
+    }
+    await query(server.url, 'INSERT INTO a VALUES (1)')
+    expect(await query(server.url, 'SELECT count(*) FROM a')).toEqual([['20001']])
+  })
+})
+
+describe('a listener', () => {
+  test('sees each of 2,000 committed changes once, and none of those rolled back', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const events = eventsOf(`${server.url}/beta/listen?table=t`, 2_000, resolve)
+    await promise
+    const write = async (): Promise<void> => {
+      for (let batch = 0; batch < 100; batch += 1) {
+        const inserts = Array.from({ length: 5 }, () => execute('INSERT INTO t VALUES (1)'))
+        await pipeline(server.url, [...inserts, close])
+        await pipeline(server.url, [execute('BEGIN'), ...inserts, execute('ROLLBACK'), close])
+      }
+    }
+    await Promise.all([write(), write(), write(), write()])
+    const counted = await events
+    expect(new Set(counted)).toEqual(new Set(['event:changes\ndata:{"insert":1}']))
+    expect(counted).toHaveLength(2_000)
+    expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['2000']])
+  })
+
+  test('goes on after its database was closed for want of use', { timeout: 20_000 }, async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const events = eventsOf(`${server.url}/beta/listen?table=t`, 1, resolve)
+    await promise
+    await new Promise((done) => setTimeout(done, 6_000))
+    await query(server.url, 'INSERT INTO t VALUES (1)')
+    expect(await events).toEqual(['event:changes\ndata:{"insert":1}'])
+  })
+
+  test('is sent home when the database is removed, and when the server closes', async () => {
+    const server = await startLocalServer()
+    const { url } = await server.createDatabase('d')
+    const listen = async (base: string): Promise<string> =>
+      await (await fetch(`${base.replace(/\/$/, '')}/beta/listen?table=t`)).text()
+    const ofRemoved = listen(url)
+    await query(url, 'SELECT 1')
+    await server.removeDatabase('d')
+    expect(await ofRemoved).toBe('')
+    const ofClosed = listen(server.url).catch(() => 'cut off')
+    await query(server.url, 'SELECT 1')
+    await server.close()
+    expect(['', 'cut off']).toContain(await ofClosed)
+  })
+
+  test('needs a token', async () => {
+    await using server = await startLocalServer({ auth: true })
+    expect((await fetch(`${server.url}/beta/listen?table=t`)).status).toBe(401)
+  })
+})
