@@ -20,7 +20,7 @@ const isAtLeast = (version) => major > version[0] || (major === version[0] && mi
 const nodeIsNew = isAtLeast(MINIMUM)
 if (!isAtLeast(OLDEST)) {
   console.error(
-    `Baton's tools need node ${OLDEST.join('.')} or newer; this is node ${process.versions.node}.`,
+    `Baton's tools need node ${OLDEST.join('.')} or newer, and this is node ${process.versions.node}.`,
   )
   process.exit(1)
 }

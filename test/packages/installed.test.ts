@@ -249,7 +249,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 
 describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
   const project = join(folder, 'readme')
-  const sentence = `@batonsql/local-server needs node ${OLDEST.replace(/\.0$/, '')} or newer; this is node ${version}`
+  const sentence = `@batonsql/local-server needs node ${OLDEST.replace(/\.0$/, '')} or newer, and this is node ${version}`
 
   test('the command says so in one sentence', async (context) => {
     const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
@@ -270,6 +270,6 @@ describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
 test('npm run … of the repository on a node that can borrow none says so in one sentence', async (context) => {
   const failed = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
   expect(await failed.catch(String)).toMatch(
-    /\n\nBaton's tools need node 20\.19 or newer; this is node 18\.20\.8\.\n$/,
+    /\n\nBaton's tools need node 20\.19 or newer, and this is node 18\.20\.8\.\n$/,
   )
 })
