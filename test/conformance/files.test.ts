@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
-import { execute, pipeline, query } from './wire.ts'
+import { codes, execute, pipeline, query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
   () => true,
@@ -39,6 +39,63 @@ test.each(['delete', 'wal'])('a database begins as a copy of a file in journal m
   const own = new DatabaseSync(path)
   expect(own.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
   own.close()
+})
+
+test.each([
+  'PRAGMA page_size = 512',
+  'PRAGMA page_size = 65536',
+  'PRAGMA auto_vacuum = FULL',
+  'PRAGMA auto_vacuum = INCREMENTAL',
+  "PRAGMA encoding = 'UTF-16le'",
+])('a file made with %s is served, and given back', async (pragma) => {
+  const directory = await temporaryDirectory()
+  const path = join(directory, 'pets.db')
+  const file = new DatabaseSync(path)
+  file.exec(`${pragma}; CREATE TABLE pet (name TEXT); CREATE INDEX by_name ON pet (name);
+    WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 500)
+    INSERT INTO pet SELECT 'Räx ' || i FROM c`)
+  file.close()
+  await using server = await startLocalServer()
+  const { url } = await server.createDatabase('pets', { fromFile: path })
+  await query(url, "INSERT INTO pet VALUES ('Töm €')")
+  await query(url, "DELETE FROM pet WHERE name LIKE 'Räx 4%'")
+  expect(await query(url, "SELECT count(*) FROM pet WHERE name > 'Räx'")).toEqual([['390']])
+  expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
+  const copy = join(directory, 'copy.db')
+  await server.exportDatabase('pets', copy)
+  const own = new DatabaseSync(copy)
+  expect(own.prepare("SELECT name FROM pet WHERE name LIKE 'T%'").all()).toEqual([{ name: 'Töm €' }])
+  expect(own.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+  own.close()
+})
+
+test('a size limit counts pages of the size the file has', async () => {
+  const path = join(await temporaryDirectory(), 'small-pages.db')
+  const file = new DatabaseSync(path)
+  file.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
+  file.close()
+  await using server = await startLocalServer()
+  const { url } = await server.createDatabase('d', { fromFile: path, sizeLimitBytes: 200_000 })
+  expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(150000))')]))).toEqual(['ok'])
+  expect(codes(await pipeline(url, [execute('INSERT INTO t VALUES (zeroblob(100000))')]))).toEqual([
+    'SQLITE_FULL',
+  ])
+})
+
+test('a transaction that another program left unfinished is rolled back', async () => {
+  const directory = await temporaryDirectory()
+  const [path, left] = [join(directory, 'own.db'), join(directory, 'left.db')]
+  const file = new DatabaseSync(path)
+  file.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES ('before', 1); PRAGMA cache_size = 2; BEGIN")
+  const insert = file.prepare("INSERT INTO t VALUES ('unfinished', ?)")
+  for (let count = 0; count < 2_000; count += 1) insert.run('x'.repeat(500))
+  await copyFile(path, left)
+  await copyFile(`${path}-journal`, `${left}-journal`)
+  file.close()
+  await using server = await startLocalServer()
+  const { url } = await server.createDatabase('d', { fromFile: left })
+  expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
+  expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
 })
 
 test('what is no database, is not there or is in use is refused, and makes none', async () => {

@@ -249,22 +249,26 @@ import { findSqld } from '@batonsql/local-server/sqld'
 
 describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
   const project = join(folder, 'readme')
-  const sentence = `@batonsql/local-server needs node ${OLDEST.replace(/\.0$/, '')} or newer, and this is node ${version}`
+  const sentence = (name: string): string =>
+    `${name} needs node ${OLDEST.replace(/\.0$/, '')} or newer, and this is node ${version}`
 
   test('the command says so in one sentence', async (context) => {
     const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
     const failed = run([...commandOf(`node ${version}`, context), cli, 'dev'], { cwd: project })
-    expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence}\n$`))
+    expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence('@batonsql/local-server')}\n$`))
   })
 
-  test.for(['@batonsql/local-server', '@batonsql/local-server/sqld'])(
-    'so does importing %s',
-    async (entry, context) => {
-      const command = commandOf(`node ${version}`, context)
-      const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
-      expect(await run([...command, '-e', program], { cwd: project })).toBe(`${sentence}\n`)
-    },
-  )
+  test.for([
+    ['@batonsql/local-server', '@batonsql/local-server'],
+    ['@batonsql/local-server/sqld', '@batonsql/local-server'],
+    ['@batonsql/core', '@batonsql/core'],
+    ['@batonsql/kysely-dialect', '@batonsql/core'],
+    ['@batonsql/drizzle-driver', '@batonsql/core'],
+  ] as const)('so does importing %s', async ([entry, name], context) => {
+    const command = commandOf(`node ${version}`, context)
+    const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
+    expect(await run([...command, '-e', program], { cwd: project })).toBe(`${sentence(name)}\n`)
+  })
 })
 
 test('npm run … of the repository on a node that can borrow none says so in one sentence', async (context) => {

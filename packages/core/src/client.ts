@@ -1,27 +1,21 @@
+import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from './check-options.ts'
 import { beginStatement, type TransactionMode } from './codec/batch.ts'
 import { InsertedRowids } from './codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './codec/pipeline.ts'
-import type { ArrayRow, ObjectRow, ResultSet } from './codec/result.ts'
-import {
-  type EncodedStatement,
-  encodeBatch,
-  encodeStatement,
-  type InArgs,
-  type InStatement,
-  refuseControl,
-} from './codec/statement.ts'
-import { type ClientConfig, checkTimeout, resolveConfig } from './config.ts'
+import type { EncodedStatement } from './codec/statement.ts'
+import { type ClientConfig, resolveConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import { Http } from './http/http.ts'
 import { sendWithIndex } from './http/replica-read.ts'
 import { backoffMs, isTransient } from './http/retry.ts'
-import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+import type { BatchOptions, CallOptions } from './options.ts'
+import { SqlExecutor } from './sql-executor.ts'
 import type { QueuedCall, Results } from './stream/queued-call.ts'
 import { batchMode, SqlRequest } from './stream/sql-request.ts'
 import { Stream } from './stream/stream.ts'
 import { StreamConnection } from './stream/stream-connection.ts'
 import { StreamState } from './stream/stream-state.ts'
-import { Transaction } from './transaction.ts'
+import { checkCallback, Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
 export interface TransactionOptions {
@@ -49,10 +43,14 @@ export interface AtomicBatchOptions extends BatchOptions {
  * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
  * own. Whoever makes a client closes it.
  */
-export class Client implements Executor, AsyncDisposable {
+export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
   readonly #http: Http
 
   constructor(config: ClientConfig) {
+    super((statements, scope, options) => this.#run(statements, scope, options), {
+      ...BATCH_OPTIONS,
+      foreignKeys: "'on' or 'off'",
+    })
     this.#http = new Http(resolveConfig(config))
   }
 
@@ -62,51 +60,6 @@ export class Client implements Executor, AsyncDisposable {
    */
   get replicationIndex(): string | null {
     return this.#http.server.replicationIndex
-  }
-
-  execute(
-    statement: InStatement,
-    args: InArgs | undefined,
-    options: StatementOptions & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>>
-  execute<Row = ObjectRow>(
-    statement: InStatement,
-    args?: InArgs,
-    options?: StatementOptions,
-  ): Promise<ResultSet<Row>>
-  async execute(
-    statement: InStatement,
-    args?: InArgs,
-    options: StatementOptions = {},
-  ): Promise<ResultSet<ObjectRow | ArrayRow>> {
-    const encoded = encodeStatement(statement, args)
-    refuseControl(encoded.sql)
-    return (await this.#request([encoded], 'alone', [], options))[0] as ResultSet
-  }
-
-  /**
-   * Runs statements as one transaction in one request: all of them take effect, or none. No statements, no request. One
-   * whose statements are certain to only read does not wait for the write lock.
-   * @throws SqlError with `statementIndex` and the `results` up to it, which are rolled back
-   */
-  batch(
-    statements: readonly InStatement[],
-    options: AtomicBatchOptions & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>[]>
-  batch<Row = ObjectRow>(
-    statements: readonly InStatement[],
-    options?: AtomicBatchOptions,
-  ): Promise<ResultSet<Row>[]>
-  async batch(
-    statements: readonly InStatement[],
-    options: AtomicBatchOptions = {},
-  ): Promise<ResultSet<ObjectRow | ArrayRow>[]> {
-    const encoded = encodeBatch(statements)
-    if (encoded.length === 0) return []
-    const begin = beginStatement(batchMode(encoded, options))
-    // inside a transaction the pragma would do nothing
-    const prefix = options.foreignKeys === 'off' ? ['PRAGMA foreign_keys = off', begin] : [begin]
-    return await this.#request(encoded, 'atomic', prefix, options)
   }
 
   /**
@@ -120,7 +73,8 @@ export class Client implements Executor, AsyncDisposable {
     callback: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
-    if (typeof callback !== 'function') throw new TypeError('expected a callback')
+    checkCallback(callback)
+    checkOptions(options, TRANSACTION_OPTIONS)
     const { lifetime, events } = this.#http
     const { mode, retry = 0 } = options
     lifetime.begin()
@@ -134,7 +88,7 @@ export class Client implements Executor, AsyncDisposable {
           // to a client that is being closed another attempt would be a new transaction
           if (!(attempt < retry) || lifetime.isClosed || !isTransient(error)) throw error
           const delayMs = backoffMs(attempt)
-          if (events.isWatched) events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+          events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
           await lifetime.wait({ ms: delayMs }).promise
         }
       }
@@ -170,8 +124,10 @@ export class Client implements Executor, AsyncDisposable {
    * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
    * Infinity = as long as they take
    */
-  async close({ drainMs = 0 }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
-    if (drainMs !== 0) checkTimeout('drainMs', drainMs)
+  async close(options: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    checkOptions(options, { drainMs: 'number' })
+    const { drainMs = 0 } = options
+    if (drainMs !== 0) checkOption('drainMs', drainMs, TIME)
     await this.#http.close(drainMs)
   }
 
@@ -180,22 +136,23 @@ export class Client implements Executor, AsyncDisposable {
   }
 
   /** Everything in one HTTP request, on a stream that ends with it. */
-  #request(
+  #run(
     statements: EncodedStatement[],
     scope: QueuedCall['scope'],
-    prefix: string[],
-    options: StatementOptions,
+    options: AtomicBatchOptions,
   ): Promise<Results> {
     const http = this.#http
-    const send = async (): Promise<Results> => {
+    if (statements.length === 0) return Promise.resolve([])
+    const prefix = scope === 'atomic' ? [beginStatement(batchMode(statements, options))] : []
+    // inside a transaction the pragma would do nothing
+    if (options.foreignKeys === 'off') prefix.unshift('PRAGMA foreign_keys = off')
+    return http.events.query(statements, false, () => {
       const deadline = http.deadline(options.timeoutMs)
-      const call = { statements, scope, prefix, canCoalesce: false, options, deadline }
-      return await new Promise((resolve, reject) => {
-        const request = new SqlRequest([{ ...call, resolve, reject }])
-        this.#send(request, options.signal).catch(reject)
+      return new Promise((resolve, reject) => {
+        const call = { statements, scope, prefix, canCoalesce: false, options, deadline, resolve, reject }
+        this.#send(new SqlRequest([call]), options.signal).catch(reject)
       })
-    }
-    return http.events.query(statements, false, send)
+    })
   }
 
   async #send(request: SqlRequest, signal: AbortSignal | undefined): Promise<void> {

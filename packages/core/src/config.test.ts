@@ -30,11 +30,17 @@ test('the token may come with the URL; the option wins', () => {
 })
 
 test.each([
-  ['file:local.db', /baton dev/],
-  [':memory:', /baton dev/],
+  ['file:local.db', /@batonsql\/local-server dev/],
+  [':memory:', /@batonsql\/local-server dev/],
   ['ws://localhost:8080', /use http:/],
   ['wss://localhost:8080', /use http:/],
-  ['localhost:8080', /libsql:\/\//],
+  ['localhost:8080', /libsql:\/\/.* not "localhost:8080"/],
+  ['http://localhost:99999', /port above 65535: "http:\/\/localhost:99999"/],
+  ['user:secret@localhost:8080', /not "…@localhost:8080"/],
+  ['https://secret:secret@h:99999', /"…@h:99999"/],
+  ['file:local.db?authToken=secret', /not "file:local.db"/],
+  // a token in the wrong variable
+  ['eyJhbGciOiJFZERTQSJ9.secret.secret', /not a text without any/],
   ['', /libsql:\/\//],
   ['https://', /https:\/\//],
   ['https://user:secret@h', /user name/],
@@ -59,8 +65,22 @@ test.each([
 test.each([
   [{ syncUrl: 'libsql://h' }, /syncUrl.*leave it out/],
   [{ timeout: 5 }, /unknown option timeout/],
+  [{ timeout: 5 }, /requestTimeoutMs/],
   [{ constructor: 5 }, /unknown option constructor/],
-  [{ intMode: 'float' }, /intMode must be auto/],
+  [{ url: undefined }, /url is undefined: is the environment variable set/],
+  [{ url: 5 }, /url must be string or object, not a value of type number/],
+  [{ authToken: 5 }, /authToken must be string or function, not a value of type number/],
+  [{ authToken: null }, /authToken must be string or function, not null/],
+  [{ headers: null }, /headers must be object, not null/],
+  [{ headers: 'authorization: secret' }, /headers must be object, not a value of type string/],
+  [{ allowedHosts: null }, /allowedHosts/],
+  [{ minReplicationIndex: 'x' }, /whole number, not "x"/],
+  [
+    { requestTimeoutMs: '5' },
+    /requestTimeoutMs must be a positive number of milliseconds, or Infinity, not a value of type string/,
+  ],
+  [{ transactionTimeoutMs: -1 }, /transactionTimeoutMs must be a positive .* not -1/],
+  [{ intMode: 'float' }, /intMode must be 'auto' or .*not 'float'/],
   [{ requestTimeoutMs: 0 }, /requestTimeoutMs/],
   [{ requestTimeoutMs: -1 }, /requestTimeoutMs/],
   [{ requestTimeoutMs: Number.NaN }, /requestTimeoutMs/],
@@ -74,6 +94,25 @@ test.each([
   [{ maxRetries: 0.5 }, /maxRetries/],
 ])('refuses the option %o', (options, message) => {
   expect(() => createClient({ url: 'http://h', ...options } as never)).toThrow(message)
+})
+
+test.each([[undefined], [null], ['http://h?authToken=secret'], [5]])(
+  'refuses the configuration %o',
+  (config) => {
+    expect(() => createClient(config as never)).toThrow(
+      /expected options \{ url, authToken, .* \}, not (?!.*secret)/,
+    )
+  },
+)
+
+test('headers may be an object, Headers, or pairs', () => {
+  for (const headers of [
+    { 'X-A': '1' },
+    new Headers({ 'X-A': '1' }),
+    new Map([['X-A', '1']]),
+    [['X-A', '1'] as const],
+  ])
+    expect(resolveConfig({ url: 'http://h', headers }).headers).toEqual({ 'x-a': '1' })
 })
 
 test('no retries is a number of retries', () => {

@@ -1,3 +1,4 @@
+import { checkOptions, integerFrom, TIME } from './check-options.ts'
 import { encodeBase64, type IntMode } from './codec/value.ts'
 import type { Observe } from './events.ts'
 import {
@@ -22,8 +23,8 @@ export interface ClientConfig {
   readonly requestTimeoutMs?: number | undefined
   /** Sends the requests in place of the platform's own HTTP client. */
   readonly fetch?: Fetch | undefined
-  /** Headers added to every request, for proxies and encryption keys. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Headers added to every request, for proxies and encryption keys: an object, `Headers`, or pairs. */
+  readonly headers?: Readonly<Record<string, string>> | Iterable<readonly [string, string]> | undefined
   /** Database on a libsql-server whose host name does not tell it; sent as `x-namespace-bin`. */
   readonly namespace?: string | undefined
   /**
@@ -74,113 +75,85 @@ export interface Address {
   readonly basePath: string
 }
 
-export interface ResolvedConfig {
-  readonly address: Address
-  readonly authToken: ClientConfig['authToken']
-  readonly intMode: IntMode
-  readonly requestTimeoutMs: number
-  readonly fetch: Fetch | undefined
-  readonly headers: Readonly<Record<string, string>>
-  readonly allowedHosts: readonly string[]
-  readonly transactionTimeoutMs: number
-  readonly writeLockTimeoutMs: number
-  readonly maxRetries: number
-  readonly concurrency: number
-  readonly queueLimit: number
-  readonly readYourWrites: boolean
-  readonly minReplicationIndex: ClientConfig['minReplicationIndex']
-  readonly observe: Observe | undefined
-}
+/** A configuration that was checked, with its defaults. */
+export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers'> & {
+  readonly [K in Exclude<keyof typeof DEFAULTS, 'headers'>]: NonNullable<ClientConfig[K]>
+} & { readonly address: Address; readonly headers: Readonly<Record<string, string>> }
 
-/** What each option takes: types, or for `intMode` values. */
 const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   url: 'string or object',
   authToken: 'string or function',
-  intMode: 'auto or number or bigint or string',
-  requestTimeoutMs: 'number',
+  intMode: "'auto' or 'number' or 'bigint' or 'string'",
+  requestTimeoutMs: TIME,
   fetch: 'function',
   headers: 'object',
   namespace: 'string',
   allowedHosts: 'object',
-  transactionTimeoutMs: 'number',
-  writeLockTimeoutMs: 'number',
-  maxRetries: 'number',
-  concurrency: 'number',
-  queueLimit: 'number',
+  transactionTimeoutMs: TIME,
+  writeLockTimeoutMs: TIME,
+  maxRetries: integerFrom(0),
+  concurrency: integerFrom(1),
+  queueLimit: integerFrom(1),
   readYourWrites: 'boolean',
   minReplicationIndex: 'string or number or bigint',
   observe: 'function',
 }
 
+const DEFAULTS = {
+  intMode: 'auto',
+  requestTimeoutMs: REQUEST_TIMEOUT_MS,
+  transactionTimeoutMs: TRANSACTION_WINDOW_MS,
+  writeLockTimeoutMs: WRITE_LOCK_TIMEOUT_MS,
+  maxRetries: MAX_RETRIES,
+  concurrency: CONCURRENCY,
+  queueLimit: QUEUE_LIMIT,
+  readYourWrites: true,
+  headers: {},
+  allowedHosts: [],
+} as const
+
 /** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
 export function resolveConfig(config: ClientConfig): ResolvedConfig {
-  if (typeof config !== 'object') throw new TypeError('expected a configuration such as { url, authToken }')
-  for (const [name, value] of Object.entries(config)) {
-    if (!Object.hasOwn(OPTIONS, name)) throw new TypeError(unknownOption(name))
-    const takes = OPTIONS[name as keyof ClientConfig]
-    const given = name === 'intMode' ? value : typeof value
-    if (value !== undefined && !takes.split(' or ').includes(given))
-      throw new TypeError(`${name} must be ${takes}`)
-  }
-  const { intMode = 'auto', requestTimeoutMs = REQUEST_TIMEOUT_MS, concurrency = CONCURRENCY } = config
-  const { queueLimit = QUEUE_LIMIT, readYourWrites = true, minReplicationIndex } = config
-  const { namespace, maxRetries = MAX_RETRIES, transactionTimeoutMs = TRANSACTION_WINDOW_MS } = config
-  const { writeLockTimeoutMs = WRITE_LOCK_TIMEOUT_MS } = config
-  for (const [name, value] of Object.entries({ requestTimeoutMs, transactionTimeoutMs, writeLockTimeoutMs }))
-    checkTimeout(name, value)
-  for (const [name, value] of Object.entries({ maxRetries, concurrency, queueLimit })) {
-    const least = name === 'maxRetries' ? 0 : 1
-    if (!(value >= least) || value % 1) throw new TypeError(`${name} must be an integer from ${least} up`)
-  }
+  checkOptions(config, OPTIONS)
+  const given = Object.entries(config).filter(([, value]) => value !== undefined)
+  const checked: object = { ...DEFAULTS, ...Object.fromEntries(given) }
+  const { url, namespace, ...options } = checked as ClientConfig & ResolvedConfig
+  const { minReplicationIndex } = options
   if (minReplicationIndex !== undefined && !/^\d+$/.test(String(minReplicationIndex)))
-    throw new TypeError('minReplicationIndex must be a whole number')
-  const { address, token } = parseUrl(String(config.url))
+    throw new TypeError(`minReplicationIndex must be a whole number, not "${minReplicationIndex}"`)
+  const { address, token } = parseUrl(url)
   const headers: Record<string, string> = {}
   if (namespace)
     headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(namespace)).replace(/=+$/, '')
-  for (const [name, value] of Object.entries(config.headers ?? {})) headers[name.toLowerCase()] = value
+  for (const [name, value] of pairsOf(options.headers)) headers[name.toLowerCase()] = value
   return {
+    ...options,
     address,
-    authToken: config.authToken || token,
-    intMode,
-    requestTimeoutMs,
-    fetch: config.fetch,
+    authToken: options.authToken || token,
     headers,
-    allowedHosts: config.allowedHosts?.slice() ?? [],
-    transactionTimeoutMs,
-    writeLockTimeoutMs,
-    maxRetries,
-    concurrency,
-    queueLimit,
-    readYourWrites,
-    minReplicationIndex,
-    observe: config.observe,
+    allowedHosts: options.allowedHosts.slice(),
   }
 }
 
-/** @throws TypeError when it is no time in ms; Infinity means no limit */
-export function checkTimeout(name: string, value: number): void {
-  // timers count in 32 bits
-  if (!(value > 0) || (value >= 2 ** 31 && value !== Infinity)) {
-    throw new TypeError(`${name} must be a positive number of milliseconds, or Infinity`)
-  }
-}
+/** The names and values of headers, of which `Headers` and `Map` have none as properties. */
+const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readonly [string, string]> =>
+  Symbol.iterator in headers ? headers : Object.entries(headers)
 
-const unknownOption = (name: string): string =>
-  `unknown option ${name}${name.startsWith('sync') ? ': leave it out, there is no local copy to keep in step' : ''}`
-
-// Never put the URL itself into a message: it may carry a token.
-function parseUrl(text: string): { address: Address; token: string | undefined } {
+function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {
+  if (url === undefined)
+    throw new TypeError('url is undefined: is the environment variable set that it comes from?')
+  const text = String(url)
   const [, given = '', rest] = /^(libsql|https?):(\/\/.*)$/i.exec(text) ?? []
   const scheme = given.toLowerCase()
   const isPlain = scheme === 'http' || (scheme === 'libsql' && /[?&]tls=0(&|$)/.test(rest ?? ''))
+  if (rest === undefined)
+    throw new TypeError(
+      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file or :memory: use what \`npx @batonsql/local-server dev\` prints, for ws: use http:`,
+    )
   // under a scheme that URL does not know it would find neither host nor port
   const known = `http${isPlain ? '' : 's'}:${rest}`
-  if (rest === undefined || !URL.canParse(known)) {
-    throw new TypeError(
-      'url must be libsql://…, https://… or http://…; for a file or :memory: use what `npx @batonsql/local-server dev` prints, for ws: use http:',
-    )
-  }
+  if (!URL.canParse(known))
+    throw new TypeError(`url has no valid host, or a port above 65535: ${shown(text)}`)
   const { origin, pathname, searchParams, username, hash } = new URL(known)
   const isUnknown = (name: string): boolean =>
     name !== 'authToken' && (name !== 'tls' || searchParams.get(name) !== (isPlain ? '0' : '1'))
@@ -195,6 +168,12 @@ function parseUrl(text: string): { address: Address; token: string | undefined }
     token: searchParams.get('authToken') ?? undefined,
   }
 }
+
+/** As much of an address as can be no token: neither a query nor what stands before an @. */
+const shown = (text: string): string =>
+  text === '' || text.includes(':')
+    ? `"${text.replace(/[?#][^]*/, '').replace(/^[^]*@/, '…@')}"`
+    : 'a text without any'
 
 /** Address that a server names for the rest of a stream; null when it is not one that the token may go to. */
 export function followBaseUrl(baseUrl: string, { address, allowedHosts }: ResolvedConfig): Address | null {

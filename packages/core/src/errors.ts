@@ -32,7 +32,7 @@ export class SqlError extends DatabaseError {
   readonly constraint: ConstraintViolation | null
   /** Position in the batch, from 0; null when the server did not say which statement it was. */
   readonly statementIndex: number | null
-  // not fields, so that logging an error prints neither SQL nor data
+  // not fields: a printed error shows the SQL, cut, in its stack, and never data
   readonly #sql: string | null
   readonly #results: readonly unknown[]
 

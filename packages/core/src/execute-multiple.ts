@@ -1,3 +1,5 @@
+import { atCaller } from './at-caller.ts'
+import { CALL_OPTIONS, checkOptions } from './check-options.ts'
 import type { Client } from './client.ts'
 import { SqlError } from './errors.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
@@ -16,6 +18,7 @@ import type { Stream } from './stream/stream.ts'
  * script
  */
 export async function executeMultiple(db: Client, script: string, options: CallOptions = {}): Promise<void> {
+  checkOptions(options, CALL_OPTIONS)
   const parts = partsOf(splitStatements(script))
   const stream = db.openStream()
   try {
@@ -42,12 +45,12 @@ async function runPart(
         const ofBegin = await findFailingStatement(error, [begin], {
           batch: () => stream.batch(['select 1'], options),
         })
-        if (ofBegin !== error) throw placed(ofBegin, [begin], offset - 1)
+        if (ofBegin !== error) throw atCaller(placed(ofBegin, [begin], offset - 1))
       }
       const found = await findFailingStatement(error, chunk, {
         batch: (batch) => stream.batch(batch, options),
       })
-      throw placed(found, chunk, done)
+      throw atCaller(placed(found, chunk, done), chunk)
     }
     done += chunk.length
   }

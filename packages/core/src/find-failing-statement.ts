@@ -1,3 +1,4 @@
+import { atCaller } from './at-caller.ts'
 import { SqlError } from './errors.ts'
 import { failWhen } from './failed-assertion.ts'
 
@@ -37,7 +38,9 @@ export async function findFailingStatement(
     if (await isRefused(readable, middle)) refused = middle
     else readable = middle
   }
-  return (await isRefused(readable, refused)) ? located(error, statements[readable]?.sql, readable) : error
+  return (await isRefused(readable, refused))
+    ? atCaller(located(error, statements[readable]?.sql, readable))
+    : error
 }
 
 // the parser's codes; SQLite's own begin with SQLITE_
@@ -45,8 +48,6 @@ const isRefusal = (error: unknown): error is SqlError =>
   error instanceof SqlError && error.code.startsWith('SQL_')
 
 function located(error: SqlError, sql: string | undefined, at: number): SqlError {
-  const { message, code, extendedCode, stack } = error
-  const copy = new SqlError({ message, code, ...(extendedCode && { extended_code: extendedCode }) }, sql, at)
-  if (stack !== undefined) copy.stack = stack
-  return copy
+  const { message, code, extendedCode } = error
+  return new SqlError({ message, code, ...(extendedCode && { extended_code: extendedCode }) }, sql, at)
 }

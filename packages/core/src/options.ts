@@ -28,7 +28,7 @@ export interface BatchOptions extends StatementOptions {
 }
 
 /** What can run statements: a client, a stream or a transaction. */
-export interface Executor {
+export interface Executor<Options extends BatchOptions = BatchOptions> {
   /**
    * Runs one statement.
    * @throws SqlError when the database refuses it; TypeError or RangeError, before anything is sent, for bad arguments
@@ -38,21 +38,30 @@ export interface Executor {
     args: InArgs | undefined,
     options: StatementOptions & { readonly rowMode: 'array' },
   ): Promise<ResultSet<ArrayRow>>
+  /**
+   * Runs one statement.
+   * @throws SqlError when the database refuses it; TypeError or RangeError, before anything is sent, for bad arguments
+   */
   execute<Row = ObjectRow>(
     statement: InStatement,
     args?: InArgs,
     options?: StatementOptions,
   ): Promise<ResultSet<Row>>
   /**
-   * Runs statements one after the other in one request; none after the first that fails.
-   * @throws SqlError with `statementIndex` and the finished `results`
+   * Runs statements in one request; none after the first that fails. Outside a transaction they are one of their own: all
+   * of them take effect, or none, and when they are certain to only read they do not wait for the write lock. Inside one,
+   * what came before the failure stays. No statements, no request.
+   * @throws SqlError with `statementIndex`, and the `results` up to it
    */
   batch(
     statements: readonly InStatement[],
-    options: BatchOptions & { readonly rowMode: 'array' },
+    options: Options & { readonly rowMode: 'array' },
   ): Promise<ResultSet<ArrayRow>[]>
-  batch<Row = ObjectRow>(
-    statements: readonly InStatement[],
-    options?: BatchOptions,
-  ): Promise<ResultSet<Row>[]>
+  /**
+   * Runs statements in one request; none after the first that fails. Outside a transaction they are one of their own: all
+   * of them take effect, or none, and when they are certain to only read they do not wait for the write lock. Inside one,
+   * what came before the failure stays. No statements, no request.
+   * @throws SqlError with `statementIndex`, and the `results` up to it
+   */
+  batch<Row = ObjectRow>(statements: readonly InStatement[], options?: Options): Promise<ResultSet<Row>[]>
 }

@@ -1,4 +1,6 @@
 import { openBody } from '#transport'
+import { atCaller } from './at-caller.ts'
+import { checkOptions, STATEMENT_OPTIONS } from './check-options.ts'
 import type { Client } from './client.ts'
 import { withIndex } from './codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from './codec/result.ts'
@@ -60,6 +62,7 @@ export async function* readRows(
   args?: InArgs,
   given: StatementOptions = {},
 ): AsyncGenerator<unknown, void, undefined> {
+  checkOptions(given, STATEMENT_OPTIONS)
   const encoded = encodeStatement(statement, args)
   refuseControl(encoded.sql)
   const options = { ...given }
@@ -86,7 +89,7 @@ export async function* readRows(
   } catch (error) {
     report?.fail(error)
     lease.fail(error)
-    throw error
+    throw atCaller(error, [encoded])
   } finally {
     // also when the loop over the rows was left early
     if (reader.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })

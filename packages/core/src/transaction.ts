@@ -1,16 +1,10 @@
 import { runInside } from '#context'
-import type { ArrayRow, ObjectRow, ResultSet } from './codec/result.ts'
-import {
-  type EncodedStatement,
-  encodeBatch,
-  encodeStatement,
-  type InArgs,
-  type InStatement,
-  refuseControl,
-} from './codec/statement.ts'
+import { CALL_OPTIONS, checkOptions, kindOf } from './check-options.ts'
+import type { EncodedStatement } from './codec/statement.ts'
 import { StreamError } from './errors.ts'
 import type { Deadline } from './http/deadline.ts'
-import type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
+import type { CallOptions, StatementOptions } from './options.ts'
+import { SqlExecutor } from './sql-executor.ts'
 import type { Results } from './stream/queued-call.ts'
 import type { StreamState } from './stream/stream-state.ts'
 
@@ -20,19 +14,32 @@ export let streamOf: (
   options: CallOptions,
 ) => Promise<{ readonly stream: StreamState; readonly deadline: Deadline }>
 
+/** @throws TypeError where something else is given first, such as a mode */
+export function checkCallback(callback: unknown): void {
+  if (typeof callback !== 'function')
+    throw new TypeError(
+      `expected a callback, and options such as { mode } behind it, not ${kindOf(callback)}`,
+    )
+}
+
 /**
  * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
  * those issued together travel together. The server lets it hold the write lock for 5 s when others wait.
  */
-export class Transaction implements Executor {
+export class Transaction extends SqlExecutor {
   readonly #stream: StreamState
   readonly #parent: Transaction | null
   /** The savepoint inside this one whose callback runs. They run one after the other, and hold up this handle's statements. */
-  #child: { readonly handle: Transaction; readonly ended: Promise<void> } | null = null
+  #child: Transaction | null = null
   #end: 'committed' | 'rolled back' | null = null
-  #tellEnded = (): void => {}
+  #tellEnded!: () => void
+  /** Settles when this handle, a savepoint, does not hold up the one around it any more. */
+  readonly #ended = new Promise<void>((resolve) => {
+    this.#tellEnded = resolve
+  })
 
   constructor(stream: StreamState, parent: Transaction | null = null) {
+    super((statements, _, options) => this.#run(statements, options))
     this.#stream = stream
     this.#parent = parent
   }
@@ -48,46 +55,28 @@ export class Transaction implements Executor {
     return this.expiresAt === null ? Infinity : Math.max(0, this.expiresAt - clock.now())
   }
 
-  execute(
-    statement: InStatement,
-    args: InArgs | undefined,
-    options: StatementOptions & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>>
-  execute<Row = ObjectRow>(
-    statement: InStatement,
-    args?: InArgs,
-    options?: StatementOptions,
-  ): Promise<ResultSet<Row>>
-  async execute(
-    statement: InStatement,
-    args?: InArgs,
-    options: StatementOptions = {},
-  ): Promise<ResultSet<ObjectRow | ArrayRow>> {
-    const encoded = encodeStatement(statement, args)
-    refuseControl(encoded.sql)
-    return (await this.#run([encoded], options))[0] as ResultSet
-  }
-
-  batch(
-    statements: readonly InStatement[],
-    options: BatchOptions & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>[]>
-  batch<Row = ObjectRow>(
-    statements: readonly InStatement[],
-    options?: BatchOptions,
-  ): Promise<ResultSet<Row>[]>
-  async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<Results> {
-    return await this.#run(encodeBatch(statements), options)
-  }
-
   /** What is sent was written when the call was made, whatever it waits for. */
-  async #run(statements: readonly EncodedStatement[], given: StatementOptions): Promise<Results> {
+  #run(statements: readonly EncodedStatement[], given: StatementOptions): Promise<Results> {
     const options = { ...given }
-    const deadline = this.#deadline(options)
-    while (this.#child) await this.#waitForChild(this.#child.ended, deadline, options.signal)
-    this.#checkOpen()
     const refusal = (): Error | null => (this.#isUndone ? this.#endError() : null)
-    return await this.#stream.run(statements, 'atomic', options, { deadline, refusal })
+    return this.#whenFree(options, (deadline) =>
+      this.#stream.run(statements, 'atomic', options, { deadline, refusal }),
+    )
+  }
+
+  /**
+   * Waits for savepoints inside this one, in which this handle's statements must not land, and acts in the same tick in which
+   * there is none.
+   */
+  async #whenFree<T>(
+    { timeoutMs, signal }: CallOptions,
+    act: (deadline: Deadline) => T,
+  ): Promise<Awaited<T>> {
+    const deadline = this.#stream.connection.http.deadline(timeoutMs)
+    const what = 'a savepoint (inside its callback use its own argument)'
+    while (this.#child) await this.#stream.waitFor(this.#child.#ended, what, deadline, signal)
+    this.#checkOpen()
+    return await act(deadline)
   }
 
   /**
@@ -97,32 +86,33 @@ export class Transaction implements Executor {
    * @param options `timeoutMs` and `signal` of the wait for a savepoint beside it
    */
   async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
-    const deadline = this.#deadline(options)
-    while (this.#child) await this.#waitForChild(this.#child.ended, deadline, options.signal)
-    this.#checkOpen()
+    checkCallback(callback)
+    checkOptions(options, CALL_OPTIONS)
+    return await this.#whenFree(options, () =>
+      new Transaction(this.#stream, this).#performInside(this, callback),
+    )
+  }
+
+  /** Runs the callback of this handle as a savepoint of another. */
+  async #performInside<T>(parent: Transaction, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const stream = this.#stream
-    const inner = new Transaction(stream, this)
-    const ended = new Promise<void>((resolve) => {
-      inner.#tellEnded = resolve
-    })
     // before the callback runs: its first statement may be one of this handle
-    const child = { handle: inner, ended }
-    this.#child = child
-    const name = `baton_${inner.#depth}`
+    parent.#child = this
+    const name = `baton_${this.#depth}`
     stream.savepoint(name)
     try {
-      const result = await inner.#perform(callback)
-      if (this.#child !== child) throw inner.#endError()
+      const result = await this.#perform(callback)
+      if (parent.#child !== this) throw this.#endError()
       return result
     } finally {
       // what is under way belongs to it
-      if (inner.#end === 'rolled back') await stream.pump.busy
+      if (this.#end === 'rolled back') await stream.pump.busy
       // ended from outside, it has nothing to do with the stream any more
-      if (this.#child === child) {
-        if (inner.#end === 'rolled back') stream.rollbackTo(name)
+      if (parent.#child === this) {
+        if (this.#end === 'rolled back') stream.rollbackTo(name)
         stream.release(name)
-        this.#child = null
-        inner.#tellEnded()
+        parent.#child = null
+        this.#tellEnded()
       }
     }
   }
@@ -154,8 +144,8 @@ export class Transaction implements Executor {
     const child = this.#child
     this.#child = null
     if (child === null) return
-    child.handle.#undo()
-    child.handle.#tellEnded()
+    child.#undo()
+    child.#tellEnded()
   }
 
   /** Undoes everything and ends the transaction (or savepoint); its callback may still return a value. */
@@ -166,25 +156,8 @@ export class Transaction implements Executor {
   }
 
   static {
-    streamOf = async (tx, options) => {
-      const deadline = tx.#deadline(options)
-      while (tx.#child) await tx.#waitForChild(tx.#child.ended, deadline, options.signal)
-      tx.#checkOpen()
-      return { stream: tx.#stream, deadline }
-    }
-  }
-
-  #deadline({ timeoutMs }: CallOptions): Deadline {
-    return this.#stream.connection.http.deadline(timeoutMs)
-  }
-
-  /**
-   * Waits for a savepoint inside this one, in which this handle's statements must not land. To be re-checked synchronously
-   * after awaiting: another caller may have won.
-   */
-  #waitForChild(ended: Promise<void>, deadline: Deadline, signal: AbortSignal | undefined): Promise<void> {
-    const what = 'a savepoint (inside its callback use its own argument)'
-    return this.#stream.waitFor(ended, what, deadline, signal)
+    // made into an object at once: whoever waits for it goes on in a later tick
+    streamOf = (tx, options) => tx.#whenFree(options, (deadline) => ({ stream: tx.#stream, deadline }))
   }
 
   /** Whether what it did is undone, by itself or by a handle around it. */

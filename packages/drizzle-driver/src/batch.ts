@@ -1,9 +1,9 @@
-import { fillPlaceholders } from 'drizzle-orm'
+import { fillPlaceholders, type Logger } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import type { RunnableQuery } from 'drizzle-orm/runnable-query'
 import { SQLitePreparedQuery } from 'drizzle-orm/sqlite-core'
 import { prepareBuilder, type Runnable } from './internals.ts'
-import type { ArrayResult, RunnableSql, TransactionBehavior } from './query-runner.ts'
+import type { ArrayResult, QueryRunner, RunnableSql, TransactionBehavior, WrapError } from './query-runner.ts'
 
 // The same source serves all versions of Drizzle.
 
@@ -68,12 +68,12 @@ export function bind<Q extends PreparedQuery>(
 }
 
 /** One query of a batch: what is sent, and how its result is read. */
-export interface PreparedBatchQuery extends RunnableSql {
+interface PreparedBatchQuery extends RunnableSql {
   map(result: ArrayResult): unknown
 }
 
 /** @throws TypeError when something else than a query is among them */
-export function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
+function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
   if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
   return queries.map((query: BatchQuery, at) => {
     const [runnable, values] = query instanceof BoundQuery ? [query.query, query.values] : [query, {}]
@@ -90,3 +90,15 @@ export function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery
     }
   })
 }
+
+/**
+ * The `batch` of a database or a transaction: runs queries in one request, and all of them take effect, or none.
+ * @param wrap makes Drizzle's error of the client's
+ */
+export const batchMethod = (runner: QueryRunner, logger: Logger, wrap: WrapError): BatchMethod =>
+  (async (queries: readonly BatchQuery[], { behavior }: BatchConfig = {}) => {
+    const prepared = prepareBatch(queries)
+    for (const { sql, params } of prepared) logger.logQuery(sql, [...params])
+    const results = await runner.batch(prepared, wrap, behavior)
+    return results.map((result, at) => prepared[at]?.map(result))
+  }) as BatchMethod

@@ -16,13 +16,25 @@ export function openClient<C>(
 ): [Client, C | undefined] {
   if (first instanceof Client) return [first, config]
   if (typeof first === 'string' || first instanceof URL) return [createClient({ url: first }), config]
-  const { client, connection } = first
-  if ((client === undefined) === (connection === undefined))
-    throw new TypeError('expected a URL, a client, or a configuration with either `client` or `connection`')
+  const { client, connection }: Partial<Connection> = first ?? {}
+  if (client === undefined && connection === undefined) {
+    const isUnset = first === undefined || 'connection' in Object(first)
+    throw new TypeError(`${EXPECTED}, not ${isUnset ? UNSET : describe(first)}`)
+  }
+  if (client !== undefined && connection !== undefined) throw new TypeError(`${EXPECTED}, not both`)
   if (client) return [client, first]
   const isUrl = typeof connection === 'string' || connection instanceof URL
-  return [createClient(isUrl ? { url: connection } : connection), first]
+  return [createClient(isUrl ? { url: connection } : (connection as ClientConfig)), first]
 }
+
+const EXPECTED = 'expected a URL, a client, or a configuration with either `client` or `connection`'
+const UNSET = 'undefined: is the environment variable set that it comes from?'
+
+/** A value by its kind alone: it may hold a token. */
+const describe = (value: unknown): string =>
+  typeof value === 'object' && value !== null
+    ? `an object of ${Object.keys(value).join(', ') || 'nothing'}`
+    : String(value === null ? null : typeof value)
 
 /** What stands for the client of a database that has none. */
 export const NO_CLIENT = '$client is not available on drizzle.mock()'

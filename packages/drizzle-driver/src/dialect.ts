@@ -1,17 +1,16 @@
 import { entityKind, sql } from 'drizzle-orm'
-import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core'
+import type { SQLiteAsyncDialect as Dialect } from 'drizzle-orm/sqlite-core'
+import { SQLiteAsyncDialect } from './drizzle-0.ts'
 import { columnOf } from './internals.ts'
 import { decodable } from './row-mapping.ts'
 
-type RelationalQuery = Parameters<SQLiteAsyncDialect['buildRelationalQuery']>[0]
+type RelationalQuery = Parameters<Dialect['buildRelationalQuery']>[0]
 
 /** Drizzle's dialect, with relational queries that refuse what is not exact, as selects do. */
 export class BatonDialect extends SQLiteAsyncDialect {
   static override readonly [entityKind]: string = 'BatonDialect'
 
-  override buildRelationalQuery(
-    query: RelationalQuery,
-  ): ReturnType<SQLiteAsyncDialect['buildRelationalQuery']> {
+  override buildRelationalQuery(query: RelationalQuery): ReturnType<Dialect['buildRelationalQuery']> {
     const built = super.buildRelationalQuery(query)
     const selection = built.selection.map((item) => {
       const column = columnOf(item.field)

@@ -1,22 +1,21 @@
 import type { Client } from '@batonsql/core'
 import {
-  createTableRelationsHelpers,
   DefaultLogger,
   type DrizzleConfig,
   type ExtractTablesWithRelations,
   entityKind,
-  extractTablesRelationalConfig,
   NoopLogger,
   type RelationalSchemaConfig,
 } from 'drizzle-orm'
-import {
-  BaseSQLiteDatabase,
-  type SQLiteTransaction,
-  type SQLiteTransactionConfig,
-} from 'drizzle-orm/sqlite-core'
+import type { SQLiteTransaction, SQLiteTransactionConfig } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from './batch.ts'
 import { type Connection, mockClient, NO_CLIENT, openClient } from './connection.ts'
 import { BatonDialect } from './dialect.ts'
+import {
+  BaseSQLiteDatabase,
+  createTableRelationsHelpers,
+  extractTablesRelationalConfig,
+} from './drizzle-0.ts'
 import { QueryRunner } from './query-runner.ts'
 import { BatonSession, type SessionContext } from './session.ts'
 import type { BatonTransaction } from './transaction.ts'

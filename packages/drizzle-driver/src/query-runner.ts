@@ -27,7 +27,7 @@ export type TransactionBehavior = keyof typeof MODES
 
 function modeOf(behavior: TransactionBehavior | undefined): TransactionMode | undefined {
   if (behavior !== undefined && !Object.hasOwn(MODES, behavior))
-    throw new TypeError("behavior must be 'deferred', 'immediate' or 'exclusive'")
+    throw new TypeError(`behavior must be 'deferred', 'immediate' or 'exclusive', not '${behavior}'`)
   return behavior && MODES[behavior]
 }
 

@@ -17,7 +17,7 @@ import {
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
 import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builders/select.types'
-import { type BatchConfig, type BatchMethod, type BatchQuery, prepareBatch } from './batch.ts'
+import { type BatchMethod, batchMethod } from './batch.ts'
 import { BatonPreparedQuery, type QueryMetadata, type RelationMapper } from './prepared-query.ts'
 import type { ArrayResult, QueryRunner } from './query-runner.ts'
 import { BatonTransaction } from './transaction.ts'
@@ -37,6 +37,8 @@ export class BatonSession<
   TSchema extends TablesRelationalConfig,
 > extends SQLiteSession<'async', RunResult, TFullSchema, TSchema> {
   static override readonly [entityKind]: string = 'BatonSession'
+  /** Runs queries in one request: all of them take effect, or none. */
+  readonly batch: BatchMethod
   readonly #runner: QueryRunner
   readonly #context: SessionContext<TSchema>
 
@@ -44,6 +46,11 @@ export class BatonSession<
     super(context.dialect)
     this.#runner = runner
     this.#context = context
+    this.batch = batchMethod(
+      runner,
+      context.logger,
+      (sql, params, error) => new DrizzleQueryError(sql, params, error),
+    )
   }
 
   // the parameters are Drizzle's
@@ -71,18 +78,6 @@ export class BatonSession<
       runner: this.#runner,
     })
   }
-
-  /** Runs queries in one request: all of them take effect, or none. */
-  readonly batch = (async (queries: readonly BatchQuery[], { behavior }: BatchConfig = {}) => {
-    const prepared = prepareBatch(queries)
-    for (const { sql, params } of prepared) this.#context.logger.logQuery(sql, [...params])
-    const results = await this.#runner.batch(
-      prepared,
-      (sql, params, error) => new DrizzleQueryError(sql, params, error),
-      behavior,
-    )
-    return results.map((result, at) => prepared[at]?.map(result))
-  }) as BatchMethod
 
   /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
   override transaction<T>(

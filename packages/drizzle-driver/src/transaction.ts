@@ -1,6 +1,7 @@
 import { entityKind, type TablesRelationalConfig } from 'drizzle-orm'
-import { SQLiteTransaction } from 'drizzle-orm/sqlite-core'
+import type { SQLiteTransaction as SQLiteTransactionType } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from './batch.ts'
+import { SQLiteTransaction } from './drizzle-0.ts'
 import type { RunResult } from './values.ts'
 
 /** A transaction, or a savepoint inside one: `transaction()` on it makes the next. */
@@ -27,7 +28,7 @@ export class BatonTransaction<
   /** Begins a savepoint: what fails in it is undone by itself. Costs no requests; those of one transaction take turns. */
   override transaction<T>(callback: (tx: BatonTransaction<TFullSchema, TSchema>) => Promise<T>): Promise<T> {
     return super.transaction(
-      callback as (tx: SQLiteTransaction<'async', RunResult, TFullSchema, TSchema>) => Promise<T>,
+      callback as (tx: SQLiteTransactionType<'async', RunResult, TFullSchema, TSchema>) => Promise<T>,
     )
   }
 }

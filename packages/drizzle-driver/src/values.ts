@@ -18,15 +18,9 @@ export const toParam = (value: unknown): InValue =>
   value instanceof Date ? value.getTime() : (value as InValue)
 
 /** Rows by column name. Of columns with the same name the last one stays; `values()` keeps them apart. */
-export function objectRows({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] {
-  const plain = !columns.includes('__proto__')
-  return rows.map((row) => {
-    if (!plain) return Object.fromEntries(row.map((value, at) => [columns[at], value])) as ObjectRow
-    const object: ObjectRow = {}
-    for (const [at, value] of row.entries()) object[columns[at] as string] = value
-    return object
-  })
-}
+export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] =>
+  // makes a property of `__proto__`, too
+  rows.map((row) => Object.fromEntries(row.map((value, at) => [columns[at], value])) as ObjectRow)
 
 export function runResult(result: ResultSet<ArrayRow>): RunResult {
   const run = {

@@ -64,8 +64,6 @@ export class BatonConnection implements DatabaseConnection {
       const command = commandOf(query)
       const result = command?.kind === 'batch' ? this.#executeBatch(command) : this.#execute(query, command)
       return (await result) as QueryResult<R>
-    } catch (error) {
-      throw addCaller(error)
     } finally {
       this.#abort = null
     }
@@ -95,7 +93,7 @@ export class BatonConnection implements DatabaseConnection {
       }
     } catch (error) {
       if (options?.signal?.aborted) return
-      throw addCaller(error)
+      throw error
     }
     if (rows.length > 0) yield { rows }
   }
@@ -225,16 +223,4 @@ function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unkno
     // 0: nothing was inserted by this connection yet, as after an upsert that became an update
     ...(lastInsertRowid && { insertId: lastInsertRowid }),
   }
-}
-
-const traced = new WeakSet<Error>()
-
-/** An error that comes out of a queue does not know who put the query in; here the caller can still be seen. */
-function addCaller(error: unknown): unknown {
-  // the error of a lost transaction comes back for every query after it
-  if (error instanceof Error && error.stack && !traced.has(error)) {
-    traced.add(error)
-    error.stack += `\n${new Error('').stack?.split('\n').slice(2).join('\n')}`
-  }
-  return error
 }

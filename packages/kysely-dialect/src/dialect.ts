@@ -12,6 +12,7 @@ import { BatonDriver } from './driver.ts'
 import { BatonIntrospector } from './introspector.ts'
 import { BatonQueryCompiler } from './query-compiler.ts'
 
+const EXPECTED = 'expected a configuration with either `client` or `url`'
 const OPTIONS = ['client', 'transactionMode', 'transactionalMigrations']
 
 /**
@@ -26,12 +27,15 @@ export class BatonDialect implements Dialect {
 
   /** Opens nothing. @throws TypeError when neither or both of `client` and `url` are given */
   constructor(config: BatonDialectConfig) {
-    if (
-      typeof config !== 'object' ||
-      config === null ||
-      (config.client === undefined) === (config.url === undefined)
-    )
-      throw new TypeError('expected a configuration with either `client` or `url`')
+    if (typeof config !== 'object' || config === null)
+      throw new TypeError(`${EXPECTED}, not ${config === null ? 'null' : typeof config}`)
+    if (config.client !== undefined && config.url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
+    if (config.client === undefined && config.url === undefined)
+      throw new TypeError(
+        'url' in config
+          ? 'url is undefined: is the environment variable set that it comes from?'
+          : `${EXPECTED}, not one of ${Object.keys(config).join(', ') || 'nothing'}`,
+      )
     if (config.client !== undefined) {
       for (const name of Object.keys(config))
         if (!OPTIONS.includes(name))
@@ -41,7 +45,9 @@ export class BatonDialect implements Dialect {
     }
     const { transactionMode = 'immediate' } = config
     if (transactionMode !== 'immediate' && transactionMode !== 'deferred')
-      throw new TypeError("`transactionMode` must be 'immediate' or 'deferred'")
+      throw new TypeError(
+        `\`transactionMode\` must be 'immediate' or 'deferred', not '${String(transactionMode)}'`,
+      )
     this.#config = Object.freeze({ ...config })
   }
 

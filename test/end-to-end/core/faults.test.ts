@@ -1,32 +1,20 @@
 import { createClient } from '@batonsql/core'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { accountFor, randomFault } from '../../faults/accounting.ts'
-import { type Fault, FaultProxy, NO_FAULT } from '../../faults/fault-proxy.ts'
+import { type Fault, NO_FAULT } from '../../faults/fault-proxy.ts'
+import { openFaultyDatabase, seed, sizeOf } from '../../faults/faulty-database.ts'
 import { nestTransactions } from '../../faults/nested-transactions.ts'
 import { pick, seeded } from '../../faults/random.ts'
 import { tearTransactions } from '../../faults/torn-transactions.ts'
-import { openTestServer } from '../../targets/test-server.ts'
 
-// The short forms. The long ones: npm run test:faults. A seed repeats a run: FAULT_SEED=1.
-const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
-const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 120)
-const writes = Number(process.env['FAULT_WRITES'] ?? 400)
+// The short forms. The long ones: npm run test:faults.
+const transactions = sizeOf('FAULT_TRANSACTIONS', 120)
+const writes = sizeOf('FAULT_WRITES', 400)
 // answers that go on with a transaction are lost only on request: each costs everybody the rest of the server's 5 s
 const isShort = process.env['FAULT_ALL'] === undefined
-const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000)
+const timeout = sizeOf('FAULT_TIMEOUT_MS', 60_000)
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const direct = createClient(database.config)
-const proxy = await FaultProxy.start(database.url)
-afterAll(async () => {
-  await direct.close()
-  await proxy.close()
-})
-beforeEach(() => {
-  proxy.next = () => NO_FAULT
-  proxy.hidesV3 = false
-})
+const { database, direct, proxy } = await openFaultyDatabase()
 
 describe.each([
   ['/v3', false],

@@ -1,31 +1,18 @@
 import { createClient } from '@batonsql/core'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { randomFault } from '../../faults/accounting.ts'
-import { FaultProxy, NO_FAULT } from '../../faults/fault-proxy.ts'
+import { openFaultyDatabase, seed, sizeOf } from '../../faults/faulty-database.ts'
 import { runListAppend } from '../../faults/list-append.ts'
 import { drizzleLists, kyselyLists, ofCore } from '../../faults/list-clients.ts'
 import { seeded } from '../../faults/random.ts'
 import { structureTransactions } from '../../faults/structured-transactions.ts'
-import { openTestServer } from '../../targets/test-server.ts'
 
-// The short forms. The long ones: npm run test:faults. A seed repeats a run: FAULT_SEED=1.
-const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
-const histories = Number(process.env['FAULT_HISTORIES'] ?? 60)
-const appends = Number(process.env['FAULT_APPENDS'] ?? 200)
-const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 90_000)
+// The short forms. The long ones: npm run test:faults.
+const histories = sizeOf('FAULT_HISTORIES', 60)
+const appends = sizeOf('FAULT_APPENDS', 200)
+const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const direct = createClient(database.config)
-const proxy = await FaultProxy.start(database.url)
-afterAll(async () => {
-  await direct.close()
-  await proxy.close()
-})
-beforeEach(() => {
-  proxy.next = () => NO_FAULT
-  proxy.hidesV3 = false
-})
+const { database, direct, proxy } = await openFaultyDatabase()
 
 describe.each([
   ['/v3', false],

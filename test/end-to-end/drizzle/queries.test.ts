@@ -413,6 +413,19 @@ describe('drizzle()', () => {
     expect(() => drizzle('file:local.db')).toThrow('npx @batonsql/local-server dev')
   })
 
+  test.each([
+    [undefined, /not undefined: is the environment variable set/],
+    [{ connection: undefined }, /not undefined: is the environment variable set/],
+    [{ connection: { url: undefined } }, /url is undefined: is the environment variable set/],
+    [null, /expected a URL, a client, .* not null/],
+    [5, /expected a URL, a client, .* not number/],
+    [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
+    ['localhost:8080', /not "localhost:8080"/],
+  ])('refuses %o', (given, message) => {
+    expect(() => drizzle(given as never)).toThrow(message)
+    expect(() => drizzle(given as never)).not.toThrow('secret')
+  })
+
   test('with intMode bigint, number columns still give numbers', async () => {
     await using client = createClient({ url: database.url, authToken: database.authToken, intMode: 'bigint' })
     const other = drizzle({ client })

@@ -432,6 +432,15 @@ describe('ownership', () => {
 
   test('exactly one of client and url has to be given', () => {
     const client = createClient({ url: database.url })
+    for (const [config, message] of [
+      [{ url: undefined }, /url is undefined: is the environment variable set/],
+      [undefined, /either `client` or `url`, not undefined/],
+      [null, /either `client` or `url`, not null/],
+      ['libsql://h?authToken=secret', /either `client` or `url`, not string$/],
+      [{ authToken: 'secret' }, /either `client` or `url`, not one of authToken$/],
+      [{ url: 'http://h', transactionMode: 'write' }, /'immediate' or 'deferred', not 'write'/],
+    ] as const)
+      expect(() => new BatonDialect(config as never)).toThrow(message)
     // @ts-expect-error not a configuration
     expect(() => new BatonDialect({})).toThrow('either `client` or `url`')
     // @ts-expect-error not a configuration

@@ -1,3 +1,5 @@
+import { checkOption, TRANSACTION_OPTIONS } from '../check-options.ts'
+
 /**
  * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with
  * the first write (which fails with SQLITE_BUSY when someone else wrote in between), `readonly` never.
@@ -7,8 +9,7 @@ export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
 /** The statement that begins a transaction. @throws TypeError for another mode */
 export function beginStatement(mode: TransactionMode = 'immediate'): string {
   // a word of somebody else's would become SQL
-  if (!/^(immediate|deferred|readonly)$/.test(mode))
-    throw new TypeError(`mode must be 'immediate', 'deferred' or 'readonly'`)
+  checkOption('mode', mode, TRANSACTION_OPTIONS.mode)
   return `BEGIN ${mode.toUpperCase()}`
 }
 

@@ -1,3 +1,4 @@
+import { kindOf } from '../check-options.ts'
 import { encodeValue, type InValue } from './value.ts'
 
 /** Positional values for `?` and `?NNN`, or named ones for `:a`, `@a` and `$a`; a name may carry its prefix or not. */
@@ -67,7 +68,8 @@ export function isReadOnly(sql: string): boolean {
 
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
-  if (!Array.isArray(statements)) throw new TypeError('expected an array of statements')
+  if (!Array.isArray(statements))
+    throw new TypeError(`expected an array of statements, not ${kindOf(statements)}`)
   return statements.map((statement) => {
     const encoded = encodeStatement(statement)
     refuseControl(encoded.sql)

@@ -1,2 +1,5 @@
+export const cut = (sql: string, length: number): string =>
+  sql.length > length ? `${sql.slice(0, length)}…` : sql
+
 /** A statement in a message, cut. */
-export const quote = (sql = ''): string => `"${sql.length > 60 ? `${sql.slice(0, 60)}…` : sql}"`
+export const quote = (sql = ''): string => `"${cut(sql, 60)}"`

@@ -1,5 +1,5 @@
+import { checkOption, TIME } from '../check-options.ts'
 import type { Clock } from '../clock.ts'
-import { checkTimeout } from '../config.ts'
 
 /** The time that one call has for all of its waits and requests together. */
 export class Deadline {
@@ -9,7 +9,7 @@ export class Deadline {
 
   /** @throws TypeError when `timeoutMs` is no time */
   constructor(clock: Clock, timeoutMs: number) {
-    checkTimeout('timeoutMs', timeoutMs)
+    checkOption('timeoutMs', timeoutMs, TIME)
     this.timeoutMs = timeoutMs
     this.#clock = clock
     this.#end = clock.now() + timeoutMs

@@ -1,4 +1,6 @@
 import { createTransport } from '#transport'
+import { atCaller } from '../at-caller.ts'
+import { CALL_OPTIONS, checkOptions, kindOf } from '../check-options.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
 import { HttpError, type Outcome } from '../errors.ts'
@@ -107,13 +109,17 @@ export class Http {
   }
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
-  async get(path: string, { signal, timeoutMs }: CallOptions = {}): Promise<string> {
+  async get(path: string, options: CallOptions = {}): Promise<string> {
+    checkOptions(options, CALL_OPTIONS)
+    const { signal, timeoutMs } = options
     const { address } = this.config
     const message = { method: 'GET', path, body: null, address, ...this.#text(address) } as const
     const deadline = this.deadline(timeoutMs)
     this.lifetime.begin()
     try {
       return await this.send(message, { signal, deadline, lane: this.reads, isRepeatable: true })
+    } catch (error) {
+      throw atCaller(error)
     } finally {
       this.lifetime.end()
     }
@@ -139,7 +145,7 @@ export class Http {
       } catch (error) {
         const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
         if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) throw error
-        if (this.events.isWatched) this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+        this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
         await this.lifetime.wait({ ms: delayMs, signal }).promise
       }
     }
@@ -245,8 +251,8 @@ const byteLength = (text: string | null | undefined): number => new TextEncoder(
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it
-  if (typeof token !== 'string' || !/^[\x21-\x7e]*$/.test(token)) {
-    throw new TypeError('authToken has characters that no token has')
-  }
+  if (typeof token !== 'string')
+    throw new TypeError(`the function authToken must return a string, not ${kindOf(token)}`)
+  if (!/^[\x21-\x7e]*$/.test(token)) throw new TypeError('authToken has characters that no token has')
   return token ? { authorization: `Bearer ${token}` } : {}
 }

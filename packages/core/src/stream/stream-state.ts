@@ -1,3 +1,4 @@
+import { atCaller } from '../at-caller.ts'
 import { beginStatement, type TransactionMode } from '../codec/batch.ts'
 import { type EncodedStatement, encodeSql, transactionControl } from '../codec/statement.ts'
 import { quote } from '../context/quote.ts'
@@ -176,7 +177,11 @@ export class StreamState implements PumpHost {
       options,
       deadline,
     })
-    await transaction.ending
+    try {
+      await transaction.ending
+    } catch (error) {
+      throw atCaller(error, [{ sql: ends }])
+    }
   }
 
   /** A transaction is over on the server. */

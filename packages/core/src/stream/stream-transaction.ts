@@ -90,9 +90,7 @@ export class StreamTransaction implements LockHolder {
     this.#over.abort()
   }
 
-  /** Emits an event, if anybody listens. */
   #emit(event: ClientEvent): void {
-    const { events } = this.#http
-    if (events.isWatched) events.emit(event)
+    this.#http.events.emit(event)
   }
 }

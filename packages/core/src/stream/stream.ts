@@ -1,13 +1,14 @@
+import { checkOptions, STATEMENT_OPTIONS } from '../check-options.ts'
 import type { TransactionMode } from '../codec/batch.ts'
-import { type ArrayRow, type ObjectRow, ResultSet } from '../codec/result.ts'
+import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import {
+  type EncodedStatement,
   encodeBatch,
-  encodeStatement,
-  type InArgs,
   type InStatement,
   transactionControl,
 } from '../codec/statement.ts'
-import type { BatchOptions, CallOptions, Executor, StatementOptions } from '../options.ts'
+import type { CallOptions, StatementOptions } from '../options.ts'
+import { SqlExecutor } from '../sql-executor.ts'
 import type { Results } from './queued-call.ts'
 import { RawSavepoints } from './raw-savepoints.ts'
 import type { StreamState } from './stream-state.ts'
@@ -22,11 +23,17 @@ export let stateOf: (stream: Stream) => StreamState
  *
  * For adapters; applications want `client.transaction()`.
  */
-export class Stream implements Executor, AsyncDisposable {
+export class Stream extends SqlExecutor implements AsyncDisposable {
   readonly #state: StreamState
   readonly #savepoints = new RawSavepoints()
 
   constructor(state: StreamState) {
+    super(
+      (statements, scope, options) =>
+        scope === 'alone' ? this.#execute(statements, options) : state.run(statements, scope, options),
+      undefined,
+      () => {},
+    )
     this.#state = state
   }
 
@@ -49,42 +56,17 @@ export class Stream implements Executor, AsyncDisposable {
     return this.#state.expiresAt
   }
 
-  execute(
-    statement: InStatement,
-    args: InArgs | undefined,
-    options: StatementOptions & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>>
-  execute<Row = ObjectRow>(
-    statement: InStatement,
-    args?: InArgs,
-    options?: StatementOptions,
-  ): Promise<ResultSet<Row>>
-  async execute(
-    statement: InStatement,
-    args?: InArgs,
-    options: StatementOptions = {},
-  ): Promise<Results[number]> {
-    const encoded = encodeStatement(statement, args)
-    const savepoint = this.#savepoints.follow(encoded.sql, this.inTransaction)
+  /** Runs a statement; one that begins or ends a transaction as the method of that name does. */
+  async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
+    const { sql } = statements[0] as EncodedStatement
+    const savepoint = this.#savepoints.follow(sql, this.inTransaction)
     if (savepoint === 'begin') this.begin('deferred')
-    const control = transactionControl(encoded.sql)
-    if (control === 'begin') this.begin(encoded.sql)
+    const control = transactionControl(sql)
+    if (control === 'begin') this.begin(sql)
     else if (control === 'commit' || savepoint === 'commit') await this.commit(options)
     else if (control === 'rollback') await this.rollback(options)
-    else return (await this.#state.run([encoded], 'alone', options))[0] as Results[number]
-    return new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])
-  }
-
-  batch(
-    statements: readonly InStatement[],
-    options: BatchOptions & { readonly rowMode: 'array' },
-  ): Promise<ResultSet<ArrayRow>[]>
-  batch<Row = ObjectRow>(
-    statements: readonly InStatement[],
-    options?: BatchOptions,
-  ): Promise<ResultSet<Row>[]>
-  async batch(statements: readonly InStatement[], options: BatchOptions = {}): Promise<Results> {
-    return await this.#state.run(encodeBatch(statements), 'atomic', options)
+    else return await this.#state.run(statements, 'alone', options)
+    return [new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])]
   }
 
   /**
@@ -92,6 +74,7 @@ export class Stream implements Executor, AsyncDisposable {
    * @throws SqlError with `statementIndex` and the finished `results`, which stay
    */
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
+    checkOptions(options, STATEMENT_OPTIONS)
     if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
     return (await this.#state.run(encodeBatch(statements), 'chain', options)) as ResultSet[]
   }

@@ -2,11 +2,14 @@ import { type Outcome, TransportError } from '../errors.ts'
 
 const outcomeOf = (isSent: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
 
-/** The error of a request that got no answer. @param isSent whether it may have reached the server */
-export function networkError(cause: unknown, origin: string, isSent: boolean): TransportError {
+/**
+ * The error of a request that got no answer.
+ * @param isSent whether it may have reached the server @param remedy what to do, in brackets behind a space
+ */
+export function networkError(cause: unknown, origin: string, isSent: boolean, remedy = ''): TransportError {
   return new TransportError(
     'NETWORK',
-    `no answer from ${origin}: ${rootMessage(cause)}`,
+    `no answer from ${origin}: ${rootMessage(cause)}${remedy}`,
     outcomeOf(isSent),
     cause,
   )

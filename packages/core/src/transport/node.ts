@@ -1,9 +1,14 @@
-import { Readable } from 'node:stream'
 import type * as Undici from 'undici'
 import type { Dispatcher, Pool } from 'undici'
+import type { TransportError } from '../errors.ts'
 import { cutError, networkError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
+import { refusalOf } from './node-version.ts'
 import type { Exchange, Transport, TransportBody, TransportRequest, TransportResponse } from './transport.ts'
+
+// said here, where an import can still say it: undici would fail with the first request, and not say why
+const refusal = refusalOf(process.versions.node)
+if (refusal !== null) throw new Error(refusal)
 
 // Loaded with the first request: importing it costs more than all of core.
 let undici: Promise<typeof Undici> | undefined
@@ -45,6 +50,14 @@ class NodeTransport implements Transport {
     this.#isClosed = true
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy(cutError('unknown'))))
   }
+}
+
+/** The error of a request that got no answer, with what to do when that was no TLS. */
+function requestError(error: unknown, origin: string, isSent: boolean): TransportError {
+  const { code } = error as { readonly code?: unknown }
+  const isPlain = /^(EPROTO|ERR_SSL_(WRONG_VERSION|PACKET_LENGTH))/.test(String(code))
+  const remedy = ' (a server without TLS? use http://… or libsql://…?tls=0)'
+  return networkError(error, origin, isSent, isPlain ? remedy : undefined)
 }
 
 /** One request and its answer. */
@@ -113,7 +126,7 @@ class NodeExchange implements Exchange, Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     const { origin } = this.#request
-    this.reject(error instanceof TypeError ? error : networkError(error, origin, this.isSent))
+    this.reject(error instanceof TypeError ? error : requestError(error, origin, this.isSent))
   }
 }
 
@@ -132,6 +145,8 @@ export function openBody(transport: Transport, request: TransportRequest): Excha
   const open = async (): Promise<TransportBody> => {
     try {
       const pool = await transport.poolOf(origin)
+      // for cursors alone, and not cheap
+      const { Readable } = await import('node:stream')
       const response = await pool.request({
         method,
         path,
@@ -142,7 +157,7 @@ export function openBody(transport: Transport, request: TransportRequest): Excha
       const retryAfter = response.headers['retry-after'] as string | undefined
       return { status: response.statusCode, retryAfter, parts: readParts(response.body, origin) }
     } catch (error) {
-      throw networkError(error, origin, isSent)
+      throw requestError(error, origin, isSent)
     }
   }
   const answer = open()

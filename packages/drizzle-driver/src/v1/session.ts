@@ -7,7 +7,7 @@ import {
   type SQLiteExecuteMethod,
   type SQLiteTransactionConfig,
 } from 'drizzle-orm/sqlite-core'
-import { type BatchConfig, type BatchMethod, type BatchQuery, prepareBatch } from '../batch.ts'
+import { type BatchMethod, batchMethod } from '../batch.ts'
 import type { QueryRunner } from '../query-runner.ts'
 import type { RunResult } from '../values.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
@@ -30,6 +30,8 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
   TRelations
 > {
   static override readonly [entityKind]: string = 'BatonSession'
+  /** Runs queries in one request: all of them take effect, or none. */
+  readonly batch: BatchMethod
   readonly #runner: QueryRunner
   readonly #context: SessionContext<TRelations>
 
@@ -37,6 +39,11 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     super(context.dialect, 'async')
     this.#runner = runner
     this.#context = context
+    this.batch = batchMethod(
+      runner,
+      context.logger,
+      (sql, params, error) => new DrizzleQueryError(sql, context.paramsInErrors ? params : undefined, error),
+    )
   }
 
   // the parameters are Drizzle's
@@ -65,19 +72,6 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
       runner: this.#runner,
     })
   }
-
-  /** Runs queries in one request: all of them take effect, or none. */
-  readonly batch = (async (queries: readonly BatchQuery[], { behavior }: BatchConfig = {}) => {
-    const prepared = prepareBatch(queries)
-    const { logger, paramsInErrors } = this.#context
-    for (const { sql, params } of prepared) logger.logQuery(sql, [...params])
-    const results = await this.#runner.batch(
-      prepared,
-      (sql, params, error) => new DrizzleQueryError(sql, paramsInErrors ? params : undefined, error),
-      behavior,
-    )
-    return results.map((result, at) => prepared[at]?.map(result))
-  }) as BatchMethod
 
   /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
   override async transaction<T>(

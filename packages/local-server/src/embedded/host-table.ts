@@ -6,8 +6,11 @@ import { engineModule } from './engine-module.ts'
 
 /** A host nobody has needed for so long gives up its database; the next request opens it again. */
 const IDLE_MS = 5_000
+const SWEEP_MS = 1_000
 /** Hosts without a database that are kept. */
 const MAX_RESERVE = 2
+/** Above so many open databases, the one that was not needed for the longest time is closed. */
+const MAX_OPEN = 48
 
 /** What the table has to know about databases. */
 export interface HostTableOptions {
@@ -23,11 +26,12 @@ export class HostTable {
   readonly #options: HostTableOptions
   readonly #hosts = new Map<DatabaseId, DatabaseHosts>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
-  readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
+  readonly #lastUse = new Map<DatabaseId, number>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
   readonly #owners = new Map<EngineHost, DatabaseId>()
   #module: WebAssembly.Module | null = null
   #reserve: EngineHost[] = []
+  #sweeper: NodeJS.Timeout | null = null
   #isClosed = false
 
   constructor(options: HostTableOptions) {
@@ -54,7 +58,7 @@ export class HostTable {
   /** The hosts of a database, which is opened when it is not. */
   get(id: DatabaseId): DatabaseHosts {
     if (this.#isClosed) throw new Error('the server is closed')
-    this.#postponeRelease(id)
+    this.#lastUse.set(id, performance.now())
     const present = this.#hosts.get(id)
     if (present !== undefined) return present
     const settings = this.#settings.get(id)
@@ -67,6 +71,8 @@ export class HostTable {
     const hosts = new DatabaseHosts({ id, path: this.#options.pathOf(id), settings, take })
     this.#hosts.set(id, hosts)
     if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
+    if (this.#hosts.size > MAX_OPEN) this.#releaseLongestUnused(id)
     return hosts
   }
 
@@ -98,14 +104,13 @@ export class HostTable {
   async close(): Promise<void> {
     this.#isClosed = true
     for (const feed of this.#feeds.values()) feed.end()
-    for (const timer of this.#timers.values()) clearTimeout(timer)
+    if (this.#sweeper !== null) clearInterval(this.#sweeper)
     await Promise.all([...this.#hosts.values(), ...this.#reserve].map((hosts) => hosts.end()))
   }
 
   /** Takes the workers of a database away from it. */
   async #retire(id: DatabaseId, keep: boolean): Promise<void> {
-    clearTimeout(this.#timers.get(id))
-    this.#timers.delete(id)
+    this.#lastUse.delete(id)
     await this.#hosts.get(id)?.release({ keep })
   }
 
@@ -150,15 +155,28 @@ export class HostTable {
     this.#options.onExit(id)
   }
 
-  #postponeRelease(id: DatabaseId): void {
-    clearTimeout(this.#timers.get(id))
-    const timer = setTimeout(() => {
-      const hosts = this.#hosts.get(id)
-      if (hosts === undefined) return
-      const isInUse = (): boolean => hosts.isBusy || !this.#options.isIdle(id)
-      if (isInUse()) this.#postponeRelease(id)
-      else void hosts.releaseUnless(isInUse)
-    }, IDLE_MS).unref()
-    this.#timers.set(id, timer)
+  #sweep(): void {
+    const due = performance.now() - IDLE_MS
+    for (const [id, hosts] of this.#hosts) {
+      if ((this.#lastUse.get(id) ?? 0) <= due) this.#releaseUnused(id, hosts)
+    }
+    if (this.#hosts.size > 0 || this.#sweeper === null) return
+    clearInterval(this.#sweeper)
+    this.#sweeper = null
+  }
+
+  #releaseLongestUnused(opened: DatabaseId): void {
+    const unused = [...this.#hosts].filter(([id, hosts]) => id !== opened && !this.#isInUse(id, hosts))
+    const useOf = ([id]: (typeof unused)[number]): number => this.#lastUse.get(id) ?? 0
+    const [longest] = unused.sort((a, b) => useOf(a) - useOf(b))
+    if (longest !== undefined) this.#releaseUnused(...longest)
+  }
+
+  #releaseUnused(id: DatabaseId, hosts: DatabaseHosts): void {
+    if (!this.#isInUse(id, hosts)) void hosts.releaseUnless(() => this.#isInUse(id, hosts))
+  }
+
+  #isInUse(id: DatabaseId, hosts: DatabaseHosts): boolean {
+    return hosts.isBusy || !this.#options.isIdle(id)
   }
 }

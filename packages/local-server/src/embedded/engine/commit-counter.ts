@@ -13,7 +13,7 @@ export class CommitCounter {
   constructor(observer: EngineConnection, board: DatabaseBoard, clock: Clock) {
     this.#board = board
     this.#observer = observer
-    const isNew = readInteger(observer, 'SELECT count(*) FROM sqlite_schema') === 0
+    const isNew = observer.readInteger('SELECT count(*) FROM sqlite_schema') === 0
     this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as EngineStatement
     this.#lastVersion = this.#dataVersion.readInteger()
     // the index must grow over restarts too; nobody commits more than once a millisecond for long
@@ -30,14 +30,5 @@ export class CommitCounter {
   close(): void {
     this.#dataVersion.finalize()
     this.#observer.close()
-  }
-}
-
-function readInteger(connection: EngineConnection, sql: string): number {
-  const statement = connection.prepare(sql, { write: false }) as EngineStatement
-  try {
-    return statement.readInteger()
-  } finally {
-    statement.finalize()
   }
 }

@@ -12,7 +12,6 @@ import { ProgramTexts } from './sql/program-text.ts'
 import type { Statement } from './sql/statement.ts'
 import { WriteQueue } from './write-queue.ts'
 
-const PAGE_BYTES = 4_096
 /** Connections that are kept for the next client. */
 const MAX_SPARES = 4
 
@@ -163,7 +162,8 @@ export class Database {
     engine.run('PRAGMA synchronous = NORMAL')
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
-      engine.run(`PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / PAGE_BYTES))}`)
+      const pageBytes = engine.readInteger('PRAGMA page_size')
+      engine.run(`PRAGMA max_page_count = ${Math.max(1, Math.floor(sizeLimitBytes / pageBytes))}`)
     }
     return engine
   }

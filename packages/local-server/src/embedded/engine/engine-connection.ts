@@ -133,6 +133,16 @@ export class EngineConnection {
     }
   }
 
+  /** The first column of the first row, of a statement that reads an integer; with every permission. */
+  readInteger(sql: string): number {
+    const statement = this.prepare(sql, { write: false, configure: true }) as EngineStatement
+    try {
+      return statement.readInteger()
+    } finally {
+      statement.finalize()
+    }
+  }
+
   /** What went wrong in the last call. */
   error(): EngineError {
     const { api } = this.#engine

@@ -46,15 +46,6 @@ function prepare(connection: EngineConnection, sql: string): EngineStatement {
   return connection.prepare(sql, { write: false, configure: true }) as EngineStatement
 }
 
-function integer(connection: EngineConnection, sql: string): number {
-  const statement = prepare(connection, sql)
-  try {
-    return statement.readInteger()
-  } finally {
-    statement.finalize()
-  }
-}
-
 /** The generation of every row that a half-read statement still answers. */
 function readToTheEnd(statement: EngineStatement): string[] {
   const rows: string[] = []
@@ -74,9 +65,9 @@ test('a reader sees every commit, and the one before while the next is not commi
   for (let generation = 1; generation <= 5; generation += 1) {
     writer.run('BEGIN IMMEDIATE')
     writer.run(`UPDATE t SET generation = ${generation}`)
-    expect(integer(reader, 'SELECT max(generation) FROM t')).toBe(generation - 1)
+    expect(reader.readInteger('SELECT max(generation) FROM t')).toBe(generation - 1)
     writer.run('COMMIT')
-    expect(integer(reader, 'SELECT min(generation) FROM t')).toBe(generation)
+    expect(reader.readInteger('SELECT min(generation) FROM t')).toBe(generation)
   }
 })
 
@@ -86,19 +77,19 @@ test('the log is not moved to the file under a reader', async () => {
   half.rows(ONE_ROW)
   writer.run('UPDATE t SET generation = 1')
   const [busy, moved] = [
-    integer(writer, 'PRAGMA wal_checkpoint(TRUNCATE)'),
-    integer(writer, 'SELECT count(*) FROM t WHERE generation = 1'),
+    writer.readInteger('PRAGMA wal_checkpoint(TRUNCATE)'),
+    writer.readInteger('SELECT count(*) FROM t WHERE generation = 1'),
   ]
   expect([busy, moved]).toEqual([1, ROWS])
   expect(readToTheEnd(half)).toEqual(Array.from({ length: ROWS - 1 }, () => '0'))
-  expect(integer(writer, 'PRAGMA wal_checkpoint(TRUNCATE)')).toBe(0)
-  expect(integer(reader, 'SELECT min(generation) FROM t')).toBe(1)
+  expect(writer.readInteger('PRAGMA wal_checkpoint(TRUNCATE)')).toBe(0)
+  expect(reader.readInteger('SELECT min(generation) FROM t')).toBe(1)
 })
 
 test('a log that is begun anew does not change what a reader sees', async () => {
   const { writer, reader, logBytes } = await openBoth()
   // everything is in the file: the next change is written over the log
-  expect(integer(writer, 'PRAGMA wal_checkpoint(FULL)')).toBe(0)
+  expect(writer.readInteger('PRAGMA wal_checkpoint(FULL)')).toBe(0)
   const before = logBytes()
   const half = prepare(reader, SNAPSHOT)
   half.rows(ONE_ROW)
@@ -106,7 +97,7 @@ test('a log that is begun anew does not change what a reader sees', async () => 
   writer.run('UPDATE t SET generation = 2 WHERE id % 2 = 0')
   expect(logBytes()).toBeGreaterThanOrEqual(before)
   expect(readToTheEnd(half)).toEqual(Array.from({ length: ROWS - 1 }, () => '0'))
-  expect(integer(reader, 'SELECT sum(generation) FROM t')).toBe(ROWS * 1.5)
+  expect(reader.readInteger('SELECT sum(generation) FROM t')).toBe(ROWS * 1.5)
 })
 
 test('a reader changes nothing', async () => {

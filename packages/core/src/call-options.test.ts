@@ -1,0 +1,143 @@
+import { expect, test } from 'vitest'
+import { createClient } from './client.ts'
+import { executeMultiple } from './execute-multiple.ts'
+import { readRows } from './read-rows.ts'
+
+// Nothing listens there: a call that is not refused at once would end with a TransportError.
+const db = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
+const SECRET = 'hunter2'
+const rows = (options: unknown): Promise<unknown> => readRows(db, 'select 1', [], options as never).next()
+const tx = db.transaction.bind(db) as (callback: unknown, options?: unknown) => Promise<unknown>
+const call = {
+  execute: db.execute.bind(db) as (...args: unknown[]) => Promise<unknown>,
+  batch: db.batch.bind(db) as (...args: unknown[]) => Promise<unknown>,
+}
+type Handle = Record<'batch' | 'execute' | 'savepoint', (...args: unknown[]) => Promise<unknown>>
+const inTransaction = (work: (tx: Handle) => Promise<unknown>): Promise<unknown> =>
+  db.transaction((tx) => work(tx as unknown as Handle))
+
+test.each<[string, () => Promise<unknown>, RegExp]>([
+  [
+    'a mode of execute',
+    () => call.execute('select 1', [], { mode: 'write' }),
+    /unknown option mode: .*timeoutMs/,
+  ],
+  [
+    'timeout',
+    () => call.execute('select 1', [], { timeout: 5 }),
+    /unknown option timeout: leave it out, or .*timeoutMs/,
+  ],
+  [
+    'rowMode',
+    () => call.execute('select 1', [], { rowMode: 'arrays' }),
+    /rowMode must be 'object' or 'array', not 'arrays'/,
+  ],
+  [
+    'rowMode',
+    () => call.execute('select 1', [], { rowMode: ['array'] }),
+    /rowMode must be .*, not a value of type object/,
+  ],
+  [
+    'readOnly',
+    () => call.execute('select 1', [], { readOnly: 1 }),
+    /readOnly must be boolean, not a value of type number/,
+  ],
+  [
+    'signal',
+    () => call.execute('select 1', [], { signal: 5 }),
+    /signal must be object, not a value of type number/,
+  ],
+  [
+    'timeoutMs',
+    () => call.execute('select 1', [], { timeoutMs: 0 }),
+    /timeoutMs must be a positive .*, not 0/,
+  ],
+  ['headers', () => call.execute('select 1', [], { headers: new Headers() }), /unknown option headers/],
+  [
+    'a third argument',
+    () => call.execute('select ?, ?', 'a', SECRET),
+    /expected options { signal, .*, not a value of type string/,
+  ],
+  ['null', () => call.execute('select 1', [], null), /expected options .*, not null/],
+  [
+    'a mode of another library',
+    () => call.batch(['select 1'], { mode: 'write' }),
+    /mode must be 'immediate' or .*, not 'write'/,
+  ],
+  [
+    'a mode alone',
+    () => call.batch(['select 1'], 'write'),
+    /expected options { .*mode, foreignKeys }, not a value of type string/,
+  ],
+  [
+    'foreignKeys',
+    () => call.batch(['select 1'], { foreignKeys: false }),
+    /foreignKeys must be 'on' or 'off', not a value of type boolean/,
+  ],
+  ['no array', () => call.batch('select 1'), /expected an array of statements, not a value of type string/],
+  ['options of an empty batch', () => call.batch([], { timeout: 5 }), /unknown option timeout/],
+  [
+    'a mode and no callback',
+    () => tx('write'),
+    /expected a callback, .*{ mode } .*, not a value of type string/,
+  ],
+  ['nothing', () => tx(undefined), /expected a callback, .*, not undefined/],
+  [
+    'a mode behind the callback',
+    () => tx(() => {}, 'write'),
+    /expected options { mode, retry }, not a value of type string/,
+  ],
+  [
+    'the mode of a transaction',
+    () => tx(() => {}, { mode: 'write' }),
+    /mode must be 'immediate'.*not 'write'/,
+  ],
+  ['retry', () => tx(() => {}, { retry: '3' }), /retry must be number, not a value of type string/],
+  [
+    'timeoutMs of a transaction',
+    () => tx(() => {}, { timeoutMs: 5 }),
+    /unknown option timeoutMs.*mode, retry/,
+  ],
+  [
+    'foreignKeys inside',
+    () => inTransaction((tx) => tx.batch(['select 1'], { foreignKeys: 'off' })),
+    /unknown option foreignKeys/,
+  ],
+  [
+    'timeout inside',
+    () => inTransaction((tx) => tx.execute('select 1', [], { timeout: 5 })),
+    /unknown option timeout/,
+  ],
+  [
+    'a savepoint’s name',
+    () => inTransaction((tx) => tx.savepoint('a')),
+    /expected a callback, .*not a value of type string/,
+  ],
+  [
+    'a savepoint’s mode',
+    () => inTransaction((tx) => tx.savepoint(() => {}, { mode: 'immediate' })),
+    /unknown option mode/,
+  ],
+  ['of rows', () => rows({ chunkSize: 5 }), /unknown option chunkSize/],
+  [
+    'of a script',
+    () => executeMultiple(db, 'select 1', { rowMode: 'array' } as never),
+    /unknown option rowMode/,
+  ],
+  ['of a question', () => db.version({ timeout: 5 } as never), /unknown option timeout/],
+  ['of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
+  ['drainMs', () => db.close({ drainMs: -1 }), /drainMs must be a positive .*, not -1/],
+])('%s is refused before anything is sent', async (_, work, message) => {
+  const error: unknown = await work().catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(TypeError)
+  expect((error as Error).message).toMatch(message)
+  expect((error as Error).message).not.toContain(SECRET)
+})
+
+test('what is undefined is not given', async () => {
+  const nothing = { signal: undefined, timeoutMs: undefined, readOnly: undefined, rowMode: undefined }
+  await expect(db.execute('select 1', [], nothing)).rejects.toMatchObject({ code: 'NETWORK' })
+  await expect(db.batch(['select 1'], { ...nothing, mode: undefined })).rejects.toMatchObject({
+    code: 'NETWORK',
+  })
+})

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { refusalOf } from './node-version.ts'
+
+test.each(['22.19.0', '22.22.1', '23.0.0', '24.4.0', '100.0.0'])('node %s will do', (version) => {
+  expect(refusalOf(version)).toBeNull()
+})
+
+test.each(['16.20.2', '18.20.8', '20.19.0', '22.9.0', '22.18.0'])(
+  'node %s is refused in one sentence',
+  (version) => {
+    expect(refusalOf(version)).toBe(`@batonsql/core needs node 22.19 or newer, and this is node ${version}`)
+  },
+)
+
+test('the package says the same to package managers', () => {
+  expect(manifest.engines.node).toBe('>=22.19')
+})

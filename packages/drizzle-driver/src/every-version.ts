@@ -1,0 +1,19 @@
+// What the entries for all versions of Drizzle export.
+export {
+  type ConstraintViolation,
+  DatabaseError,
+  findDatabaseError,
+  HttpError,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+  ProtocolError,
+  SqlError,
+  StreamError,
+  TransportError,
+} from '@batonsql/core'
+export { type BatchConfig, type BatchMethod, type BatchQuery, type BatchResults, bind } from './batch.ts'
+export { int64, vector } from './columns.ts'
+export { cosineDistance, euclideanDistance } from './distance.ts'
+export type { RunResult } from './values.ts'
