@@ -32,6 +32,17 @@ export default defineConfig(async () => ({
         ...source,
         test: { name: 'attack', include: ['test/attack/*.test.ts'], testTimeout: 30_000 },
       },
+      {
+        ...source,
+        // installs what `npm pack` makes, as users do
+        test: {
+          name: 'packages',
+          include: ['test/packages/*.test.ts'],
+          testTimeout: 30_000,
+          // packing builds
+          fileParallelism: false,
+        },
+      },
       ...(await endToEndProjects()).map((test) => ({ ...source, test })),
       ...[...(await drizzleProjects()), ...(await kyselyProjects())].map(({ alias, test }) => ({
         ...source,

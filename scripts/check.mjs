@@ -11,6 +11,7 @@ const STEPS = [
   // after the build: it is the built declarations that have to go with every Kysely
   ['types of kysely 0.28', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.28.json']],
   ['types of kysely 0.30', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.30.json']],
+  ['types of what works with it', 'tsc', ['-p', 'test/works-with/tsconfig.json']],
   // after the build: it loads the test configuration, which imports a package of ours
   ['unused', 'knip', []],
   ['exports', 'turbo', ['run', 'check:package', '--output-logs=errors-only']],

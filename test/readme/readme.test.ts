@@ -3,31 +3,44 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, describe, expect, test } from 'vitest'
+import { blocksOf } from './blocks.ts'
 
-// Every block of code in every README is run as it stands.
+// Every program in the READMEs and the pages of the packages is run as it stands, all of them on one database, twice.
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const files = [
-  'README.md',
-  ...readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`),
-].filter((file) => existsSync(join(root, file)))
-const blocks = (file: string): { language: string; code: string }[] =>
-  [...readFileSync(join(root, file), 'utf8').matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
-    ([, language = '', code = '']) => ({ language, code }),
-  )
+const packages = readdirSync(join(root, 'packages'))
+const readmes = ['README.md', ...packages.map((name) => `packages/${name}/README.md`)]
+const pages = packages.flatMap((name) => {
+  const folder = `packages/${name}/docs`
+  return existsSync(join(root, folder))
+    ? readdirSync(join(root, folder)).map((page) => `${folder}/${page}`)
+    : []
+})
+/** Lines of a list of events, whose names are those of a reader's own program. */
+const FRAGMENTS = ['packages/core/docs/transactions.md']
 
 const server = await startLocalServer()
 afterAll(() => server.close())
+const { url } = await server.createDatabase('readers')
+const db = createClient({ url })
+afterAll(() => db.close())
 const folder = mkdtempSync(fileURLToPath(new URL('run-', import.meta.url)))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-let count = 0
 
-async function run(code: string): Promise<string> {
-  const name = `readme-${(count += 1)}`
-  const { url } = await server.createDatabase(name)
-  const file = join(folder, `${name}.ts`)
+const programs = [...readmes, ...pages]
+  .filter((file) => !FRAGMENTS.includes(file))
+  .flatMap((file) =>
+    blocksOf(join(root, file))
+      .filter(({ language }) => language === 'ts')
+      .map(({ code }, at) => ({ name: `${file} ${at + 1}`, code })),
+  )
+const owners = new Map<string, string>()
+
+async function run(code: string, name: string): Promise<string> {
+  const file = join(folder, `${name.replaceAll(/\W+/g, '-')}.mts`)
   writeFileSync(file, code)
   const { stdout } = await promisify(execFile)(
     process.execPath,
@@ -41,17 +54,41 @@ async function run(code: string): Promise<string> {
   return stdout
 }
 
-describe.each(files)('%s', (file) => {
-  const programs = blocks(file).filter(({ language }) => language === 'ts')
-  test.each(programs.map(({ code }, at) => [at + 1, code] as const))('program %i runs', async (_, code) => {
-    const output = await run(code)
-    if (code.includes('console.log')) expect(output).not.toBe('')
-  })
+/** What is in each table of the database. */
+async function tables(): Promise<Map<string, string>> {
+  const { rows } = await db.execute<{ name: string }>("select name from sqlite_schema where type = 'table'")
+  const contents = await db.batch(
+    rows.map(({ name }) => `select * from "${name}"`),
+    { rowMode: 'array' },
+  )
+  return new Map(rows.map(({ name }, at) => [name, String(contents[at]?.rows)]))
+}
 
-  const commands = blocks(file)
+describe.each(['first', 'second'])('the %s time', (time) => {
+  test.each(programs)('$name runs, and touches only tables of its own', async ({ name, code }) => {
+    const before = await tables()
+    const output = await run(code, name)
+    expect(output === '').toBe(!code.includes('console.log'))
+    const after = await tables()
+    for (const [table, content] of after) {
+      if (!owners.has(table)) owners.set(table, name)
+      if (content !== before.get(table)) expect([table, owners.get(table)]).toEqual([table, name])
+    }
+    expect([...before.keys()].filter((table) => !after.has(table))).toEqual([])
+    if (time === 'second') expect([...after.keys()]).toEqual([...before.keys()])
+  })
+})
+
+test('no program needs a newer node than the oldest supported one', () => {
+  for (const { name, code } of programs)
+    expect([name, /\bawait using\b|\busing \w+ =/.exec(code)]).toEqual([name, null])
+})
+
+describe.each(readmes)('%s', (file) => {
+  const commands = blocksOf(join(root, file))
     .filter(({ language }) => language === 'sh')
     .flatMap(({ code }) => code.trim().split('\n'))
-  test.each(commands)('command exists: %s', (command) => {
+  test.each(commands.map((command) => [command]))('command exists: %s', (command) => {
     const scripts = (
       JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
     ).scripts
@@ -61,20 +98,45 @@ describe.each(files)('%s', (file) => {
       expect(own).not.toEqual([])
       for (const name of own)
         expect(existsSync(join(root, 'packages', name.replace('@batonsql/', ''), 'package.json'))).toBe(true)
+    } else if (tool === 'npm' && verb === 'run') {
+      expect(Object.keys(scripts)).toContain(words[0])
     } else if (tool === 'npm') {
-      expect(Object.keys(scripts)).toContain(verb === 'run' ? words[0] : verb)
+      expect(['init', 'test']).toContain(verb)
+    } else if (tool === 'export') {
+      expect(verb).toMatch(/^DATABASE_URL=http:\/\/127\.0\.0\.1:8080$/)
     } else {
-      // the command itself has tests of its own, beside its source
-      expect([tool, verb]).toEqual([
-        'npx',
-        expect.stringMatching(/^(baton|drizzle-kit|kysely|kysely-codegen)$/),
-      ])
+      // the command itself has tests of its own; npx would fetch one of another name from whoever has that name
+      expect([tool, verb, ...words.slice(0, 1)]).toEqual(['npx', '@batonsql/local-server', 'dev'])
     }
   })
 
-  test('has no block of another kind', () => {
-    expect(blocks(file).filter(({ language }) => !['ts', 'sh'].includes(language))).toEqual([])
+  test('says which node it needs in its first lines, as package.json does', () => {
+    const manifest = JSON.parse(
+      readFileSync(join(root, file.replace('README.md', 'package.json')), 'utf8'),
+    ) as { engines: { node: string } }
+    const text = readFileSync(join(root, file), 'utf8')
+    const supported = file === 'README.md' ? '>=22.19' : manifest.engines.node
+    expect(text.split('\n').slice(0, 8).join(' ')).toContain(`Node ${supported.replace('>=', '')} or newer`)
+    // the tools of the repository need less, because they borrow
+    if (file === 'README.md')
+      expect(text).toContain(`node ${manifest.engines.node.replace('>=', '')} or newer`)
   })
+
+  test('has no block of another kind', () => {
+    expect(blocksOf(join(root, file)).filter(({ language }) => !['ts', 'sh'].includes(language))).toEqual([])
+  })
+})
+
+test('no text tells to run a command that npx would fetch from somebody else', () => {
+  const texts = [
+    ...readmes,
+    ...pages,
+    'packages/core/src/config.ts',
+    'packages/local-server/src/sqld/binary.ts',
+  ]
+  for (const file of texts)
+    for (const [, name] of readFileSync(join(root, file), 'utf8').matchAll(/npx ([@\w/.-]+)/g))
+      expect([file, name]).toEqual([file, '@batonsql/local-server'])
 })
 
 test('npm run demo: both ORMs give the same answers', { timeout: 60_000 }, async () => {

@@ -21,7 +21,11 @@ export async function endToEndProjects() {
     .map(({ name }) => ({
       name,
       // a cluster is one of real servers
-      include: ['test/end-to-end/**/*.test.ts', ...(name === 'sqld' ? ['test/cluster/*.test.ts'] : [])],
+      include: [
+        'test/end-to-end/**/*.test.ts',
+        'test/works-with/*.test.ts',
+        ...(name === 'sqld' ? ['test/cluster/*.test.ts'] : []),
+      ],
       testTimeout: 30_000,
       maxConcurrency: 12,
       provide: { target: name, kysely: USUAL_KYSELY },

@@ -26,10 +26,13 @@ class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const counts = { passed: 0, failed: errors.length, skipped: 0 }
     const perProject = new Map<string, number>()
+    const notes = new Map<string, number>()
     for (const testModule of modules) {
       const tests = [...testModule.children.allTests()]
       for (const test of tests) {
-        const { state } = test.result()
+        const result = test.result()
+        const { state } = result
+        if (state === 'skipped' && result.note) notes.set(result.note, (notes.get(result.note) ?? 0) + 1)
         if (state === 'passed') {
           counts.passed += 1
           perProject.set(testModule.project.name, (perProject.get(testModule.project.name) ?? 0) + 1)
@@ -45,6 +48,7 @@ class SummaryReporter implements Reporter {
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
       if (this.#missing !== null) console.log(this.#missing)
+      for (const [note, count] of notes) console.log(`${count} tests did NOT run: ${note}`)
       console.log(counts.skipped > 0 ? `${line}, ${counts.skipped} skipped` : line)
     })
   }

@@ -1,3 +1,7 @@
+import { refuseOldNode } from './supported-node.ts'
+
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './handler.ts'
 export { type DatabaseAddress, LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
 export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './service.ts'
+
+refuseOldNode()

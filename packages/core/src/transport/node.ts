@@ -28,7 +28,7 @@ class NodeTransport implements Transport {
 
   /** Connections to a server, made when they are first needed. @throws TransportError once closed */
   async poolOf(origin: string): Promise<Pool> {
-    undici ??= import('undici')
+    undici ??= import('#undici')
     const { Pool } = await undici
     if (this.#isClosed) throw cutError('not_applied')
     let pool = this.#pools.get(origin)

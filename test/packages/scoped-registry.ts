@@ -1,0 +1,57 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { basename, join } from 'node:path'
+import type { Tarball } from './tarballs.ts'
+
+/** The registry as it is once our packages are published: npm and pnpm ask it for `@batonsql/…`, and their own for the rest. */
+export class ScopedRegistry {
+  readonly #server: Server
+  /** Never seen before, so that no cache knows what an earlier run has packed under the same version. */
+  readonly #path = `/${randomUUID()}/`
+  readonly #answers = new Map<string, string | Buffer>()
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static async start(tarballs: readonly Tarball[]): Promise<ScopedRegistry> {
+    const server = createServer((request, response) => {
+      const answer = registry.#answers.get(decodeURIComponent(request.url ?? ''))
+      response.writeHead(answer === undefined ? 404 : 200).end(answer)
+    })
+    const registry = new ScopedRegistry(server)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    for (const tarball of tarballs) registry.#publish(tarball)
+    return registry
+  }
+
+  get #url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${this.#path}`
+  }
+
+  #publish({ file, manifest }: Tarball): void {
+    const { name, version } = manifest
+    const bytes = readFileSync(file)
+    const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`
+    const dist = { tarball: this.#url + basename(file), integrity }
+    const description = {
+      name,
+      'dist-tags': { latest: version },
+      versions: { [version]: { ...manifest, dist } },
+    }
+    this.#answers.set(this.#path + name, JSON.stringify(description))
+    this.#answers.set(this.#path + basename(file), bytes)
+  }
+
+  /** Tells the npm and the pnpm that run in a folder. */
+  configure(folder: string): void {
+    writeFileSync(join(folder, '.npmrc'), `@batonsql:registry=${this.#url}\n`)
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}

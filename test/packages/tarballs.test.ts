@@ -1,0 +1,98 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, posix } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ROOT, run } from './run.ts'
+import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'baton-pack-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Files that a field of package.json names, at any depth. */
+function targets(value: unknown): string[] {
+  if (typeof value === 'string') return value.startsWith('./') ? [value.slice(2)] : []
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(targets) : []
+}
+
+describe.each(FOLDERS)('%s', (name) => {
+  let byNpm: Tarball
+  let byPnpm: Tarball
+  beforeAll(async () => {
+    for (const tool of ['npm', 'pnpm']) mkdirSync(join(folder, tool), { recursive: true })
+    // the first is packed as people do it, with the script that builds them all
+    byNpm = await pack('npm', name, join(folder, 'npm'), name === FOLDERS[0])
+    byPnpm = await pack('pnpm', name, join(folder, 'pnpm'))
+  }, 120_000)
+
+  test('npm and pnpm pack the same', () => {
+    expect(byPnpm.files).toEqual(byNpm.files)
+    const { scripts: _, ...manifest } = byNpm.manifest
+    const { scripts: __, ...other } = byPnpm.manifest
+    expect(other).toEqual(manifest)
+  })
+
+  test('is built before it is packed', () => {
+    expect(byNpm.manifest['scripts']).toMatchObject({ prepack: 'node ../../scripts/prepack.mjs' })
+  })
+
+  test('names its dependencies as the registry knows them', () => {
+    expect(JSON.stringify(byNpm.manifest)).not.toMatch(/"(workspace|catalog|file|link):/)
+    for (const own of FOLDERS.map(manifestOf)) {
+      const range = byNpm.manifest.dependencies?.[own.name]
+      if (range !== undefined) expect([own.name, range]).toEqual([own.name, `^${own.version}`])
+    }
+  })
+
+  test('is developed with the versions of the workspace', () => {
+    const catalog = readFileSync(join(ROOT, 'pnpm-workspace.yaml'), 'utf8')
+    const { dependencies, devDependencies } = manifestOf(name)
+    for (const [dependency, range] of Object.entries({ ...dependencies, ...devDependencies })) {
+      const [, inCatalog] = new RegExp(`^  '?${dependency}'?: (\\S+)$`, 'm').exec(catalog) ?? []
+      if (inCatalog !== undefined) expect([dependency, range]).toEqual([dependency, inCatalog])
+    }
+  })
+
+  test('names only files that are in it', () => {
+    const { exports, imports, bin } = byNpm.manifest
+    const named = targets([exports, imports, bin])
+    expect(named.length).toBeGreaterThan(0)
+    expect(named.filter((file) => !byNpm.files.includes(file))).toEqual([])
+  })
+
+  test('carries no tests', () => {
+    expect(byNpm.files.filter((file) => /\.test\.|test-|tsconfig|\.tgz$/.test(file))).toEqual([])
+  })
+
+  test('has a license, a changelog, and says where it comes from', async () => {
+    expect(await byNpm.read('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
+    expect(await byNpm.read('CHANGELOG.md')).toMatch(new RegExp(`^# ${byNpm.manifest.name}\n`))
+    expect(byNpm.manifest).toMatchObject({
+      license: 'MIT',
+      keywords: expect.arrayContaining(['libsql', 'sqlite']) as unknown,
+      homepage: expect.stringContaining(`packages/${name}`) as unknown,
+      bugs: expect.stringContaining('/issues') as unknown,
+      repository: { type: 'git', directory: `packages/${name}` },
+    })
+  })
+
+  test('has documents whose links lead into it, or to an address', async () => {
+    for (const page of byNpm.files.filter((file) => file.endsWith('.md'))) {
+      for (const [, link = ''] of (await byNpm.read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^(https:|#)/.test(link)) continue
+        const [file = ''] = link.split('#')
+        expect([page, link, byNpm.files.includes(posix.join(dirname(page), file))]).toEqual([
+          page,
+          link,
+          true,
+        ])
+      }
+    }
+  })
+
+  test('is not published with the address that stands for the repository', async () => {
+    const publish = run(['npm', 'run', 'prepublishOnly'], { cwd: join(ROOT, 'packages', name) })
+    if (JSON.stringify(byNpm.manifest).includes('repository.invalid'))
+      await expect(publish).rejects.toThrow(/put the address of the repository in its place/)
+    else await publish
+  })
+})

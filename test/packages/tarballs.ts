@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pnpm, ROOT, run } from './run.ts'
+
+/** Folders of the packages that are published. */
+export const FOLDERS = readdirSync(join(ROOT, 'packages'))
+
+export interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly engines: { readonly node: string }
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+  readonly [field: string]: unknown
+}
+
+/** A packed package. */
+export interface Tarball {
+  readonly file: string
+  readonly manifest: Manifest
+  /** Paths in it, without `package/`. */
+  readonly files: readonly string[]
+  read(path: string): Promise<string>
+}
+
+export const manifestOf = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(ROOT, 'packages', folder, 'package.json'), 'utf8')) as Manifest
+
+/** Packs a package. With scripts it is built first. */
+export async function pack(
+  tool: 'npm' | 'pnpm',
+  folder: string,
+  to: string,
+  scripts = false,
+): Promise<Tarball> {
+  const cwd = join(ROOT, 'packages', folder)
+  const args = ['pack', '--pack-destination', to, ...(scripts ? [] : ['--ignore-scripts'])]
+  await (tool === 'npm' ? run(['npm', ...args], { cwd }) : pnpm(args, { cwd }))
+  const { name, version } = manifestOf(folder)
+  return await openTarball(join(to, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`))
+}
+
+async function openTarball(file: string): Promise<Tarball> {
+  const read = (path: string): Promise<string> =>
+    run(['tar', '-xzOf', file, `package/${path}`], { cwd: ROOT })
+  const listed = (await run(['tar', '-tzf', file], { cwd: ROOT })).trim().split('\n')
+  const files = listed.map((path) => path.replace(/^package\//, '')).sort()
+  return { file, files, read, manifest: JSON.parse(await read('package.json')) as Manifest }
+}

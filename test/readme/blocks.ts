@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+
+/** A fenced block of a Markdown file. */
+export interface Block {
+  /** What stands behind the fence: `ts`, `sh`, or nothing. */
+  readonly language: string
+  readonly code: string
+}
+
+/** The fenced blocks of a Markdown file, in their order. */
+export const blocksOf = (file: string): Block[] =>
+  [...readFileSync(file, 'utf8').matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
+    ([, language = '', code = '']) => ({
+      language,
+      code,
+    }),
+  )
