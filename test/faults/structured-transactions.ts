@@ -84,6 +84,12 @@ export async function structureTransactions(
       scopes.push(scope)
       return scope
     }
+    /** Its callback returns. The client hears of that some microtasks later, and may take a call until then. */
+    const end = (scope: Scope): void => {
+      setImmediate(() => {
+        scope.isOver = true
+      })
+    }
     const act = async (scope: Scope): Promise<void> => {
       const kind = pick(random, KINDS)
       if (kind === 'batch') await insert(scope, [newKey(), newKey()], null)
@@ -121,7 +127,7 @@ export async function structureTransactions(
             await perform(scope)
             if (fails) throw new GivenUpError()
           } finally {
-            scope.isOver = true
+            end(scope)
           }
         },
         { timeoutMs: 150 },
@@ -135,7 +141,7 @@ export async function structureTransactions(
         try {
           await perform(root)
         } finally {
-          root.isOver = true
+          end(root)
         }
       })
       .then(
