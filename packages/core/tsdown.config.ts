@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { esmExternalRequirePlugin } from 'rolldown/plugins'
-import { defineConfig } from 'tsdown'
+import { defineConfig, type UserConfig } from 'tsdown'
 
 /** Only undici's HTTP cache, which is not part of this, opens `node:sqlite`; importing it would print a warning. */
 const withoutSqlite = {
@@ -10,23 +10,25 @@ const withoutSqlite = {
 }
 const undiciLicense = readFileSync(new URL('node_modules/undici/LICENSE', import.meta.url), 'utf8')
 
+/**
+ * One file for each kind of runtime, because every file more costs time when it is imported: `imports` of the manifest
+ * says which sources are in it.
+ */
+const flavour = (name: string, conditions: readonly string[], dts = false): UserConfig => ({
+  entry: { [name]: 'src/index.ts' },
+  format: ['esm'],
+  platform: 'neutral',
+  dts,
+  clean: name === 'edge' ? ['dist/**'] : false,
+  deps: { neverBundle: ['#undici', 'undici', /^node:/] },
+  outputOptions: { comments: { annotation: true, legal: true, jsdoc: false } },
+  inputOptions: { resolve: { conditionNames: ['@batonsql/source', ...conditions] } },
+})
+
 export default defineConfig([
-  {
-    entry: {
-      index: 'src/index.ts',
-      'transport/node': 'src/transport/node.ts',
-      'transport/fetch': 'src/transport/fetch.ts',
-      'context/node': 'src/context/node.ts',
-      'context/none': 'src/context/none.ts',
-      'diagnostics/node': 'src/diagnostics/node.ts',
-      'diagnostics/none': 'src/diagnostics/none.ts',
-    },
-    format: ['esm'],
-    platform: 'neutral',
-    dts: true,
-    clean: ['dist/**', '!dist/vendor/**'],
-    deps: { neverBundle: ['#transport', '#diagnostics', '#context', '#undici', 'undici'] },
-  },
+  flavour('edge', ['workerd'], true),
+  flavour('fetch', ['bun', 'node']),
+  flavour('node', ['node']),
   {
     entry: { undici: 'vendor/undici.js' },
     outDir: 'dist/vendor',
