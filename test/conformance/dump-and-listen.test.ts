@@ -2,6 +2,7 @@
  * GET /dump and GET /beta/listen where recorded cases say nothing: what comes back from a dump, listeners beside many
  * writers, rights, ends.
  */
+import { connect } from 'node:net'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
@@ -32,6 +33,21 @@ async function eventsOf(url: string, count: number, begun: () => void): Promise<
   leave.abort()
   return text.split('\n\n').filter(Boolean)
 }
+
+test('HEAD answers at once: the next request on the connection has its turn', async () => {
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE t(a)')
+  const { host, hostname, port } = new URL(server.url)
+  const socket = connect(Number(port), hostname)
+  for (const line of ['HEAD /beta/listen?table=t', 'HEAD /dump', 'GET /health'])
+    socket.write(`${line} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  let text = ''
+  for await (const part of socket) {
+    text += String(part)
+    if (text.split('\r\n\r\n').length > 3) break
+  }
+  expect(text.match(/^HTTP.*$/gm)).toEqual(Array.from({ length: 3 }, () => 'HTTP/1.1 200 OK'))
+})
 
 describe('a dump', () => {
   test('loads back to the same values, and dumps to the same text', async () => {
