@@ -137,6 +137,7 @@ export class DatabaseHosts {
       return true
     }
     const reader = this.#readers.indexOf(host)
+    if (reader < 0) return false // one of hosts that the database had before
     this.#board.forgetReader(reader)
     this.#readers[reader] = undefined
     return false
@@ -171,7 +172,7 @@ export class DatabaseHosts {
     const moved = this.#reader().pipeline(call, requests, version).outcome
     resolve(
       moved.then(
-        (outcome) => (outcome.type === 'failure' || UNFIT.test(outcome.text) ? again() : outcome),
+        (outcome) => (this.#isEnding || !isFit(outcome) ? again() : outcome),
         again,
       ),
     )
@@ -200,6 +201,10 @@ export class DatabaseHosts {
   #presentReaders(): EngineHost[] {
     return this.#readers.filter((reader) => reader !== undefined)
   }
+}
+
+function isFit(outcome: CallOutcome): boolean {
+  return outcome.type === 'results' && !UNFIT.test(outcome.text)
 }
 
 /** Takes a worker's database away. What a worker with calls works on has to be interrupted. */
