@@ -2,9 +2,12 @@
  * GET /dump and GET /beta/listen where recorded cases say nothing: what comes back from a dump, listeners beside many
  * writers, rights, ends.
  */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const VALUES = `CREATE TABLE v(a, b TEXT, c REAL, d BLOB);
@@ -113,6 +116,33 @@ describe('a dump', () => {
     await query(server.url, 'INSERT INTO a VALUES (1)')
     expect(await query(server.url, 'SELECT count(*) FROM a')).toEqual([['20001']])
   })
+})
+
+test('an export in the middle of a dump is one file with everything in it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  await using server = await startLocalServer()
+  await pipeline(server.url, [
+    {
+      type: 'sequence',
+      sql: `CREATE TABLE a(x); WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 5000)
+        INSERT INTO a SELECT hex(zeroblob(1000)) FROM c`,
+    },
+    close,
+  ])
+  const response = await fetch(`${server.url}/dump`)
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  await reader.read()
+  await query(server.url, 'INSERT INTO a VALUES (1)')
+  await server.exportDatabase('default', join(folder, 'out.db'))
+  expect(readdirSync(folder)).toEqual(['out.db'])
+  const copy = await server.createDatabase('copy', { fromFile: join(folder, 'out.db') })
+  expect(await query(copy.url, 'SELECT count(*) FROM a')).toEqual([['5001']])
+  // whoever reads the dump learns that it is not whole
+  const rest = async (): Promise<void> => {
+    while (!(await reader.read()).done);
+  }
+  await expect(rest()).rejects.toThrow()
 })
 
 describe('a listener', () => {

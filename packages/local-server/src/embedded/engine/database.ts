@@ -43,6 +43,8 @@ export class Database {
   readonly #commits: CommitCounter | null
   #settings: DatabaseSettings
   readonly #spares: EngineConnection[] = []
+  /** Connections that dumps on their way read from. */
+  readonly #dumps = new Set<EngineConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
     const { id, settings, clock, board, onlyRead } = options
@@ -96,11 +98,13 @@ export class Database {
     const settings = this.#settings
     const engine = this.#spares.pop() ?? this.#open()
     engine.call = call
-    engine.run('BEGIN')
+    this.#dumps.add(engine)
     try {
+      engine.run('BEGIN')
       await writeDump(engine, preserveRowIds, output)
     } finally {
-      engine.run('ROLLBACK')
+      this.#dumps.delete(engine)
+      if (engine.inTransaction) engine.run('ROLLBACK')
       this.#keep(engine, settings)
     }
   }
@@ -117,7 +121,7 @@ export class Database {
 
   /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
   close(): void {
-    for (const spare of this.#spares.splice(0)) spare.close()
+    for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
     this.#commits?.close()
   }
 
