@@ -162,7 +162,6 @@ export class Database {
 
   #open(): EngineConnection {
     const engine = this.#connection()
-    if (this.#onlyRead) return engine
     engine.run('PRAGMA synchronous = NORMAL')
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
