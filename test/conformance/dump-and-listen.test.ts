@@ -166,6 +166,30 @@ describe('a listener', () => {
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['2000']])
   })
 
+  test('sees what a statement has changed before it fails, where that is kept', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a UNIQUE)')
+    const indexOf = async (): Promise<string | undefined> =>
+      /"replication_index":"(\d+)"/.exec((await pipeline(server.url, [execute('SELECT 1'), close])).text)?.[1]
+    const before = Number(await indexOf())
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const events = eventsOf(`${server.url}/beta/listen?table=t`, 2, resolve)
+    await promise
+    const answer = await pipeline(server.url, [
+      execute('INSERT INTO t VALUES (1), (2), (1)'),
+      execute('INSERT OR FAIL INTO t VALUES (1), (2), (1), (3)'),
+      execute('BEGIN'),
+      execute('INSERT INTO t VALUES (4)'),
+      execute('INSERT OR ROLLBACK INTO t VALUES (5), (4)'),
+      close,
+    ])
+    const failed = 'SQLITE_CONSTRAINT'
+    expect(codes(answer)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
+    expect(Number(await indexOf())).toBe(before + 1)
+    await query(server.url, 'DELETE FROM t WHERE a = 2')
+    expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])
+  })
+
   test('goes on after its database was closed for want of use', { timeout: 20_000 }, async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')

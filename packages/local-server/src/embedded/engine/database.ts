@@ -85,10 +85,8 @@ export class Database {
     const settings = this.#settings
     return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
       isWatched: () => this.isWatched,
-      onCommit: (changes) => {
-        this.#commits?.look()
-        if (changes.length > 0) this.#onChanges(changes)
-      },
+      hasCommitted: () => this.#commits?.look() ?? false,
+      onChanges: this.#onChanges,
       onUnused: (engine) => this.#keep(engine, settings),
     })
   }
