@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { DatabaseId } from '../backend.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import type { EngineHost, HostCall } from './engine-host.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
@@ -39,7 +40,7 @@ class FakeHost {
 function hostsOver(...fakes: FakeHost[]): DatabaseHosts {
   const left = fakes as unknown as EngineHost[]
   const take = (): EngineHost => left.shift() as EngineHost
-  return new DatabaseHosts({ id: 'd', path: '/d', settings: SETTINGS, take })
+  return new DatabaseHosts({ id: 'd' as DatabaseId, path: '/d', settings: SETTINGS, take })
 }
 
 test('the answer of a reader is taken as long as there is the writer', async () => {

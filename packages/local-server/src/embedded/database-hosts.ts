@@ -170,12 +170,7 @@ export class DatabaseHosts {
     answer.abandon()
     const again = (): Promise<CallOutcome> => this.#writer.pipeline(call, requests, version).outcome
     const moved = this.#reader().pipeline(call, requests, version).outcome
-    resolve(
-      moved.then(
-        (outcome) => (this.#isEnding || !isFit(outcome) ? again() : outcome),
-        again,
-      ),
-    )
+    resolve(moved.then((outcome) => (this.#isEnding || !isFit(outcome) ? again() : outcome), again))
   }
 
   /** The reader with the least to do, a new one if all are busy. */
