@@ -2,8 +2,12 @@
  * GET /dump and GET /beta/listen where recorded cases say nothing: what comes back from a dump, listeners beside many
  * writers, rights, ends.
  */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const VALUES = `CREATE TABLE v(a, b TEXT, c REAL, d BLOB);
@@ -32,6 +36,21 @@ async function eventsOf(url: string, count: number, begun: () => void): Promise<
   leave.abort()
   return text.split('\n\n').filter(Boolean)
 }
+
+test('HEAD answers at once: the next request on the connection has its turn', async () => {
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE t(a)')
+  const { host, hostname, port } = new URL(server.url)
+  const socket = connect(Number(port), hostname)
+  for (const line of ['HEAD /beta/listen?table=t', 'HEAD /dump', 'GET /health'])
+    socket.write(`${line} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  let text = ''
+  for await (const part of socket) {
+    text += String(part)
+    if (text.split('\r\n\r\n').length > 3) break
+  }
+  expect(text.match(/^HTTP.*$/gm)).toEqual(Array.from({ length: 3 }, () => 'HTTP/1.1 200 OK'))
+})
 
 describe('a dump', () => {
   test('loads back to the same values, and dumps to the same text', async () => {
@@ -99,6 +118,33 @@ describe('a dump', () => {
   })
 })
 
+test('an export in the middle of a dump is one file with everything in it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  await using server = await startLocalServer()
+  await pipeline(server.url, [
+    {
+      type: 'sequence',
+      sql: `CREATE TABLE a(x); WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 5000)
+        INSERT INTO a SELECT hex(zeroblob(1000)) FROM c`,
+    },
+    close,
+  ])
+  const response = await fetch(`${server.url}/dump`)
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  await reader.read()
+  await query(server.url, 'INSERT INTO a VALUES (1)')
+  await server.exportDatabase('default', join(folder, 'out.db'))
+  expect(readdirSync(folder)).toEqual(['out.db'])
+  const copy = await server.createDatabase('copy', { fromFile: join(folder, 'out.db') })
+  expect(await query(copy.url, 'SELECT count(*) FROM a')).toEqual([['5001']])
+  // whoever reads the dump learns that it is not whole
+  const rest = async (): Promise<void> => {
+    while (!(await reader.read()).done);
+  }
+  await expect(rest()).rejects.toThrow()
+})
+
 describe('a listener', () => {
   test('sees each of 2,000 committed changes once, and none of those rolled back', async () => {
     await using server = await startLocalServer()
@@ -118,6 +164,30 @@ describe('a listener', () => {
     expect(new Set(counted)).toEqual(new Set(['event:changes\ndata:{"insert":1}']))
     expect(counted).toHaveLength(2_000)
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['2000']])
+  })
+
+  test('sees what a statement has changed before it fails, where that is kept', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a UNIQUE)')
+    const indexOf = async (): Promise<string | undefined> =>
+      /"replication_index":"(\d+)"/.exec((await pipeline(server.url, [execute('SELECT 1'), close])).text)?.[1]
+    const before = Number(await indexOf())
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const events = eventsOf(`${server.url}/beta/listen?table=t`, 2, resolve)
+    await promise
+    const answer = await pipeline(server.url, [
+      execute('INSERT INTO t VALUES (1), (2), (1)'),
+      execute('INSERT OR FAIL INTO t VALUES (1), (2), (1), (3)'),
+      execute('BEGIN'),
+      execute('INSERT INTO t VALUES (4)'),
+      execute('INSERT OR ROLLBACK INTO t VALUES (5), (4)'),
+      close,
+    ])
+    const failed = 'SQLITE_CONSTRAINT'
+    expect(codes(answer)).toEqual([failed, failed, 'ok', 'ok', failed, 'ok'])
+    expect(Number(await indexOf())).toBe(before + 1)
+    await query(server.url, 'DELETE FROM t WHERE a = 2')
+    expect(await events).toEqual(['event:changes\ndata:{"insert":2}', 'event:changes\ndata:{"delete":1}'])
   })
 
   test('goes on after its database was closed for want of use', { timeout: 20_000 }, async () => {

@@ -36,6 +36,33 @@ test('streams a cursor', async () => {
   expect(JSON.parse(lines.at(-1) as string)).toHaveProperty('type', 'replication_index')
 })
 
+test('bodies that are given up leave nothing behind', { timeout: 20_000 }, async () => {
+  await using handler = createHandler()
+  const { fetch } = handler
+  const base = 'http://localhost'
+  const rows = `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
+    INSERT INTO big SELECT hex(zeroblob(1000)) FROM c`
+  await pipeline(base, [execute('CREATE TABLE big(x)'), execute(rows), close], { fetch })
+  const body = JSON.stringify({ batch: { steps: [{ stmt: { sql: 'SELECT x FROM big' } }] } })
+  // a cursor can be continued by its baton for ten seconds; more dumps than there can be streams
+  const kinds = [
+    { path: '/v3/cursor', init: { method: 'POST', body }, count: 20 },
+    { path: '/dump', init: {}, count: 100 },
+    { path: '/dump', init: { method: 'HEAD' }, count: 100 },
+    { path: '/beta/listen?table=big', init: {}, count: 20 },
+    { path: '/beta/listen?table=big', init: { method: 'HEAD' }, count: 20 },
+  ]
+  for (const { path, init, count } of kinds) {
+    for (let round = 0; round < count; round += 1) {
+      const response = await fetch(`${base}${path}`, init)
+      expect(response.status).toBe(200)
+      await response.body?.cancel()
+    }
+  }
+  await pipeline(base, [execute('DELETE FROM big'), close], { fetch })
+  expect(await query(base, 'SELECT count(*) FROM big', { fetch })).toEqual([['0']])
+})
+
 test('refuses options it does not know', () => {
   expect(() => createHandler({ port: 1 } as object)).toThrow('unknown option "port"')
 })

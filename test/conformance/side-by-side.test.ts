@@ -78,6 +78,23 @@ test('what a reader refuses is refused, and errors are the same', async () => {
   await endless
 })
 
+test('settings of a connection are the same where a reader answers', async () => {
+  await using server = await startLocalServer()
+  const { url } = await server.createDatabase('d', { sizeLimitBytes: 8_192_000 })
+  await query(url, 'CREATE TABLE t(a)')
+  const settings = ['synchronous', 'max_page_count', 'journal_mode', 'cache_size', 'page_count', 'query_only']
+  const ask = async (): Promise<unknown> =>
+    await Promise.all(settings.map((name) => query(url, `SELECT * FROM pragma_${name}`)))
+  const ofWriter = await ask()
+  expect(ofWriter).toEqual([[['1']], [['2000']], [['wal']], [['-2000']], [['2']], [['0']]])
+  const { baton } = await pipeline(url, [execute('SELECT 1')])
+  const over = new AbortController()
+  const endless = sendEndless(url, over.signal, baton)
+  expect(await ask()).toEqual(ofWriter)
+  over.abort()
+  await endless
+})
+
 test('whoever leaves a read that was moved ends it', async () => {
   await using server = await startLocalServer()
   for (let round = 0; round < 4; round += 1) {

@@ -112,9 +112,24 @@ export class LocalHandler implements AsyncDisposable {
 function toResponse({ status, headers, body }: ServiceResponse, isHead: boolean): Response {
   const list = new Headers()
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) list.set(name, String(value))
-  if (isHead) return new Response(null, { status, headers: list })
-  return new Response(typeof body === 'string' ? body : (Readable.toWeb(body) as ReadableStream), {
-    status,
-    headers: list,
+  if (isHead) {
+    if (typeof body !== 'string') body.destroy()
+    return new Response(null, { status, headers: list })
+  }
+  return new Response(typeof body === 'string' ? body : toWebStream(body), { status, headers: list })
+}
+
+/** `Readable.toWeb` throws where nobody can catch it when a body is given up with text on its way. */
+function toWebStream(body: Readable): ReadableStream<Uint8Array> {
+  const parts = body.iterator()
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = (await parts.next()) as IteratorResult<Uint8Array>
+      if (done === true) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel() {
+      body.destroy()
+    },
   })
 }

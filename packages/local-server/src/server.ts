@@ -230,7 +230,10 @@ async function respond(to: ServerResponse, response: ServiceResponse, isHead: bo
   to.statusCode = response.status
   if (typeof response.body !== 'string') {
     to.flushHeaders()
-    await pipeline(response.body, to)
+    if (isHead) {
+      response.body.destroy()
+      to.end()
+    } else await pipeline(response.body, to)
     return
   }
   const bytes = Buffer.from(response.body)

@@ -169,7 +169,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     lines: CursorBodyStream,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
-    lines.readOn = cursor.readOn
+    lines.source = cursor
     const first = await Promise.race([cursor.outcome, lines.begun]).catch((error: unknown) => {
       this.#streams.close(lease)
       throw error

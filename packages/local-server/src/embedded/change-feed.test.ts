@@ -87,3 +87,18 @@ test('the end of the database ends the stream', async () => {
   feed.end()
   await ended
 })
+
+test('whoever does not read at the end of the database is sent nothing after it', async () => {
+  const feed = new ChangeFeed(() => {})
+  const stream = listen(feed, 't')
+  const errors: Error[] = []
+  stream.on('error', (error) => errors.push(error))
+  stream.read(0)
+  feed.end()
+  feed.publish([{ ...NOTHING, table: 't', insert: 1 }])
+  feed.reportLoss()
+  vi.advanceTimersByTime(60_000)
+  expect([sent(stream), errors]).toEqual(['', []])
+  await vi.runAllTimersAsync()
+  expect(errors).toEqual([])
+})

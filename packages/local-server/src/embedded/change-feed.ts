@@ -57,7 +57,7 @@ export class ChangeFeed {
 
   /** The database is gone. */
   end(): void {
-    for (const listener of this.#listeners) listener.push(null)
+    for (const listener of this.#listeners) listener.end()
   }
 }
 
@@ -67,6 +67,7 @@ class Listener extends Readable {
   readonly #keepAlive: NodeJS.Timeout
   #isReading = false
   #hasLost = false
+  #isOver = false
 
   constructor(subscription: Subscription) {
     super({ highWaterMark: 1 })
@@ -93,6 +94,13 @@ class Listener extends Readable {
     this.#handOver()
   }
 
+  /** Whoever reads slowly still gets what was handed over before. */
+  end(): void {
+    this.push(null)
+    this.#isOver = true
+    clearInterval(this.#keepAlive)
+  }
+
   override _read(): void {
     this.#isReading = true
     this.#handOver()
@@ -109,7 +117,7 @@ class Listener extends Readable {
   }
 
   #handOver(): void {
-    while (this.#isReading) {
+    while (this.#isReading && !this.#isOver) {
       const text = this.#hasLost ? LOST : this.#pending.shift()
       if (text === undefined) return
       this.#hasLost = false

@@ -1,5 +1,5 @@
 import { PassThrough, type Readable } from 'node:stream'
-import type { CursorListener } from './engine-host.ts'
+import type { CursorListener, HostCursor } from './engine-host.ts'
 
 /** A body whose text comes from a host as fast as the client takes it, behind what `head` gives when it begins. */
 export class CursorBodyStream implements CursorListener {
@@ -8,8 +8,8 @@ export class CursorBodyStream implements CursorListener {
   #markBegun: () => void = () => {}
   /** Resolves once the host has found the request acceptable. */
   readonly begun: Promise<void>
-  /** Asks the host for more. */
-  readOn: () => void = () => {}
+  /** The call whose text it takes. */
+  source: HostCursor | null = null
 
   constructor(head: () => string) {
     this.#head = head
@@ -17,6 +17,8 @@ export class CursorBodyStream implements CursorListener {
       this.#markBegun = resolve
     })
     this.#stream.on('error', () => {}) // broken off on purpose
+    // whoever gives up the body may have no connection that could be cut
+    this.#stream.once('close', () => this.source?.abandon())
   }
 
   get stream(): Readable {
@@ -30,8 +32,8 @@ export class CursorBodyStream implements CursorListener {
 
   lines(text: string): void {
     if (this.#stream.destroyed) return
-    if (this.#stream.write(text)) this.readOn()
-    else this.#stream.once('drain', () => this.readOn())
+    if (this.#stream.write(text)) this.source?.readOn()
+    else this.#stream.once('drain', () => this.source?.readOn())
   }
 
   end(): void {

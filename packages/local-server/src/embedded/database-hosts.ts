@@ -137,6 +137,7 @@ export class DatabaseHosts {
       return true
     }
     const reader = this.#readers.indexOf(host)
+    if (reader < 0) return false // one of hosts that the database had before
     this.#board.forgetReader(reader)
     this.#readers[reader] = undefined
     return false
@@ -169,12 +170,7 @@ export class DatabaseHosts {
     answer.abandon()
     const again = (): Promise<CallOutcome> => this.#writer.pipeline(call, requests, version).outcome
     const moved = this.#reader().pipeline(call, requests, version).outcome
-    resolve(
-      moved.then(
-        (outcome) => (outcome.type === 'failure' || UNFIT.test(outcome.text) ? again() : outcome),
-        again,
-      ),
-    )
+    resolve(moved.then((outcome) => (this.#isEnding || !isFit(outcome) ? again() : outcome), again))
   }
 
   /** The reader with the least to do, a new one if all are busy. */
@@ -200,6 +196,10 @@ export class DatabaseHosts {
   #presentReaders(): EngineHost[] {
     return this.#readers.filter((reader) => reader !== undefined)
   }
+}
+
+function isFit(outcome: CallOutcome): boolean {
+  return outcome.type === 'results' && !UNFIT.test(outcome.text)
 }
 
 /** Takes a worker's database away. What a worker with calls works on has to be interrupted. */

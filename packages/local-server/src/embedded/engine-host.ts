@@ -225,11 +225,11 @@ export class EngineHost {
 
   #streamed(call: HostCall, onText: CursorListener, begin: (call: number) => void): HostCursor {
     let number = 0
-    const { outcome } = this.#call(call, onText, (given) => {
+    const answer = this.#call(call, onText, (given) => {
       number = given
       begin(number)
     })
-    return { outcome, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
+    return { ...answer, readOn: () => this.#send({ type: 'cursor-read', call: number }) }
   }
 
   #call(call: HostCall, onCursor: CursorListener | null, begin: (call: number) => void): HostAnswer {
@@ -261,6 +261,7 @@ export class EngineHost {
 
   /** The client of a call has left: its statement is interrupted, and what has not begun will not begin. */
   #abandon(number: number): void {
+    if (!this.#calls.has(number)) return // it has been answered
     this.#board.abandon(number)
     this.#send({ type: 'abandon', call: number })
   }
@@ -345,8 +346,7 @@ export class EngineHost {
 }
 
 /** A cursor on its way. */
-export interface HostCursor {
-  readonly outcome: Promise<CallOutcome>
+export interface HostCursor extends HostAnswer {
   /** Asks for the next piece. */
   readonly readOn: () => void
 }

@@ -100,3 +100,13 @@ test('128 streams; a freed place goes to the one that has waited longest, else 4
   expect(order).toEqual(['first', '429 {"error":"Timed out while opening database connection"}'])
   expect([table.countOf(A), table.countOf(B)]).toEqual([128, 0])
 })
+
+test('a stream that has expired is known as such when its database is closed, an open one is gone', async () => {
+  const { clock, table } = setUp()
+  const expired = table.release(await table.open(A)) as string
+  clock.advance(11_000)
+  const open = table.release(await table.open(A)) as string
+  table.closeAll(A)
+  expect(failure(() => table.resume(expired, A))).toContain('STREAM_EXPIRED')
+  expect(failure(() => table.resume(open, A))).toBe('400 Received an invalid baton')
+})

@@ -93,10 +93,10 @@ export class StreamTable {
     if (!stream.isExpired) this.#freePlace()
   }
 
-  /** Forgets all streams of a database, for instance because its engine has died. */
+  /** Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why. */
   closeAll(database: DatabaseId): void {
     for (const stream of this.#streams.values()) {
-      if (stream.database === database) this.close({ stream: stream.number })
+      if (stream.database === database && !stream.isExpired) this.close({ stream: stream.number })
     }
   }
 

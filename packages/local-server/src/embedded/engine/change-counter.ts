@@ -27,8 +27,8 @@ export class ChangeCounter implements ChangeWatcher {
   }
 
   /** To be called when no transaction is open any more: what was committed. Begins anew. */
-  take(isDone: boolean): readonly TableChanges[] {
-    const isCommitted = isDone && this.#isCommitting
+  take(hasCommitted: boolean): readonly TableChanges[] {
+    const isCommitted = hasCommitted && this.#isCommitting
     const changes = isCommitted ? [...this.#tables].map(([table, counts]) => ({ table, ...counts })) : []
     this.#tables.clear()
     this.#isCommitting = false

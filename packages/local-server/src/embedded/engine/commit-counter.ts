@@ -20,11 +20,13 @@ export class CommitCounter {
     board.commits = isNew ? 0n : BigInt(clock.now())
   }
 
-  /** To be called when a transaction has ended that may have changed something. */
-  look(): void {
+  /** To be called when a transaction has ended that may have changed something. Whether it has. */
+  look(): boolean {
     const version = this.#dataVersion.readInteger()
-    if (version !== this.#lastVersion) this.#board.commits += 1n
+    const hasChanged = version !== this.#lastVersion
+    if (hasChanged) this.#board.commits += 1n
     this.#lastVersion = version
+    return hasChanged
   }
 
   close(): void {

@@ -15,8 +15,10 @@ const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
 export interface ConnectionEvents {
   /** Whether somebody wants to know what is changed. */
   isWatched(): boolean
-  /** A transaction has ended that may have changed the database; what it has changed, where that is watched. */
-  onCommit(changes: readonly TableChanges[]): void
+  /** To be called when a transaction that had the write lock has ended: whether it has changed the database. */
+  hasCommitted(): boolean
+  /** What a transaction has changed, where that is watched. */
+  onChanges(changes: readonly TableChanges[]): void
   /** The connection has ended, and nothing of it would show in the engine's once that is reset. */
   onUnused(engine: EngineConnection): void
 }
@@ -130,7 +132,7 @@ export class Connection implements Writer {
       this.#active = run
       return run
     } catch (error) {
-      this.settle(isUndone, false)
+      this.settle(isUndone)
       throw error
     }
   }
@@ -156,15 +158,15 @@ export class Connection implements Writer {
       }
     } finally {
       if (mustUndo) this.#undo()
-      this.#releaseLock(false)
+      this.#releaseLock()
     }
   }
 
   /** A statement has ended: gives the write lock back once no transaction is open. */
-  settle(isUndone: boolean, isDone: boolean): void {
+  settle(isUndone: boolean): void {
     this.#active = null
     if (isUndone) this.#undo()
-    this.#releaseLock(isDone)
+    this.#releaseLock()
   }
 
   /** Gives the write lock back within a transaction that has not written anything. */
@@ -203,11 +205,12 @@ export class Connection implements Writer {
     return true
   }
 
-  /** A change that went well has been committed once no transaction is open. */
-  #releaseLock(isDone: boolean): void {
+  #releaseLock(): void {
     if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
-    const changes = this.#changes?.take(isDone) ?? []
-    if (isDone) this.#events.onCommit(changes)
+    // how the statement ended does not tell: one with OR FAIL fails, and what it did before is committed
+    const hasCommitted = this.#events.hasCommitted()
+    const changes = this.#changes?.take(hasCommitted) ?? []
+    if (changes.length > 0) this.#events.onChanges(changes)
     this.#queue.release(this)
   }
 

@@ -43,6 +43,8 @@ export class Database {
   readonly #commits: CommitCounter | null
   #settings: DatabaseSettings
   readonly #spares: EngineConnection[] = []
+  /** Connections that dumps on their way read from. */
+  readonly #dumps = new Set<EngineConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
     const { id, settings, clock, board, onlyRead } = options
@@ -83,10 +85,8 @@ export class Database {
     const settings = this.#settings
     return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
       isWatched: () => this.isWatched,
-      onCommit: (changes) => {
-        this.#commits?.look()
-        if (changes.length > 0) this.#onChanges(changes)
-      },
+      hasCommitted: () => this.#commits?.look() ?? false,
+      onChanges: this.#onChanges,
       onUnused: (engine) => this.#keep(engine, settings),
     })
   }
@@ -96,11 +96,13 @@ export class Database {
     const settings = this.#settings
     const engine = this.#spares.pop() ?? this.#open()
     engine.call = call
-    engine.run('BEGIN')
+    this.#dumps.add(engine)
     try {
+      engine.run('BEGIN')
       await writeDump(engine, preserveRowIds, output)
     } finally {
-      engine.run('ROLLBACK')
+      this.#dumps.delete(engine)
+      if (engine.inTransaction) engine.run('ROLLBACK')
       this.#keep(engine, settings)
     }
   }
@@ -117,7 +119,7 @@ export class Database {
 
   /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
   close(): void {
-    for (const spare of this.#spares.splice(0)) spare.close()
+    for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
     this.#commits?.close()
   }
 
@@ -158,7 +160,6 @@ export class Database {
 
   #open(): EngineConnection {
     const engine = this.#connection()
-    if (this.#onlyRead) return engine
     engine.run('PRAGMA synchronous = NORMAL')
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {

@@ -69,6 +69,8 @@ export interface ConnectionOptions {
 export class EngineConnection {
   readonly #engine: EngineInstance
   readonly #pointer: Pointer
+  /** Not finalized. */
+  readonly #statements = new Set<EngineStatement>()
   /** The number of the call it works for; 0 for none. */
   call = 0
 
@@ -115,7 +117,15 @@ export class EngineConnection {
       api.free(text)
     }
     const pointer = this.#engine.pointerAt(scratch)
-    return pointer === 0 ? null : new EngineStatement(this, this.#engine, pointer, grant)
+    if (pointer === 0) return null
+    const statement = new EngineStatement(this, this.#engine, pointer, grant)
+    this.#statements.add(statement)
+    return statement
+  }
+
+  /** To be called when a statement has been finalized. */
+  forget(statement: EngineStatement): void {
+    this.#statements.delete(statement)
   }
 
   /** Does some work of the engine for the call. */
@@ -178,7 +188,9 @@ export class EngineConnection {
     this.#engine.api.sqlite3_interrupt(this.#pointer)
   }
 
+  /** Ends its statements, too. */
   close(): void {
+    for (const statement of this.#statements) statement.finalize()
     this.watch(null)
     this.#engine.api.sqlite3_close_v2(this.#pointer)
   }
@@ -321,6 +333,7 @@ export class EngineStatement {
     if (this.#pointer === 0) return
     this.#engine.api.sqlite3_finalize(this.#pointer)
     this.#pointer = 0
+    this.#connection.forget(this)
   }
 
   #bindValue(number: number, value: EngineValue): number {

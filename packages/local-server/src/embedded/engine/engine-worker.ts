@@ -39,27 +39,28 @@ function sqliteVersion(): string {
   return new EngineInstance(module, { files: new DatabaseFiles(null, gate), gate, board }).version
 }
 
+/** What is said of a database that was released meanwhile has no meaning any more. */
 function receive(message: ToHost): void {
   switch (message.type) {
     case 'open':
       open = new OpenDatabase(message, { module, board, send })
       return
     case 'settings':
-      return current().applySettings(message.settings)
+      return open?.applySettings(message.settings)
     case 'pipeline':
     case 'cursor':
     case 'dump':
       void answer(message)
       return
     case 'watch':
-      current().isWatched = message.isWatched
+      if (open !== null) open.isWatched = message.isWatched
       return
     case 'cursor-read':
-      return current().readOn(message.call)
+      return open?.readOn(message.call)
     case 'abandon':
-      return current().abandon(message.call)
+      return open?.abandon(message.call)
     case 'close-stream':
-      return current().closeSession(message.stream)
+      return open?.closeSession(message.stream)
     case 'release':
       if (message.keep) current().close()
       else current().drop()

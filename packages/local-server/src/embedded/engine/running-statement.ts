@@ -28,7 +28,7 @@ interface StatementOwner {
   lockFor(statement: Statement, grant: Grant): Promise<EngineStatement | null>
   /** Gives the write lock back although a transaction is open. */
   unlock(): void
-  settle(isUndone: boolean, isDone: boolean): void
+  settle(isUndone: boolean): void
 }
 
 /** What a statement is compiled from, and when that was. */
@@ -94,7 +94,7 @@ export class RunningStatement {
       }
       this.#prepared.bind(values)
     } catch (error) {
-      this.#end(false)
+      this.#end()
       throw error
     }
   }
@@ -114,7 +114,7 @@ export class RunningStatement {
       this.#checkNotAborted()
       return run()
     } catch (error) {
-      this.#end(false)
+      this.#end()
       // the snapshot of its transaction is too old: it can still read, and others may write
       if (this.#tookLock && error instanceof EngineError && (error.code & 0xff) === BUSY)
         this.#connection.unlock()
@@ -130,7 +130,7 @@ export class RunningStatement {
 
   /** Ends a statement whose rows are not wanted any more; a change has happened already. */
   stop(): void {
-    this.#end(true)
+    this.#end()
   }
 
   /** To be called after the last row. */
@@ -140,7 +140,7 @@ export class RunningStatement {
     const affectedRowCount = isChange ? this.#engine.changes : 0
     const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
     const { columns, rowsRead, rowsWritten } = this.#prepared
-    this.#end(statement.verb !== 'ROLLBACK')
+    this.#end()
     const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
     return {
       columns,
@@ -157,11 +157,11 @@ export class RunningStatement {
     if (this.#isAborted) throw new PreemptedError()
   }
 
-  #end(isDone: boolean): void {
+  #end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#prepared.finalize()
-    this.#connection.settle(this.#context.isUndone, isDone)
+    this.#connection.settle(this.#context.isUndone)
   }
 }
 

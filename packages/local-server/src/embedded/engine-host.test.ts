@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { EngineHost } from './engine-host.ts'
+import { engineModule } from './engine-module.ts'
+import { DatabaseBoard } from './protocol/database-board.ts'
+
+const SETTINGS = { sizeLimitBytes: null, blockReads: false, blockWrites: false, blockReason: null }
+
+test('what is said of a database while it is released does no harm to its worker', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const exits: string[] = []
+  const host = new EngineHost(await engineModule(), {
+    onExit: () => exits.push('exit'),
+    onReleased() {},
+    onChanges() {},
+  })
+  await host.ready
+  const { memory } = new DatabaseBoard()
+  host.open({ id: 'd', path: join(folder, 'data.db'), settings: SETTINGS, board: memory, reader: null })
+  const released = host.release({ keep: true })
+  host.closeStream(1)
+  host.watch(true)
+  host.applySettings(SETTINGS)
+  await released
+  // another database: the worker still works
+  host.open({ id: 'e', path: join(folder, 'other.db'), settings: SETTINGS, board: memory, reader: null })
+  const { outcome } = host.pipeline(
+    { stream: 2, permissions: { read: true, write: true }, signal: new AbortController().signal },
+    [{ type: 'close' }],
+    3,
+  )
+  expect(await outcome).toMatchObject({ type: 'results', isClosed: true })
+  expect(exits).toEqual([])
+  await host.end()
+})
