@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
-import { codes, execute, pipeline, query } from './wire.ts'
+import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
   () => true,
@@ -132,6 +132,37 @@ test('a database is written to a file that every SQLite opens, and goes on', asy
     'exists already, and is not overwritten',
   )
   await expect(server.exportDatabase('nosuch', target)).rejects.toThrow('there is no database "nosuch"')
+})
+
+test('a database is exported again and again beside requests, which merely wait', async () => {
+  const directory = await temporaryDirectory()
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE t (a)')
+  let isOver = false
+  const write = async (): Promise<number> => {
+    let count = 0
+    for (; !isOver; count += 1) {
+      expect(codes(await pipeline(server.url, [execute('INSERT INTO t VALUES (1)'), close]))).toEqual([
+        'ok',
+        'ok',
+      ])
+    }
+    return count
+  }
+  const writers = Promise.all([write(), write(), write()])
+  for (let round = 0; round < 10; round += 1) {
+    await Promise.all(
+      ['a', 'b'].map((name) => server.exportDatabase('default', join(directory, name + round))),
+    )
+    const copy = new DatabaseSync(join(directory, `a${round}`))
+    expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+    copy.close()
+  }
+  isOver = true
+  const counts = await writers
+  expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([
+    [String(counts.reduce((sum, count) => sum + count))],
+  ])
 })
 
 test('a database that was never written to is an empty file', async () => {

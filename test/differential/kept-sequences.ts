@@ -46,6 +46,13 @@ export const KEPT: readonly { readonly title: string; readonly exchanges: readon
     'SELECT acos(2)',
     'SELECT sqrt(2), log(10), exp(1), power(2, 0.5)',
   ),
+  kept(
+    'a statement that makes too large a value is undone',
+    'INSERT INTO t (a) VALUES (zeroblob(5500000)) RETURNING a',
+    'SELECT count(*) FROM t',
+    'SELECT length(zeroblob(5000001))',
+    'SELECT length(zeroblob(5000000))',
+  ),
   kept('EXPLAIN ends', 'EXPLAIN QUERY PLAN DELETE FROM t', 'INSERT INTO t (b) VALUES (9)', 'DROP TABLE t'),
   {
     title: 'a column given twice in a text of several statements',

@@ -1,10 +1,12 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
+import type { DatabaseHosts } from './database-hosts.ts'
 import { type HostCursor, NotBegunError } from './engine-host.ts'
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
@@ -24,6 +26,9 @@ import { type StreamLease, StreamTable } from './stream-table.ts'
 import { TokenCheck } from './token-check.ts'
 
 const MAX_ATTEMPTS = 5
+/** How long an export waits for requests under way; then they are interrupted. */
+const MAX_EXPORT_WAIT_MS = 5_000
+const EXPORT_WAIT_STEP_MS = 5
 
 /** How the embedded back end is made. */
 export interface EmbeddedOptions {
@@ -40,6 +45,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #tokens: TokenCheck
   readonly #hosts: HostTable
   readonly #streams: StreamTable
+  /** Databases that are being copied. */
+  readonly #exports = new Map<DatabaseId, Promise<void>>()
 
   constructor({ directory, publicKeyPem }: EmbeddedOptions) {
     this.#directory = directory
@@ -69,7 +76,19 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    await this.#hosts.get(id).ready
+    while (this.#exports.has(id)) await this.#exports.get(id)
+    const copied = this.#export(id, file)
+    // who comes meanwhile waits: opening the database would mark the file as in use
+    const done = copied.catch(() => {}).then(() => void this.#exports.delete(id))
+    this.#exports.set(id, done)
+    await copied
+  }
+
+  async #export(id: DatabaseId, file: string): Promise<void> {
+    const hosts = this.#hosts.get(id)
+    await hosts.ready
+    const due = performance.now() + MAX_EXPORT_WAIT_MS
+    while (hosts.isBusy && performance.now() < due) await sleep(EXPORT_WAIT_STEP_MS)
     await this.#hosts.release(id)
     await copyDatabaseFile(this.#fileOf(id), file)
   }
@@ -115,7 +134,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
     try {
-      const hosts = this.#hosts.get(call.id)
+      const hosts = await this.#hostsFor(call.id, lease)
       const isWhole = body.baton === null && body.requests.at(-1)?.type === 'close'
       const outcome = await hosts.pipeline({ ...call, ...lease }, body.requests, { version, isWhole })
       if (outcome.type === 'failure') return this.#failed(lease, outcome)
@@ -135,7 +154,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #cursor(call: DatabaseCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
     const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
-    const cursor = this.#hosts.get(call.id).cursor({ ...call, ...lease }, body.steps, lines)
+    const hosts = await this.#hostsFor(call.id, lease)
+    const cursor = hosts.cursor({ ...call, ...lease }, body.steps, lines)
     return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
   }
 
@@ -143,7 +163,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { preserveRowIds } = readDumpQuery(query)
     const lease = await this.#streams.open(call.id)
     const lines = new CursorBodyStream(() => '')
-    const dump = this.#hosts.get(call.id).dump({ ...call, ...lease }, preserveRowIds, lines)
+    const hosts = await this.#hostsFor(call.id, lease)
+    const dump = hosts.dump({ ...call, ...lease }, preserveRowIds, lines)
     void dump.outcome.then(
       () => this.#streams.close(lease),
       () => this.#streams.close(lease),
@@ -191,7 +212,15 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
+  /** The workers of a database, once nobody copies its file. @throws PipelineFailure when that has ended the stream */
+  async #hostsFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseHosts> {
+    while (this.#exports.has(id)) await this.#exports.get(id)
+    if (!this.#streams.has(lease)) throw PipelineFailure.protocol('Received an invalid baton')
+    return this.#hosts.get(id)
+  }
+
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
+    while (this.#exports.has(id)) await this.#exports.get(id)
     return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
   }
 

@@ -84,6 +84,11 @@ export class StreamTable {
     return this.#sealer.seal({ stream: BigInt(number), sequence: stream.sequence })
   }
 
+  /** Whether a stream has not ended meanwhile. */
+  has({ stream }: StreamLease): boolean {
+    return this.#streams.has(stream)
+  }
+
   /** Forgets a stream that was closed or has failed. */
   close({ stream: number }: StreamLease): void {
     const stream = this.#streams.get(number)

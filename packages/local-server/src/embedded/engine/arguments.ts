@@ -1,7 +1,7 @@
 import type { EngineValue } from '../protocol/pipeline-types.ts'
+import { MAX_VALUE_BYTES } from './limits.ts'
 
 /** Longest text or blob that can be bound, in bytes. */
-const MAX_VALUE_BYTES = 5_000_000
 
 /** What a request gives for the parameters. */
 export interface StatementArguments {

@@ -8,6 +8,7 @@ import { MAIN_FILE } from './database-files.ts'
 import { type DumpOutput, writeDump } from './dump.ts'
 import { EngineConnection, EngineError } from './engine-connection.ts'
 import type { EngineInstance } from './engine-instance.ts'
+import { MAX_VALUE_BYTES } from './limits.ts'
 import { ProgramTexts } from './sql/program-text.ts'
 import type { Statement } from './sql/statement.ts'
 import { WriteQueue } from './write-queue.ts'
@@ -96,6 +97,7 @@ export class Database {
     const settings = this.#settings
     const engine = this.#spares.pop() ?? this.#open()
     engine.call = call
+    engine.limitLength(2 ** 30) // what is in the file by other ways is dumped too
     this.#dumps.add(engine)
     try {
       engine.run('BEGIN')
@@ -103,6 +105,7 @@ export class Database {
     } finally {
       this.#dumps.delete(engine)
       if (engine.inTransaction) engine.run('ROLLBACK')
+      engine.limitLength(MAX_VALUE_BYTES)
       this.#keep(engine, settings)
     }
   }
@@ -160,6 +163,7 @@ export class Database {
 
   #open(): EngineConnection {
     const engine = this.#connection()
+    engine.limitLength(MAX_VALUE_BYTES)
     engine.run('PRAGMA synchronous = NORMAL')
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {

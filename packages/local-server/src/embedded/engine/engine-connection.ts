@@ -3,6 +3,7 @@ import type { ChangeWatcher, EngineInstance, Grant, Pointer } from './engine-ins
 
 const OK = 0
 const OUT_OF_MEMORY = 7
+const LIMIT_LENGTH = 0
 const ROW = 100
 const DONE = 101
 const VALUE_TOO_BIG = 1001
@@ -176,6 +177,11 @@ export class EngineConnection {
     const isKeyword = this.#engine.api.sqlite3_keyword_check(at, bytes.length) !== 0
     this.#engine.api.free(at)
     return isKeyword || !/^[A-Za-z_]\w*$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name
+  }
+
+  /** Largest text, blob and row it makes or reads, in bytes; a statement that exceeds it is undone. */
+  limitLength(bytes: number): void {
+    this.#engine.api.sqlite3_limit(this.#pointer, LIMIT_LENGTH, bytes)
   }
 
   /** Has changes reported, or no longer. */

@@ -70,6 +70,7 @@ interface EngineExports {
   sqlite3_bind_int64(statement: Pointer, number: number, value: bigint): number
   sqlite3_bind_double(statement: Pointer, number: number, value: number): number
   sqlite3_interrupt(connection: Pointer): void
+  sqlite3_limit(connection: Pointer, limit: number, value: number): number
   sqlite3_keyword_check(word: Pointer, bytes: number): number
   sqlite3_libversion(): Pointer
 }

@@ -8,10 +8,10 @@ import {
   type EngineStatement,
 } from './engine-connection.ts'
 import type { Grant } from './engine-instance.ts'
+import { MAX_VALUE_BYTES } from './limits.ts'
 import type { StatementResult } from './result-encoder.ts'
 import type { Statement } from './sql/statement.ts'
 
-const MAX_VALUE_BYTES = 5_000_000
 const BUSY = 5
 
 /** The write lock was taken away while the statement ran: it is undone. */
