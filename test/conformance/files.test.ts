@@ -138,10 +138,10 @@ test('a database is exported again and again beside requests, which merely wait'
   const directory = await temporaryDirectory()
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE t (a)')
-  let isOver = false
+  const over = new AbortController()
   const write = async (): Promise<number> => {
     let count = 0
-    for (; !isOver; count += 1) {
+    for (; !over.signal.aborted; count += 1) {
       expect(codes(await pipeline(server.url, [execute('INSERT INTO t VALUES (1)'), close]))).toEqual([
         'ok',
         'ok',
@@ -158,7 +158,7 @@ test('a database is exported again and again beside requests, which merely wait'
     expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
     copy.close()
   }
-  isOver = true
+  over.abort()
   const counts = await writers
   expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([
     [String(counts.reduce((sum, count) => sum + count))],
