@@ -78,11 +78,17 @@ export class DatabaseHosts {
       const pipeline: WholePipeline = { call, requests, version, answer, resolve, isMoved: false }
       this.#whole.add(pipeline)
       this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref()
-      answer.outcome.then((outcome) => {
-        this.#whole.delete(pipeline)
-        // of one that was moved the writer says only that it was taken away
-        if (!pipeline.isMoved || outcome.type === 'results') resolve(outcome)
-      }, reject)
+      answer.outcome.then(
+        (outcome) => {
+          this.#whole.delete(pipeline)
+          // of one that was moved the writer says only that it was taken away
+          if (!pipeline.isMoved || outcome.type === 'results') resolve(outcome)
+        },
+        (error: unknown) => {
+          this.#whole.delete(pipeline)
+          reject(error)
+        },
+      )
     })
   }
 
