@@ -1,5 +1,12 @@
 import type { DatabaseId, DatabaseSettings } from '../backend.ts'
-import type { CursorListener, EngineHost, HostAnswer, HostCall, HostCursor } from './engine-host.ts'
+import {
+  type CursorListener,
+  type EngineHost,
+  type HostAnswer,
+  type HostCall,
+  type HostCursor,
+  NotBegunError,
+} from './engine-host.ts'
 import { onlyReads } from './only-reads.ts'
 import { DatabaseBoard, MAX_READERS } from './protocol/database-board.ts'
 import type { CallOutcome } from './protocol/host-messages.ts'
@@ -45,6 +52,8 @@ export class DatabaseHosts {
   #lastCall = 0
   #settings: DatabaseSettings
   #isEnding = false
+  /** Whether the writer is gone, or may work for another database by now. */
+  #isLost = false
 
   constructor(options: DatabaseHostsOptions) {
     this.#options = options
@@ -72,7 +81,7 @@ export class DatabaseHosts {
     requests: readonly PipelineRequest[],
     { version, isWhole }: { readonly version: 2 | 3; readonly isWhole: boolean },
   ): Promise<CallOutcome> {
-    const answer = this.#writer.pipeline(call, requests, version)
+    const answer = this.#openWriter().pipeline(call, requests, version)
     if (!isWhole) return answer.outcome
     return new Promise((resolve, reject) => {
       const pipeline: WholePipeline = { call, requests, version, answer, resolve, isMoved: false }
@@ -93,20 +102,20 @@ export class DatabaseHosts {
   }
 
   cursor(call: HostCall, steps: readonly BatchStep[], onCursor: CursorListener): HostCursor {
-    return this.#writer.cursor(call, steps, onCursor)
+    return this.#openWriter().cursor(call, steps, onCursor)
   }
 
   dump(call: HostCall, preserveRowIds: boolean, onText: CursorListener): HostCursor {
-    return this.#writer.dump(call, preserveRowIds, onText)
+    return this.#openWriter().dump(call, preserveRowIds, onText)
   }
 
   /** Has committed changes reported, or no longer. */
   watch(isWatched: boolean): void {
-    this.#writer.watch(isWatched)
+    if (!this.#isLost) this.#writer.watch(isWatched)
   }
 
   closeStream(stream: number): void {
-    this.#writer.closeStream(stream)
+    if (!this.#isLost) this.#writer.closeStream(stream)
   }
 
   /** Closes the database; with `keep: false` its files are about to be removed. What runs is interrupted. */
@@ -129,6 +138,12 @@ export class DatabaseHosts {
     await this.#writer.end()
   }
 
+  /** @throws NotBegunError when the database is closed: who asks finds its next workers */
+  #openWriter(): EngineHost {
+    if (this.#isLost) throw new NotBegunError('the database has been closed')
+    return this.#writer
+  }
+
   isWriter(host: EngineHost): boolean {
     return host === this.#writer
   }
@@ -137,6 +152,7 @@ export class DatabaseHosts {
   lost(host: EngineHost): boolean {
     if (this.isWriter(host)) {
       this.#isEnding = true
+      this.#isLost = true
       if (this.#ticker !== null) clearInterval(this.#ticker)
       // whatever they still read is not used: the next writer does not know of them
       for (const reader of this.#presentReaders()) void reader.end()
@@ -174,7 +190,7 @@ export class DatabaseHosts {
     if (this.#isEnding || call.signal.aborted || !onlyReads(requests)) return
     pipeline.isMoved = true
     answer.abandon()
-    const again = (): Promise<CallOutcome> => this.#writer.pipeline(call, requests, version).outcome
+    const again = (): Promise<CallOutcome> => this.#openWriter().pipeline(call, requests, version).outcome
     const moved = this.#reader().pipeline(call, requests, version).outcome
     resolve(moved.then((outcome) => (this.#isEnding || !isFit(outcome) ? again() : outcome), again))
   }
