@@ -1,12 +1,19 @@
 import { expect, test } from 'vitest'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId, DatabaseSettings } from '../backend.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { type EngineHost, type HostCall, NotBegunError } from './engine-host.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
 import type { CallOutcome, OpenedDatabase } from './protocol/host-messages.ts'
 import type { PipelineRequest } from './protocol/pipeline-types.ts'
 
-const SETTINGS = { sizeLimitBytes: null, blockReads: false, blockWrites: false, blockReason: null }
+const SETTINGS: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
 const CALL: HostCall = {
   stream: 1,
   permissions: { read: true, write: true },

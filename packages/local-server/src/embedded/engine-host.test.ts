@@ -2,11 +2,19 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseSettings } from '../backend.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
 
-const SETTINGS = { sizeLimitBytes: null, blockReads: false, blockWrites: false, blockReason: null }
+const SETTINGS: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
 
 test('what is said of a database while it is released does no harm to its worker', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -16,6 +24,7 @@ test('what is said of a database while it is released does no harm to its worker
     onExit: () => exits.push('exit'),
     onReleased() {},
     onChanges() {},
+    onUsage() {},
   })
   await host.ready
   const { memory } = new DatabaseBoard()

@@ -6,6 +6,7 @@ import type {
   CallOutcome,
   FromHost,
   OpenedDatabase,
+  StatementUsage,
   TableChanges,
   ToHost,
   WorkerStart,
@@ -58,6 +59,8 @@ export interface HostListener {
   onReleased(): void
   /** A transaction has been committed, of a database that is watched. */
   onChanges(changes: readonly TableChanges[]): void
+  /** What the worker's database was used for. */
+  onUsage(usage: readonly StatementUsage[]): void
 }
 
 /** A call on its way. */
@@ -270,6 +273,7 @@ export class EngineHost {
     if (message.type === 'ready') return
     if (message.type === 'released') return this.#wasReleased()
     if (message.type === 'changes') return this.#listener.onChanges(message.changes)
+    if (message.type === 'answer' && message.usage.length > 0) this.#listener.onUsage(message.usage)
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.onCursor?.begin()

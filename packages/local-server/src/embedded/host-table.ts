@@ -3,6 +3,7 @@ import { ChangeFeed } from './change-feed.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
+import type { StatementUsage } from './protocol/host-messages.ts'
 
 /** A host nobody has needed for so long gives up its database; the next request opens it again. */
 const IDLE_MS = 5_000
@@ -19,6 +20,8 @@ export interface HostTableOptions {
   isIdle(id: DatabaseId): boolean
   /** A database has no host any more, and its streams have ended. */
   onExit(id: DatabaseId): void
+  /** A worker of the database has read or written something. */
+  onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
 /** The engine hosts of a server: those of each database in use, and some in reserve so that nobody waits for a start. */
@@ -89,10 +92,15 @@ export class HostTable {
     return feed
   }
 
+  /** Ends the change streams of a database. */
+  endFeed(id: DatabaseId): void {
+    this.#feeds.get(id)?.end()
+  }
+
   /** Forgets a database whose files are about to be removed. */
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
-    this.#feeds.get(id)?.end()
+    this.endFeed(id)
     await this.#retire(id, false)
   }
 
@@ -129,6 +137,10 @@ export class HostTable {
       onChanges: (changes) => {
         const id = this.#owners.get(host)
         if (id !== undefined) this.#feeds.get(id)?.publish(changes)
+      },
+      onUsage: (usage) => {
+        const id = this.#owners.get(host)
+        if (id !== undefined) this.#options.onUsage(id, usage)
       },
       onExit: () => {
         const id = this.#owners.get(host)

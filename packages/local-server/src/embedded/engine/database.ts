@@ -11,6 +11,7 @@ import type { EngineInstance } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
 import { ProgramTexts } from './sql/program-text.ts'
 import type { Statement } from './sql/statement.ts'
+import { UsageMeter } from './usage-meter.ts'
 import { WriteQueue } from './write-queue.ts'
 
 /** Connections that are kept for the next client. */
@@ -30,6 +31,7 @@ export interface DatabaseOptions {
 /** One database inside its worker: what its connections share. */
 export class Database {
   readonly id: string
+  readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
   readonly #texts = new ProgramTexts()
   readonly #queue: WriteQueue
