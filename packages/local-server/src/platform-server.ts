@@ -116,10 +116,10 @@ async function serve({ app, access }: Handler, from: IncomingMessage, to: Server
     const response = await app(toRequest(from))
     for (const [name, value] of [...response.headers, ...Object.entries(cors)]) to.setHeader(name, value)
     to.statusCode = response.status
+    // what was not read must not be taken for the next request
+    if (!from.complete) to.setHeader('connection', 'close')
     if (from.method === 'HEAD' || response.body === null) to.end()
     else await pipeline(Readable.fromWeb(response.body), to)
-    // whoever sends more than is read does not get another turn on the connection
-    if (!from.complete) from.destroy()
   } catch {
     if (to.headersSent) to.destroy()
     else respondWith(to, errorResponse(500, 'internal error'))
