@@ -116,8 +116,7 @@ export async function sql(
   })
   const text = await response.text()
   if (response.status !== 200) return { status: response.status, rows: [], error: text, baton: null }
-  // oxlint-disable-next-line typescript/no-explicit-any -- the shape is what is tested elsewhere
-  const answer = JSON.parse(text) as any
+  const answer = JSON.parse(text)
   const results = answer.results.slice(0, requests.length)
   const failed = results.find((result: { type: string }) => result.type === 'error')
   const cells = results.at(-1)?.response?.result?.rows ?? []
