@@ -24,17 +24,17 @@ export async function sendWithIndex<T>(
   const giveUp = async (): Promise<void> => {
     if (await server.isBehind(index, (wanted) => isBehind(http, wanted))) server.dropIndex(index)
   }
-  let giveUpRequest = (_reason: unknown): void => {}
+  let giveUpRequest: ((reason: unknown) => void) | undefined
   const stopIfDropped = (): void => {
-    if (server.hasDropped(index)) giveUpRequest(DROPPED)
+    if (server.hasDropped(index)) giveUpRequest?.(DROPPED)
   }
-  let stopTimer = (): void => {}
-  const onSend = (giveUpThis: (reason: unknown) => void): void => {
+  let stopTimer: (() => void) | undefined
+  const onSend: SendOptions['onSend'] = (giveUpThis) => {
     call.onSend?.(giveUpThis)
     giveUpRequest = giveUpThis
     // dropped while this one queued
     stopIfDropped()
-    stopTimer()
+    stopTimer?.()
     stopTimer = http.clock.after(REPLICA_WAIT_MS, () => void giveUp().then(stopIfDropped))
   }
   try {
@@ -44,7 +44,7 @@ export async function sendWithIndex<T>(
     if (error instanceof TransportError && error.code === 'TIMEOUT') void giveUp()
     throw error
   } finally {
-    stopTimer()
+    stopTimer?.()
   }
 }
 
