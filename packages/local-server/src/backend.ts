@@ -11,13 +11,20 @@ export interface DatabaseSettings {
   readonly blockWrites: boolean
   /** Shown to clients that meet a block. */
   readonly blockReason: string | null
+  /** Whether other databases may attach it, to read it. */
+  readonly allowAttach: boolean
 }
+
+/** Schemas are shared: what changes a schema database changes its children. */
+export type SchemaRole = 'plain' | 'schema' | 'child'
 
 /** An engine that holds databases by opaque id. Knows nothing of names, or of who owns a token. */
 export interface DatabaseBackend extends AsyncDisposable {
   readonly kind: 'embedded' | 'sqld'
   /** Starts the engine; resolves with what `GET /version` answers. */
   start(): Promise<string>
+  /** To be called when the settings of all databases are known: goes on with what the end of the process has interrupted. */
+  resume(): void
   /** Afterwards the database exists with these settings, or the id must not be used again. */
   create(id: DatabaseId, settings: DatabaseSettings): Promise<void>
   /** Creates a database as a copy of an SQLite file. Rejects where the back end cannot, or the file is none. */

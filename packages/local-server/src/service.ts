@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { AccessPolicy } from './access-policy.ts'
-import type { DatabaseBackend, DatabaseSettings } from './backend.ts'
+import type { DatabaseBackend, DatabaseId, DatabaseSettings } from './backend.ts'
 import { type DatabaseRecord, newDatabaseId, Registry } from './control-plane/registry.ts'
 import { type TokenAccess, TokenMint } from './control-plane/token-mint.ts'
 import { DirectoryLock } from './directory-lock.ts'
@@ -36,6 +36,8 @@ export interface DatabaseOptions {
   readonly blockWrites?: boolean
   /** Shown to clients that meet a block. @default null */
   readonly blockReason?: string | null
+  /** Lets other databases of the server attach this one, to read it. @default false */
+  readonly allowAttach?: boolean
 }
 
 /** What a database begins as. */
@@ -52,12 +54,13 @@ export interface TokenOptions {
   readonly expiresInSeconds?: number
 }
 
-const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason'] as const
+const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
 const NO_SETTINGS: DatabaseSettings = {
   sizeLimitBytes: null,
   blockReads: false,
   blockWrites: false,
   blockReason: null,
+  allowAttach: false,
 }
 
 /** The service without a socket: databases, tokens, and the answer to each request. */
@@ -93,9 +96,11 @@ export class Service implements AsyncDisposable {
     try {
       const registry = await Registry.open(directory)
       const mint = options.auth ? await TokenMint.open(directory) : null
-      backend = createBackend(options, directory, mint)
+      const idOf = (name: string): DatabaseId | undefined => registry.find(name)?.id
+      backend = createBackend(options, { directory, mint, idOf })
       const version = await backend.start()
       for (const { id, settings } of registry.records) await backend.applySettings(id, settings)
+      backend.resume()
       const parts = { temporary, lock, registry, backend, mint, access, domains }
       const service = new Service(parts, version)
       if (registry.find(DEFAULT_DATABASE) === undefined) await service.createDatabase(DEFAULT_DATABASE)
@@ -213,10 +218,16 @@ interface ServiceParts {
   readonly domains: ServiceOptions['domains']
 }
 
-function createBackend(options: ServiceOptions, directory: string, mint: TokenMint | null): DatabaseBackend {
+interface BackendParts {
+  readonly directory: string
+  readonly mint: TokenMint | null
+  readonly idOf: (name: string) => DatabaseId | undefined
+}
+
+function createBackend(options: ServiceOptions, { directory, mint, idOf }: BackendParts): DatabaseBackend {
   const publicKeyPem = mint?.publicKeyPem ?? null
   if (options.backend === 'embedded')
-    return new EmbeddedBackend({ directory: join(directory, 'databases'), publicKeyPem })
+    return new EmbeddedBackend({ directory: join(directory, 'databases'), publicKeyPem, idOf })
   return new SqldBackend({ directory: join(directory, 'sqld'), publicKeyPem, sqldPath: options.sqldPath })
 }
 

@@ -7,11 +7,13 @@ import { PACKAGE_VERSION } from '../versions.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
-import { type HostCursor, NotBegunError } from './engine-host.ts'
+import { TableRights } from './engine/table-rights.ts'
+import { type HostCall, type HostCursor, NotBegunError } from './engine-host.ts'
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
 import { SYSTEM_CLOCK } from './protocol/clock.ts'
-import type { CallOutcome } from './protocol/host-messages.ts'
+import type { Answer, CallOutcome, Question } from './protocol/host-messages.ts'
+import { MIGRATION } from './protocol/permissions.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
 import type { Permissions } from './protocol/pipeline-types.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -22,6 +24,9 @@ import {
   type PipelineBody,
   readText,
 } from './request-decoder.ts'
+import { jobResponse } from './schema/job-responses.ts'
+import { SchemaMigrations, SharedSchemaError } from './schema/schema-migrations.ts'
+import { type Job, SchemaStore } from './schema/schema-store.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
 import { TokenCheck } from './token-check.ts'
 
@@ -36,6 +41,8 @@ export interface EmbeddedOptions {
   readonly directory: string
   /** Key that tokens are checked with; null leaves the databases open to everybody. */
   readonly publicKeyPem: string | null
+  /** Finds the database that a statement names, besides by its id. */
+  readonly idOf?: (name: string) => DatabaseId | undefined
 }
 
 /** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
@@ -45,27 +52,62 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #tokens: TokenCheck
   readonly #hosts: HostTable
   readonly #streams: StreamTable
+  readonly #idOf: (name: string) => DatabaseId | undefined
+  readonly #schemas: SchemaStore
+  readonly #migrations: SchemaMigrations
+  /** Numbers of streams of the server's own, which take no place of a client's. */
+  #lastOwnStream = 0
   /** Databases that are being copied. */
   readonly #exports = new Map<DatabaseId, Promise<void>>()
 
-  constructor({ directory, publicKeyPem }: EmbeddedOptions) {
+  constructor({ directory, publicKeyPem, idOf = () => undefined }: EmbeddedOptions) {
+    this.#idOf = idOf
     this.#directory = directory
     this.#tokens = new TokenCheck(publicKeyPem)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#hosts.find(id)?.closeStream(stream))
     this.#hosts = new HostTable({
       pathOf: (id) => this.#fileOf(id),
+      roleOf: (id) => this.#schemas.roleOf(id),
       isIdle: (id) => this.#streams.countOf(id) === 0,
+      onAsk: (id, question) => this.#answer(id, question),
       onExit: (id) => this.#streams.closeAll(id),
+    })
+    this.#schemas = new SchemaStore(directory)
+    this.#migrations = new SchemaMigrations(this.#schemas, {
+      run: (id, job, isDryRun) => this.#migrate(id, job, isDryRun),
+      block: (id, isBlocked) => this.#hosts.block(id, isBlocked),
     })
   }
 
   async start(): Promise<string> {
     const sqliteVersion = await this.#hosts.prepare()
+    await this.#schemas.load()
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
+  }
+
+  resume(): void {
+    this.#migrations.resume()
   }
 
   async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
     await mkdir(this.#folderOf(id), { recursive: true })
+    this.#hosts.configure(id, settings)
+  }
+
+  /** Creates a database whose changes migrate its children. */
+  async createSchema(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
+    await this.#schemas.addSchema(id)
+    await this.create(id, settings)
+  }
+
+  /** Creates a child of a schema database, as a copy of it. @throws SharedSchemaError */
+  async createChild(id: DatabaseId, settings: DatabaseSettings, parent: DatabaseId): Promise<void> {
+    if (this.#schemas.roleOf(parent) !== 'schema')
+      throw new SharedSchemaError(`the database \`${parent}\` is not a schema database`)
+    this.#migrations.checkNotMigrating(parent, 'create')
+    await this.#schemas.addChild(id, parent)
+    await mkdir(this.#folderOf(id), { recursive: true })
+    await this.#snapshot(parent, this.#fileOf(id))
     this.#hosts.configure(id, settings)
   }
 
@@ -98,7 +140,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#hosts.configure(id, settings)
   }
 
+  /** @throws SharedSchemaError while the database has children, or is migrated */
   async remove(id: DatabaseId): Promise<void> {
+    this.#migrations.checkNotMigrating(id, 'delete')
+    if (this.#schemas.childrenOf(id).length > 0)
+      throw new SharedSchemaError(`cannot delete \`${id}\` because databases are still refering to it`)
+    await this.#schemas.remove(id)
     await this.#hosts.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }
@@ -106,8 +153,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
       const permissions = this.#tokens.permissionsOf(request, id)
-      // there are no schema databases here
-      if (request.path.startsWith('/v1/jobs')) return errorResponse(400, 'Invalid namespace')
+      if (request.path.startsWith('/v1/jobs')) {
+        if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
+        return jobResponse(this.#schemas, id, request.path)
+      }
       const call = { id, permissions, signal: request.signal }
       if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
       if (request.path === '/beta/listen') return this.#listen(call, request.query)
@@ -127,6 +176,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#migrations.close()
     this.#streams.clear()
     await this.#hosts.close()
   }
@@ -161,6 +211,8 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #dump(call: DatabaseCall, query: string): Promise<ServiceResponse> {
     const { preserveRowIds } = readDumpQuery(query)
+    if (this.#schemas.roleOf(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
+    checkReadsAll(call)
     const lease = await this.#streams.open(call.id)
     const lines = new CursorBodyStream(() => '')
     const hosts = await this.#hostsFor(call.id, lease)
@@ -172,8 +224,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     return await this.#streamed(lease, dump, lines, {})
   }
 
-  #listen({ id, signal }: DatabaseCall, query: string): ServiceResponse {
+  #listen(call: DatabaseCall, query: string): ServiceResponse {
+    const { id, signal, permissions } = call
     const subscription = readListenQuery(query)
+    const { tables } = permissions
+    if (tables !== null && !new TableRights(tables).allows('data_read', subscription.table))
+      throw forbiddenToRead(id)
     const body = this.#hosts.feedOf(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     return {
@@ -181,6 +237,44 @@ export class EmbeddedBackend implements DatabaseBackend {
       headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' },
       body,
     }
+  }
+
+  /** What a worker is told that needs something of other databases. */
+  async #answer(id: DatabaseId, question: Question): Promise<Answer> {
+    try {
+      if (question.type === 'migrate') return await this.#migrations.migrate(id, question.program)
+      const { name, allowed, path } = question
+      const target = this.#idOf(name) ?? (name as DatabaseId)
+      if (allowed !== 'all' && !allowed.includes(target)) return 'not permitted'
+      if (this.#hosts.settingsOf(target)?.allowAttach !== true) return 'not allowed'
+      await this.#snapshot(target, path)
+      return null
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
+    try {
+      const outcome = await untilBegun(null, () =>
+        this.#hosts.get(id).migration(this.#ownCall(), { job, program, isDryRun }),
+      )
+      return outcome.type === 'failure' ? outcome.body : outcome.text || null
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  /** Copies a database to a file, and the log that belongs to it. */
+  async #snapshot(id: DatabaseId, path: string): Promise<void> {
+    const outcome = await untilBegun(null, () => this.#hosts.get(id).snapshot(this.#ownCall(), path))
+    if (outcome.type === 'failure') throw new Error(outcome.body)
+  }
+
+  /** A call of the server's own. */
+  #ownCall(): HostCall {
+    this.#lastOwnStream -= 1
+    return { stream: this.#lastOwnStream, permissions: MIGRATION, signal: new AbortController().signal }
   }
 
   /** Answers with what a host writes, once it has begun to. */
@@ -241,6 +335,17 @@ interface DatabaseCall {
 }
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
+
+const forbiddenToRead = (id: DatabaseId): PipelineFailure =>
+  PipelineFailure.service(
+    403,
+    `Authorization forbidden: Current session doesn't not have Read permission to namespace ${id}`,
+  )
+
+/** @throws PipelineFailure where single tables must not be read */
+function checkReadsAll({ id, permissions: { read, tables } }: DatabaseCall): void {
+  if (!read || (tables !== null && !new TableRights(tables).mayReadAll)) throw forbiddenToRead(id)
+}
 
 function head(baton: string | null): string {
   return `"baton":${baton === null ? 'null' : `"${baton}"`},"base_url":null`

@@ -4,12 +4,19 @@ import { DatabaseHosts } from './database-hosts.ts'
 import { type EngineHost, type HostCall, NotBegunError } from './engine-host.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
 import type { CallOutcome, OpenedDatabase } from './protocol/host-messages.ts'
+import { OWNER } from './protocol/permissions.ts'
 import type { PipelineRequest } from './protocol/pipeline-types.ts'
 
-const SETTINGS = { sizeLimitBytes: null, blockReads: false, blockWrites: false, blockReason: null }
+const SETTINGS = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: false,
+}
 const CALL: HostCall = {
   stream: 1,
-  permissions: { read: true, write: true },
+  permissions: OWNER,
   signal: new AbortController().signal,
 }
 const QUERY: readonly PipelineRequest[] = [
@@ -40,7 +47,7 @@ class FakeHost {
 function hostsOver(...fakes: FakeHost[]): DatabaseHosts {
   const left = fakes as unknown as EngineHost[]
   const take = (): EngineHost => left.shift() as EngineHost
-  return new DatabaseHosts({ id: 'd' as DatabaseId, path: '/d', settings: SETTINGS, take })
+  return new DatabaseHosts({ id: 'd' as DatabaseId, path: '/d', settings: SETTINGS, role: 'plain', take })
 }
 
 test('the answer of a reader is taken as long as there is the writer', async () => {

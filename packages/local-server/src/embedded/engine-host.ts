@@ -3,9 +3,11 @@ import { Worker } from 'node:worker_threads'
 import type { DatabaseSettings } from '../backend.ts'
 import { CallBoard } from './protocol/call-board.ts'
 import type {
+  Answer,
   CallOutcome,
   FromHost,
   OpenedDatabase,
+  Question,
   TableChanges,
   ToHost,
   WorkerStart,
@@ -58,6 +60,8 @@ export interface HostListener {
   onReleased(): void
   /** A transaction has been committed, of a database that is watched. */
   onChanges(changes: readonly TableChanges[]): void
+  /** The worker needs something of other databases. Never rejects. */
+  onAsk(question: Question): Promise<Answer>
 }
 
 /** A call on its way. */
@@ -166,6 +170,22 @@ export class EngineHost {
     })
   }
 
+  /** Runs a migration, or tries it out; the text of its outcome is what went wrong. */
+  migration(call: HostCall, migration: { job: number; program: string; isDryRun: boolean }): HostAnswer {
+    const { stream, permissions } = call
+    return this.#call(call, null, (number) => {
+      this.#send({ type: 'migration', call: number, stream, permissions, ...migration })
+    })
+  }
+
+  /** Copies the database to a file and its log. */
+  snapshot(call: HostCall, path: string): HostAnswer {
+    const { stream, permissions } = call
+    return this.#call(call, null, (number) => {
+      this.#send({ type: 'snapshot', call: number, stream, permissions, path })
+    })
+  }
+
   /** Has committed changes reported, or no longer. */
   watch(isWatched: boolean): void {
     this.#send({ type: 'watch', isWatched })
@@ -269,6 +289,7 @@ export class EngineHost {
   #receive(message: FromHost): void {
     if (message.type === 'ready') return
     if (message.type === 'released') return this.#wasReleased()
+    if (message.type === 'ask') return void this.#answer(message.number, message.question)
     if (message.type === 'changes') return this.#listener.onChanges(message.changes)
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
@@ -279,6 +300,11 @@ export class EngineHost {
       this.#detach()
       pending.resolve(message.outcome)
     }
+  }
+
+  async #answer(number: number, question: Question): Promise<void> {
+    const answer = await this.#listener.onAsk(question)
+    this.#send({ type: 'told', number, answer })
   }
 
   /** Ends a statement that keeps others waiting for too long, and the worker when that does not help. */

@@ -57,6 +57,8 @@ export class SqldBackend implements DatabaseBackend {
     return this.#process.version
   }
 
+  resume(): void {}
+
   async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
     await this.#running.admin.create(id, this.#config(settings))
   }
@@ -120,7 +122,7 @@ export class SqldBackend implements DatabaseBackend {
       // left out, the key of the whole server holds; the same one for all
       jwt_key: undefined,
       max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
-      allow_attach: false,
+      allow_attach: settings.allowAttach,
       block_reads: blockReads,
       block_writes: blockWrites,
       block_reason: blockReason ?? undefined,
