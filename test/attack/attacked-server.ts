@@ -1,8 +1,10 @@
+import type { KeyObject } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
+import { plantKey } from '../conformance/planted-key.ts'
 
 /** A kind of server that is attacked. */
 export interface AttackedKind {
@@ -28,9 +30,12 @@ export class AttackedServer implements AsyncDisposable {
   readonly server: LocalServer
   /** Where the attack may try to leave something. */
   readonly directory: string
+  /** Signs tokens for every database. */
+  readonly key: KeyObject
   readonly #auth: boolean
 
-  private constructor(server: LocalServer, directory: string, auth: boolean) {
+  private constructor(server: LocalServer, directory: string, auth: boolean, key: KeyObject) {
+    this.key = key
     this.server = server
     this.directory = directory
     this.#auth = auth
@@ -38,10 +43,11 @@ export class AttackedServer implements AsyncDisposable {
 
   static async start(kind: AttackedKind, options: LocalServerOptions = {}): Promise<AttackedServer> {
     const directory = await mkdtemp(join(tmpdir(), 'baton-attack-'))
+    const key = await plantKey(join(directory, 'data'))
     const server = await startLocalServer({ ...kind, dataDirectory: join(directory, 'data'), ...options })
     await server.createDatabase('app')
     await server.createDatabase('other')
-    return new AttackedServer(server, directory, kind.auth)
+    return new AttackedServer(server, directory, kind.auth, key)
   }
 
   url(name = 'app'): string {

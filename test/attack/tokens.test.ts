@@ -1,13 +1,4 @@
-import {
-  createHmac,
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  sign,
-} from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../conformance/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
@@ -23,7 +14,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
 
   beforeAll(async () => {
     attacked = await AttackedServer.start({ backend, auth: true })
-    key = createPrivateKey(await readFile(join(attacked.directory, 'data', 'signing-key.pem'), 'utf8'))
+    key = attacked.key
     token = await attacked.server.createToken('app')
     claims = JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString()) as typeof claims
   })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { plantKey } from './planted-key.ts'
 import { TokenForge } from './token-forge.ts'
 import { close, execute } from './wire.ts'
 
@@ -13,13 +14,15 @@ let forge: TokenForge
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const key = await plantKey(directory)
   server = await startLocalServer({ auth: true, dataDirectory: directory })
   for (const name of ['foo', 'bar']) {
     await server.createDatabase(name, { allowAttach: name === 'foo' })
-    await run(name, { a: 'rw' }, 'CREATE TABLE t(a)', 'INSERT INTO t VALUES(1)')
   }
+  forge = await TokenForge.open(server, key)
+  for (const name of ['foo', 'bar'])
+    await run(name, { a: 'rw' }, 'CREATE TABLE t(a)', 'INSERT INTO t VALUES(1)')
   await run('default', { a: 'rw' }, 'CREATE TABLE own(a)')
-  forge = await TokenForge.open(directory)
 })
 afterAll(async () => {
   await server.close()
@@ -32,8 +35,7 @@ async function send(
   requests: readonly object[],
   baton?: string,
 ): Promise<{ status: number; body: string }> {
-  forge = await TokenForge.open(directory)
-  const response = await fetch(new URL('v3/pipeline', `${server.urlOf(database).replace(/\/?$/, '/')}`), {
+  const response = await fetch(new URL('v3/pipeline', server.urlOf(database).replace(/\/?$/, '/')), {
     method: 'POST',
     headers: { authorization: `Bearer ${forge.forge(claims as Readonly<Record<string, unknown>>)}` },
     body: JSON.stringify({ ...(baton !== undefined && { baton }), requests }),

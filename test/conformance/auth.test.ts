@@ -1,10 +1,11 @@
-import { createPrivateKey, sign } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { type KeyObject, sign } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { databaseIdOf, plantKey } from './planted-key.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
@@ -21,9 +22,11 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     let server: LocalServer
     let url: string
     let token: string
+    let key: KeyObject
 
     beforeAll(async () => {
       directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+      key = await plantKey(directory)
       server = await startLocalServer({ backend, auth: true, dataDirectory: directory })
       const created = await server.createDatabase('app')
       url = created.url
@@ -46,7 +49,6 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
     }
 
     async function custom(claims: object): Promise<string> {
-      const key = createPrivateKey(await readFile(join(directory, 'signing-key.pem'), 'utf8'))
       const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
       const text = `${part({ alg: 'EdDSA', typ: 'JWT' })}.${part(claims)}`
       return `Bearer ${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
@@ -77,9 +79,11 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       )
     })
 
-    test('of another database: as if the database did not exist', async () => {
+    test('of another database: signed with its own key it is none, with that of the group there is no database', async () => {
       const foreign = await server.createToken('other')
-      expect(await refusal(`Bearer ${foreign}`)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
+      expect(await refusal(`Bearer ${foreign}`)).toEqual([401, unauthorized('The JWT is invalid')])
+      const named = await custom({ id: databaseIdOf(foreign) })
+      expect(await refusal(named)).toEqual([404, `{"error":"Namespace \`app\` doesn't exist"}`])
       expect(await refusal(null, `${server.url}/nobody/`)).toEqual([
         404,
         `{"error":"Namespace \`nobody\` doesn't exist"}`,

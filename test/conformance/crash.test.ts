@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startLocalServer } from '@batonsql/local-server'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
@@ -21,10 +21,10 @@ describe('one database cannot hurt another', () => {
   test('a file that cannot be opened: 500 for its database, the others go on, and it answers once it is mended', async () => {
     const dataDirectory = await temporaryDirectory()
     await using server = await startLocalServer({ dataDirectory })
-    const a = await server.createDatabase('a')
+    const a = await createIn(dataDirectory, server, 'a')
     const b = await server.createDatabase('b')
     const other = await pipeline(b.url, [execute('BEGIN'), execute('CREATE TABLE t(a)')])
-    const file = join(dataDirectory, 'databases', await idOf(dataDirectory, 'a'), 'data.db')
+    const file = join(a.folder, 'data.db')
     await mkdir(file)
 
     const failed = await pipeline(a.url, [execute('SELECT 1'), close])
@@ -98,10 +98,13 @@ test('a statement whose client has left ends at once, and hurts no transaction o
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1']])
 })
 
-async function idOf(dataDirectory: string, name: string): Promise<string> {
-  const registry = await readFile(join(dataDirectory, 'registry.json'), 'utf8')
-  const { databases } = JSON.parse(registry) as { databases: { id: string; name: string }[] }
-  return databases.find((database) => database.name === name)?.id ?? ''
+/** Creates a database; with the folder that its files are in. */
+async function createIn(dataDirectory: string, server: LocalServer, name: string) {
+  const root = join(dataDirectory, 'databases')
+  const before = await readdir(root)
+  const { url } = await server.createDatabase(name)
+  const [id = ''] = (await readdir(root)).filter((found) => !before.includes(found))
+  return { url, folder: join(root, id) }
 }
 
 describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
@@ -165,10 +168,10 @@ function isRunning(pid: number): boolean {
 test('while it is open here, a database is none for other programs; afterwards it is a plain one', async () => {
   const dataDirectory = await temporaryDirectory()
   const server = await startLocalServer({ dataDirectory })
-  const { url } = await server.createDatabase('app')
+  const { url, folder } = await createIn(dataDirectory, server, 'app')
   await query(url, 'CREATE TABLE t(a)')
   await query(url, "INSERT INTO t VALUES ('kept')")
-  const file = join(dataDirectory, 'databases', await idOf(dataDirectory, 'app'), 'data.db')
+  const file = join(folder, 'data.db')
   const read = (): unknown => new DatabaseSync(file, { readOnly: true }).prepare('SELECT a FROM t').all()
   expect(read).toThrow('file is not a database')
   await server.close()
@@ -181,7 +184,7 @@ describe('close() while clients are still at work: the file is a plain one with 
     async (what) => {
       const dataDirectory = await temporaryDirectory()
       const server = await startLocalServer({ dataDirectory })
-      const { url } = await server.createDatabase('app')
+      const { url, folder } = await createIn(dataDirectory, server, 'app')
       await query(url, 'CREATE TABLE t(a)')
       await query(url, "INSERT INTO t VALUES ('kept')")
       const many = 'SELECT hex(randomblob(50)) FROM generate_series(1, 1000000)'
@@ -194,7 +197,6 @@ describe('close() while clients are still at work: the file is a plain one with 
         const response = await fetch(`${url}v3/cursor`, { method: 'POST', body })
         await response.body?.getReader().read()
       }
-      const folder = join(dataDirectory, 'databases', await idOf(dataDirectory, 'app'))
       await server.close()
       expect(await readdir(folder)).toEqual(['data.db'])
       const rows = new DatabaseSync(join(folder, 'data.db')).prepare('SELECT a FROM t').all()

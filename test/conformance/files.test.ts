@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -107,9 +107,9 @@ test('what is no database, is not there or is in use is refused, and makes none'
   await expect(create(text)).rejects.toThrow(`${text} is not an SQLite database`)
   await expect(create(join(directory, 'missing.db'))).rejects.toThrow('missing.db cannot be read: ENOENT')
   await query(server.url, 'CREATE TABLE t (a)')
-  const registry = await readFile(join(directory, 'data', 'registry.json'), 'utf8')
-  const { databases } = JSON.parse(registry) as { databases: [{ id: string }] }
-  const open = join(directory, 'data', 'databases', databases[0].id, 'data.db')
+  const folder = join(directory, 'data', 'databases')
+  const [id = ''] = await readdir(folder)
+  const open = join(folder, id, 'data.db')
   await expect(create(open)).rejects.toThrow('in use by a local server')
   expect(server.databaseNames).toEqual(['default'])
   expect(await server.createDatabase('x')).toMatchObject({ url: expect.stringMatching(/\/x\/$/) })

@@ -1,10 +1,10 @@
-import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import type { LocalServer } from '@batonsql/local-server'
+import { databaseIdOf } from './planted-key.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Makes the tokens of the recordings, good and bad ones, for a server whose data directory is at hand. */
+/** Makes the tokens of the recordings, good and bad ones, for a server whose key is at hand. */
 export class TokenForge {
   readonly #key: KeyObject
   readonly #otherKey: KeyObject = generateKeyPairSync('ed25519').privateKey
@@ -16,11 +16,10 @@ export class TokenForge {
     this.#ids = ids
   }
 
-  static async open(dataDirectory: string): Promise<TokenForge> {
-    const key = createPrivateKey(await readFile(join(dataDirectory, 'signing-key.pem'), 'utf8'))
-    const registry = await readFile(join(dataDirectory, 'registry.json'), 'utf8')
-    const { databases } = JSON.parse(registry) as { databases: { name: string; id: string }[] }
-    return new TokenForge(key, new Map(databases.map(({ name, id }) => [name, id])))
+  static async open(server: LocalServer, key: KeyObject): Promise<TokenForge> {
+    const ids = new Map<string, string>()
+    for (const name of server.databaseNames) ids.set(name, databaseIdOf(await server.createToken(name)))
+    return new TokenForge(key, ids)
   }
 
   /** The id of a database. */

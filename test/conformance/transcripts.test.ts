@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
+import { plantKey } from './planted-key.ts'
 import { type Mismatch, replay } from './replay.ts'
 import { TokenForge } from './token-forge.ts'
 import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
@@ -58,13 +59,14 @@ async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
     'FOO.x': 'FOO',
     'nope.db.test': 'nope',
   }
+  const key = await plantKey(dataDirectory)
   const ownServer = await startLocalServer({ dataDirectory, auth: transcript.server === 'auth', domains })
   try {
     for (const [name, settings] of Object.entries(transcript.namespaces ?? {})) {
       const isLimited = settings['max_db_size'] === '100KB'
       await ownServer.createDatabase(name, isLimited ? { sizeLimitBytes: 100_000 } : {})
     }
-    const tokens = transcript.server === 'auth' ? await TokenForge.open(dataDirectory) : null
+    const tokens = transcript.server === 'auth' ? await TokenForge.open(ownServer, key) : null
     return await replay(transcript, {
       url: ownServer.url,
       prefix: '',

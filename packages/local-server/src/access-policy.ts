@@ -7,6 +7,8 @@ export interface AccessOptions {
   readonly listenHost: string
   /** Host names that stand for a database. */
   readonly domains: Readonly<Record<string, string>>
+  /** What host names of databases end with, after the label; null for none. May have a port. */
+  readonly domain: string | null
   /** Origins of web pages that are let in besides those of this machine. */
   readonly allowOrigins: readonly string[]
 }
@@ -71,6 +73,8 @@ export class AccessPolicy {
 
   #allowsHost(name: string): boolean {
     if (LOOPBACK_NAME.test(name) || Object.hasOwn(this.#options.domains, name)) return true
+    const { domain } = this.#options
+    if (domain !== null && name.endsWith(`.${domain.replace(/:\d+$/, '')}`)) return true
     // a name can be made to point here by whoever owns it, an address cannot
     const isAddress = isIP(name.replace(/^\[|\]$/g, '')) !== 0
     return this.#isPublic && (isAddress || name.toLowerCase() === this.#options.listenHost.toLowerCase())

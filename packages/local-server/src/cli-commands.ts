@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs'
 import { join, parse as parsePath } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isLoopback } from './access-policy.ts'
+import { OLD_REGISTRY_FILE } from './control-plane/bootstrap.ts'
+import { REGISTRY_FILE } from './control-plane/registry/registry.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
 import { installSqld } from './sqld/install.ts'
@@ -114,13 +116,15 @@ async function exportDatabase(args: readonly string[]): Promise<void> {
     parseArgs({ args: [...args], options: { data: { type: 'string' } }, allowPositionals: true }),
   )
   const [name, file, ...more] = positionals
-  if (name === undefined || file === undefined || more.length > 0 || values.data === undefined) {
+  const { data: directory } = values
+  if (name === undefined || file === undefined || more.length > 0 || directory === undefined) {
     throw new UsageError('say which database, and where to: baton export NAME FILE.db --data DIR')
   }
-  if (!existsSync(join(values.data, 'registry.json'))) {
-    throw new UsageError(`baton export: there are no databases in ${values.data}`)
+  const isKnown = [REGISTRY_FILE, OLD_REGISTRY_FILE].some((known) => existsSync(join(directory, known)))
+  if (!isKnown) {
+    throw new UsageError(`baton export: there are no databases in ${directory}`)
   }
-  const server = await startLocalServer({ dataDirectory: values.data })
+  const server = await startLocalServer({ dataDirectory: directory })
   try {
     await server.exportDatabase(name, file)
     console.log(`${name} is in ${file}`)

@@ -10,6 +10,8 @@ export interface ServiceRequest {
   /** Header names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Readable
+  /** Where the client is; undefined for one in this process. */
+  readonly remoteAddress: string | undefined
   /** Aborts when the client has left. */
   readonly signal: AbortSignal
 }

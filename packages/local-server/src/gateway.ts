@@ -1,6 +1,8 @@
 import { type AccessPolicy, hostName } from './access-policy.ts'
-import type { DatabaseBackend, DatabaseId } from './backend.ts'
-import type { DatabaseRecord } from './control-plane/registry.ts'
+import type { DatabaseId } from './backend.ts'
+import type { ControlPlane } from './control-plane/control-plane.ts'
+import type { DatabaseRow } from './control-plane/registry/rows.ts'
+import { isAddressAllowed } from './control-plane/rules/allowed-ips.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from './exchange.ts'
 import { welcomePage } from './welcome-page.ts'
 
@@ -47,8 +49,7 @@ const JOB = /^\/v1\/jobs\/[\w-]+$/
 
 /** What the gateway needs to find databases. */
 export interface GatewayOptions {
-  readonly backend: DatabaseBackend
-  readonly findDatabase: (name: string) => DatabaseRecord | undefined
+  readonly controlPlane: ControlPlane
   readonly version: string
   /** Host names that stand for a database. */
   readonly domains: Readonly<Record<string, string>>
@@ -58,7 +59,7 @@ export interface GatewayOptions {
 
 /**
  * Finds the database a request is for and hands the request to the back end: by the first segment of the path, by the
- * `x-namespace-bin` or `x-namespace` header, by a named domain or `<name>.localhost`, else `default`.
+ * `x-namespace-bin` or `x-namespace` header, by a named domain, the platform's or `<name>.localhost`, else `default`.
  */
 export class Gateway {
   readonly #options: GatewayOptions
@@ -73,7 +74,7 @@ export class Gateway {
   /** Requests that were addressed to a database, or to any. */
   requestCount(name?: string): number {
     if (name === undefined) return this.#total
-    const record = this.#options.findDatabase(name)
+    const record = this.#find(name)
     return record === undefined ? 0 : (this.#counts.get(record.id) ?? 0)
   }
 
@@ -94,7 +95,7 @@ export class Gateway {
     const address = this.#address(request)
     if ('status' in address) return address
     const { name, path } = address
-    const record = this.#options.findDatabase(name)
+    const record = this.#find(name)
     this.#total += 1
     if (record !== undefined) this.#counts.set(record.id, (this.#counts.get(record.id) ?? 0) + 1)
     const route = findRoute(path, request)
@@ -131,8 +132,15 @@ export class Gateway {
     if (this.#options.access.isCrossSiteLoad(request)) {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
-    if (record === undefined) return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
-    const response = await this.#options.backend.handle(record.id, request)
+    const { backend, registry, usage } = this.#options.controlPlane
+    if (record === undefined || record.state !== 'ready' || record.readyAt > Date.now())
+      return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
+    if (registry.groups.get(record.group)?.isArchived === true)
+      return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
+    if (!isAddressAllowed(record.configuration.allowedIps, request.remoteAddress))
+      return errorResponse(403, `\`${name}\` may not be reached from this address`)
+    usage.touch(record.id)
+    const response = await backend.handle(record.id, request)
     // back ends know ids only; people know names
     if (response.status < 400 || typeof response.body !== 'string') return response
     return { ...response, body: response.body.replaceAll(record.id, name) }
@@ -149,9 +157,15 @@ export class Gateway {
     return { name: named ?? this.#byHost(request) ?? DEFAULT_DATABASE, path }
   }
 
+  #find(name: string): DatabaseRow | undefined {
+    return this.#options.controlPlane.addresses.find(name)
+  }
+
   #byHost(request: ServiceRequest): string | null {
     const host = hostName(request) ?? ''
     if (Object.hasOwn(this.#options.domains, host)) return this.#options.domains[host] ?? null
+    const label = this.#options.controlPlane.addresses.labelOfHost(host)
+    if (label !== null) return label
     return /^([^.]+)\.localhost$/.exec(host)?.[1] ?? null
   }
 }
@@ -159,7 +173,7 @@ export class Gateway {
 /** The database a request is for, as far as there is one. */
 interface Target {
   readonly name: string
-  readonly record: DatabaseRecord | undefined
+  readonly record: DatabaseRow | undefined
 }
 
 function findRoute(path: string, { method, headers }: ServiceRequest): Route | undefined {

@@ -54,6 +54,7 @@ export class LocalHandler implements AsyncDisposable {
       query: url.search,
       headers: { host: url.host, ...headers },
       body,
+      remoteAddress: undefined,
       signal,
     })
     return toResponse(response, method === 'HEAD')
@@ -63,7 +64,7 @@ export class LocalHandler implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     const service = await this.#start()
     await service.createDatabase(name, options)
-    const authToken = service.ownerToken(name)
+    const authToken = await service.ownerToken(name)
     const url = name === DEFAULT_DATABASE ? ORIGIN : `${ORIGIN}/${name}/`
     return { url, ...(authToken !== undefined && { authToken }) }
   }
@@ -80,7 +81,7 @@ export class LocalHandler implements AsyncDisposable {
 
   /** Makes a token for a database. Rejects on a handler without `auth`. */
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
-    return (await this.#start()).createToken(name, options)
+    return await (await this.#start()).createToken(name, options)
   }
 
   /** Ends the engine. Requests in flight fail, and so does whatever is called afterwards. */
@@ -104,6 +105,7 @@ export class LocalHandler implements AsyncDisposable {
       domains,
       allowOrigins,
       listenHost: 'localhost',
+      platform: null,
     })
     return await this.#service
   }

@@ -63,7 +63,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   if (backend !== 'embedded' && backend !== 'sqld')
     throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
   const access = { domains, allowOrigins, listenHost: host }
-  const service = await Service.start({ backend, dataDirectory, auth, sqldPath, ...access })
+  const service = await Service.start({ backend, dataDirectory, auth, sqldPath, ...access, platform: null })
   try {
     const strict = { insecureHTTPParser: false, requireHostHeader: true }
     const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
@@ -119,7 +119,7 @@ export class LocalServer implements AsyncDisposable {
   /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken, or after `close()`. */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
-    const authToken = this.#service.ownerToken(name)
+    const authToken = await this.#service.ownerToken(name)
     return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
   }
 
@@ -143,7 +143,7 @@ export class LocalServer implements AsyncDisposable {
 
   /** Makes a token for a database. Rejects on a server without `auth`. */
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
-    return this.#service.createToken(name, options)
+    return await this.#service.createToken(name, options)
   }
 
   /** HTTP requests addressed to a database since the start, or to all of them. */
@@ -201,6 +201,7 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
             method: from.method ?? 'GET',
             headers: from.headers,
             body: from,
+            remoteAddress: from.socket.remoteAddress,
             signal: left.signal,
           })
     await respond(to, response, from.method === 'HEAD')

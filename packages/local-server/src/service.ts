@@ -1,8 +1,11 @@
 import { join } from 'node:path'
 import { AccessPolicy } from './access-policy.ts'
-import type { DatabaseBackend, DatabaseId, DatabaseSettings } from './backend.ts'
-import { type DatabaseRecord, newDatabaseId, Registry } from './control-plane/registry.ts'
-import { type TokenAccess, TokenMint } from './control-plane/token-mint.ts'
+import type { DatabaseBackend, DatabaseId } from './backend.ts'
+import { DEFAULT_GROUP } from './control-plane/bootstrap.ts'
+import { ControlPlane } from './control-plane/control-plane.ts'
+import { NEW_CONFIGURATION } from './control-plane/databases.ts'
+import type { DatabaseConfiguration, DatabaseRow } from './control-plane/registry/rows.ts'
+import { mintDatabaseToken, type TokenAccess } from './control-plane/tokens/database-tokens.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { EmbeddedBackend } from './embedded/backend.ts'
 import type { ServiceRequest, ServiceResponse } from './exchange.ts'
@@ -21,6 +24,8 @@ export interface ServiceOptions {
   readonly allowOrigins: readonly string[]
   /** The address that is listened on. */
   readonly listenHost: string
+  /** Slug of the home organization, and the domain of host names; null for those of a server without a platform API. */
+  readonly platform: { readonly organization: string; readonly domain: string | null } | null
 }
 
 /** Settings of a database that can be changed at any time. */
@@ -55,116 +60,117 @@ export interface TokenOptions {
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
-const NO_SETTINGS: DatabaseSettings = {
-  sizeLimitBytes: null,
-  blockReads: false,
-  blockWrites: false,
-  blockReason: null,
-  allowAttach: false,
-}
+/** The slug of the organization of a server, unless it is named. */
+export const HOME_ORGANIZATION = 'local'
 
 /** The service without a socket: databases, tokens, and the answer to each request. */
 export class Service implements AsyncDisposable {
-  readonly #temporary: TemporaryDirectory | null
-  readonly #lock: DirectoryLock
-  readonly #registry: Registry
-  readonly #backend: DatabaseBackend
-  readonly #mint: TokenMint | null
+  readonly #parts: ServiceParts
   readonly #gateway: Gateway
   #closing: Promise<void> | null = null
   #isClosed = false
   readonly version: string
 
   private constructor(parts: ServiceParts, version: string) {
-    this.#temporary = parts.temporary
-    this.#lock = parts.lock
-    this.#registry = parts.registry
-    this.#backend = parts.backend
-    this.#mint = parts.mint
+    this.#parts = parts
     this.version = version
-    const findDatabase = (name: string): DatabaseRecord | undefined => this.#registry.find(name)
-    const { backend, access, domains } = parts
-    this.#gateway = new Gateway({ backend, findDatabase, version, domains, access })
+    const { controlPlane, access, domains } = parts
+    this.#gateway = new Gateway({ controlPlane, version, domains, access })
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const access = new AccessPolicy(options)
-    const { domains } = options
+    const { domains, auth, platform } = options
+    const domain = platform?.domain ?? null
+    const access = new AccessPolicy({ ...options, domain })
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     const lock = await DirectoryLock.acquire(directory)
+    let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
-      const registry = await Registry.open(directory)
-      const mint = options.auth ? await TokenMint.open(directory) : null
-      const idOf = (name: string): DatabaseId | undefined => registry.find(name)?.id
-      backend = createBackend(options, { directory, mint, idOf })
-      const version = await backend.start()
-      for (const { id, settings } of registry.records) await backend.applySettings(id, settings)
-      backend.resume()
-      const parts = { temporary, lock, registry, backend, mint, access, domains }
-      const service = new Service(parts, version)
-      if (registry.find(DEFAULT_DATABASE) === undefined) await service.createDatabase(DEFAULT_DATABASE)
+      const organization = platform?.organization ?? HOME_ORGANIZATION
+      controlPlane = await ControlPlane.open({ directory, organization, domain })
+      backend = createBackend(options, directory, controlPlane)
+      const version = await controlPlane.start(backend)
+      const service = new Service({ temporary, lock, controlPlane, access, domains, auth }, version)
+      if (service.#find(DEFAULT_DATABASE) === undefined) await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
       await backend?.[Symbol.asyncDispose]()
+      await controlPlane?.stop()
+      controlPlane?.close()
       await lock.release()
       await temporary?.remove()
       throw error
     }
   }
 
-  get backendKind(): 'embedded' | 'sqld' {
-    return this.#backend.kind
+  get controlPlane(): ControlPlane {
+    return this.#parts.controlPlane
   }
 
+  get access(): AccessPolicy {
+    return this.#parts.access
+  }
+
+  get backendKind(): 'embedded' | 'sqld' {
+    return this.controlPlane.backend.kind
+  }
+
+  /** Databases of the home organization. */
   get databaseNames(): readonly string[] {
-    return this.#registry.records.map(({ name }) => name)
+    const { registry, home } = this.controlPlane
+    const own = registry.databases.rows.filter(({ organization }) => organization === home.organization.id)
+    return own.filter(({ state }) => state === 'ready').map(({ name }) => name)
   }
 
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
     const { fromFile, ...rest } = options
-    const settings = mergeSettings('createDatabase', NO_SETTINGS, rest)
-    if (this.#registry.find(name) !== undefined) throw new Error(`database "${name}" exists already`)
-    const record = { name, id: newDatabaseId(), settings }
-    if (fromFile === undefined) await this.#backend.create(record.id, settings)
-    else await this.#backend.createFromFile(record.id, settings, fromFile)
-    await this.#registry.put(record)
+    const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, rest)
+    const { home, registry, addresses, databases } = this.controlPlane
+    if (addresses.isTaken(home.organization, name)) throw new Error(`database "${name}" exists already`)
+    const group = registry.findGroup(home.organization.id, DEFAULT_GROUP)
+    if (group === undefined) throw new Error(`the group "${DEFAULT_GROUP}" was removed`)
+    await databases.create({
+      organization: home.organization,
+      group,
+      name,
+      source: fromFile === undefined ? { type: 'empty' } : { type: 'file', file: fromFile },
+      configuration,
+      readyDelayMs: 0,
+    })
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
     this.#checkOpen()
-    await this.#backend.exportTo(this.#record(name).id, file)
+    await this.controlPlane.backend.exportTo(this.#database(name).id, file)
   }
 
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
-    const record = this.#record(name)
-    const settings = mergeSettings('updateDatabase', record.settings, options)
-    await this.#backend.applySettings(record.id, settings)
-    await this.#registry.put({ ...record, settings })
+    const row = this.#database(name)
+    const configuration = mergeSettings('updateDatabase', row.configuration, options)
+    await this.controlPlane.databases.change({ ...row, configuration })
   }
 
   async removeDatabase(name: string): Promise<void> {
-    const record = this.#record(name)
-    // first the name, so that nobody reaches a database that is half gone
-    await this.#registry.remove(name)
-    this.#gateway.forget(record.id)
-    await this.#backend.remove(record.id)
+    const row = this.#database(name)
+    this.#gateway.forget(row.id)
+    await this.controlPlane.databases.remove(row)
   }
 
-  createToken(name: string, options: TokenOptions = {}): string {
+  async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptionNames('createToken', options, ['access', 'expiresInSeconds'])
-    const { access = 'full-access', expiresInSeconds } = options
-    if (this.#mint === null) throw new Error('this server takes no tokens; start it with `auth: true`')
+    const { access = 'full-access', expiresInSeconds = null } = options
+    if (!this.#parts.auth) throw new Error('this server takes no tokens; start it with `auth: true`')
     if (access !== 'full-access' && access !== 'read-only')
       throw new TypeError(`createToken: no such access: ${String(access)}`)
-    return this.#mint.mint(this.#record(name).id, access, expiresInSeconds ?? null)
+    return await mintDatabaseToken(this.#database(name), { access, expiresInSeconds, attach: [], tables: [] })
   }
 
   /** A token for the creator of a database, where tokens are needed. */
-  ownerToken(name: string): string | undefined {
-    return this.#mint === null ? undefined : this.createToken(name)
+  async ownerToken(name: string): Promise<string | undefined> {
+    return this.#parts.auth ? await this.createToken(name) : undefined
   }
 
   requestCount(name?: string): number {
@@ -191,44 +197,56 @@ export class Service implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    await this.#backend[Symbol.asyncDispose]()
-    await this.#lock.release()
-    await this.#temporary?.remove()
+    const { controlPlane, lock, temporary } = this.#parts
+    await controlPlane.stop()
+    await controlPlane.backend[Symbol.asyncDispose]()
+    controlPlane.close()
+    await lock.release()
+    await temporary?.remove()
   }
 
   #checkOpen(): void {
     if (this.#isClosed) throw new Error('the server is closed')
   }
 
-  #record(name: string): DatabaseRecord {
+  #find(name: string): DatabaseRow | undefined {
+    const { registry, home } = this.controlPlane
+    return registry.findDatabase(home.organization.id, name)
+  }
+
+  #database(name: string): DatabaseRow {
     this.#checkOpen()
-    const record = this.#registry.find(name)
-    if (record === undefined) throw new Error(`there is no database "${name}"`)
-    return record
+    const row = this.#find(name)
+    if (row?.state !== 'ready') throw new Error(`there is no database "${name}"`)
+    return row
   }
 }
 
 interface ServiceParts {
   readonly temporary: TemporaryDirectory | null
   readonly lock: DirectoryLock
-  readonly registry: Registry
-  readonly backend: DatabaseBackend
-  readonly mint: TokenMint | null
+  readonly controlPlane: ControlPlane
   readonly access: AccessPolicy
   readonly domains: ServiceOptions['domains']
+  readonly auth: boolean
 }
 
-interface BackendParts {
-  readonly directory: string
-  readonly mint: TokenMint | null
-  readonly idOf: (name: string) => DatabaseId | undefined
-}
-
-function createBackend(options: ServiceOptions, { directory, mint, idOf }: BackendParts): DatabaseBackend {
-  const publicKeyPem = mint?.publicKeyPem ?? null
-  if (options.backend === 'embedded')
-    return new EmbeddedBackend({ directory: join(directory, 'databases'), publicKeyPem, idOf })
-  return new SqldBackend({ directory: join(directory, 'sqld'), publicKeyPem, sqldPath: options.sqldPath })
+function createBackend(
+  { backend, auth, sqldPath }: ServiceOptions,
+  directory: string,
+  { controlKey, registry }: ControlPlane,
+): DatabaseBackend {
+  const isOpen = !auth
+  if (backend === 'sqld')
+    return new SqldBackend({ directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath })
+  // databases are attached by name or id, and only those of the same group
+  const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
+    const own = registry.databases.rows.find(({ id }) => id === from)
+    return registry.databases.rows.find(
+      (row) => row.group === own?.group && (row.name === name || row.id === name),
+    )?.id
+  }
+  return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen, idOf })
 }
 
 function checkDatabaseName(name: string): void {
@@ -241,9 +259,9 @@ function checkDatabaseName(name: string): void {
 
 function mergeSettings(
   subject: string,
-  current: DatabaseSettings,
+  current: DatabaseConfiguration,
   options: DatabaseOptions,
-): DatabaseSettings {
+): DatabaseConfiguration {
   checkOptionNames(subject, options, SETTING_NAMES)
   const merged = { ...current, ...options }
   const { sizeLimitBytes } = merged

@@ -1,16 +1,27 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
+import {
+  type BackendFeatures,
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  type QueryUsage,
+  type UsageSample,
+} from '../backend.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
+import { moveUnknownAside } from '../set-aside.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
+import { DatabaseCopies } from './database-copies.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
 import { TableRights } from './engine/table-rights.ts'
 import { type HostCall, type HostCursor, NotBegunError } from './engine-host.ts'
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
+import { loadDump } from './load-dump.ts'
 import { SYSTEM_CLOCK } from './protocol/clock.ts'
 import type { Answer, CallOutcome, Question } from './protocol/host-messages.ts'
 import { MIGRATION } from './protocol/permissions.ts'
@@ -25,58 +36,68 @@ import {
   readText,
 } from './request-decoder.ts'
 import { jobResponse } from './schema/job-responses.ts'
-import { SchemaMigrations, SharedSchemaError } from './schema/schema-migrations.ts'
+import { SchemaMigrations } from './schema/schema-migrations.ts'
 import { type Job, SchemaStore } from './schema/schema-store.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
 import { TokenCheck } from './token-check.ts'
+import { UsageBook } from './usage-book.ts'
 
 const MAX_ATTEMPTS = 5
-/** How long an export waits for requests under way; then they are interrupted. */
-const MAX_EXPORT_WAIT_MS = 5_000
-const EXPORT_WAIT_STEP_MS = 5
 
 /** How the embedded back end is made. */
 export interface EmbeddedOptions {
   /** Where the database files are kept. */
   readonly directory: string
-  /** Key that tokens are checked with; null leaves the databases open to everybody. */
-  readonly publicKeyPem: string | null
-  /** Finds the database that a statement names, besides by its id. */
-  readonly idOf?: (name: string) => DatabaseId | undefined
+  /** Whether everybody may do everything, without a token. */
+  readonly isOpen: boolean
+  /** Finds the database that a statement of another one names; by default ids are names. */
+  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
 }
 
 /** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
 export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
+  readonly features: BackendFeatures = {
+    pointInTime: false,
+    schemaDatabases: true,
+    tablePermissions: true,
+    attach: true,
+  }
   readonly #directory: string
   readonly #tokens: TokenCheck
   readonly #hosts: HostTable
   readonly #streams: StreamTable
-  readonly #idOf: (name: string) => DatabaseId | undefined
+  readonly #idOf: (from: DatabaseId, name: string) => DatabaseId | undefined
   readonly #schemas: SchemaStore
   readonly #migrations: SchemaMigrations
   /** Numbers of streams of the server's own, which take no place of a client's. */
   #lastOwnStream = 0
-  /** Databases that are being copied. */
-  readonly #exports = new Map<DatabaseId, Promise<void>>()
+  readonly #copies: DatabaseCopies
+  readonly #usage = new UsageBook()
 
-  constructor({ directory, publicKeyPem, idOf = () => undefined }: EmbeddedOptions) {
+  constructor({ directory, isOpen, idOf = (_, name) => name as DatabaseId }: EmbeddedOptions) {
     this.#idOf = idOf
     this.#directory = directory
-    this.#tokens = new TokenCheck(publicKeyPem)
+    this.#tokens = new TokenCheck(isOpen)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#hosts.find(id)?.closeStream(stream))
     this.#hosts = new HostTable({
       pathOf: (id) => this.#fileOf(id),
       roleOf: (id) => this.#schemas.roleOf(id),
-      isIdle: (id) => this.#streams.countOf(id) === 0,
+      isIdle: (id) => this.#streams.countOf(id) === 0 && !this.#copies.isUnderWay(id),
       onAsk: (id, question) => this.#answer(id, question),
       onExit: (id) => this.#streams.closeAll(id),
+      onUsage: (id, usage) => this.#usage.add(id, usage),
     })
     this.#schemas = new SchemaStore(directory)
     this.#migrations = new SchemaMigrations(this.#schemas, {
       run: (id, job, isDryRun) => this.#migrate(id, job, isDryRun),
       block: (id, isBlocked) => this.#hosts.block(id, isBlocked),
     })
+    this.#copies = new DatabaseCopies({ hosts: this.#hosts, fileOf: (id) => this.#fileOf(id) })
+  }
+
+  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    return await moveUnknownAside(this.#directory, known)
   }
 
   async start(): Promise<string> {
@@ -89,65 +110,67 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#migrations.resume()
   }
 
-  async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
+  async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
+    if (source.type === 'fork' && source.at !== null)
+      throw new BackendRefusal('the back end "embedded" keeps no past: a copy is made of the present only')
+    if (source.type === 'schema-child') await this.#addChild(id, source.parent)
+    if (source.type === 'schema') await this.#schemas.addSchema(id)
     await mkdir(this.#folderOf(id), { recursive: true })
-    this.#hosts.configure(id, settings)
+    if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
+    if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
+    if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
+    this.#configure(id, settings)
+    if (source.type === 'dump') await this.#load(id, source.file)
   }
 
-  /** Creates a database whose changes migrate its children. */
-  async createSchema(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
-    await this.#schemas.addSchema(id)
-    await this.create(id, settings)
-  }
-
-  /** Creates a child of a schema database, as a copy of it. @throws SharedSchemaError */
-  async createChild(id: DatabaseId, settings: DatabaseSettings, parent: DatabaseId): Promise<void> {
+  /** @throws BackendRefusal */
+  async #addChild(id: DatabaseId, parent: DatabaseId): Promise<void> {
     if (this.#schemas.roleOf(parent) !== 'schema')
-      throw new SharedSchemaError(`the database \`${parent}\` is not a schema database`)
-    this.#migrations.checkNotMigrating(parent, 'create')
+      throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
+    this.#migrations.checkNotMigrating(parent)
     await this.#schemas.addChild(id, parent)
-    await mkdir(this.#folderOf(id), { recursive: true })
-    await this.#snapshot(parent, this.#fileOf(id))
-    this.#hosts.configure(id, settings)
   }
 
-  async createFromFile(id: DatabaseId, settings: DatabaseSettings, file: string): Promise<void> {
-    await mkdir(this.#folderOf(id), { recursive: true })
-    await copyDatabaseFile(file, this.#fileOf(id))
-    this.#hosts.configure(id, settings)
+  async has(id: DatabaseId): Promise<boolean> {
+    return await stat(this.#folderOf(id)).then(
+      () => true,
+      () => false,
+    )
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    while (this.#exports.has(id)) await this.#exports.get(id)
-    const copied = this.#export(id, file)
-    // who comes meanwhile waits: opening the database would mark the file as in use
-    const done = copied.catch(() => {}).then(() => void this.#exports.delete(id))
-    this.#exports.set(id, done)
-    await copied
-  }
-
-  async #export(id: DatabaseId, file: string): Promise<void> {
-    const hosts = this.#hosts.get(id)
-    await hosts.ready
-    const due = performance.now() + MAX_EXPORT_WAIT_MS
-    while (hosts.isBusy && performance.now() < due) await sleep(EXPORT_WAIT_STEP_MS)
-    await this.#hosts.release(id)
-    await copyDatabaseFile(this.#fileOf(id), file)
+    await this.#copies.exportTo(id, file)
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
-    await mkdir(this.#folderOf(id), { recursive: true })
-    this.#hosts.configure(id, settings)
+    this.#configure(id, settings)
   }
 
-  /** @throws SharedSchemaError while the database has children, or is migrated */
+  /** @throws BackendRefusal while the database has children */
   async remove(id: DatabaseId): Promise<void> {
-    this.#migrations.checkNotMigrating(id, 'delete')
     if (this.#schemas.childrenOf(id).length > 0)
-      throw new SharedSchemaError(`cannot delete \`${id}\` because databases are still refering to it`)
+      throw new BackendRefusal(`cannot delete \`${id}\` because databases are still refering to it`)
+    await this.#migrations.whenDone(id)
     await this.#schemas.remove(id)
+    this.#tokens.forget(id)
+    this.#usage.forget(id)
     await this.#hosts.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
+  }
+
+  async dropStreams(id: DatabaseId): Promise<void> {
+    this.#hosts.endFeed(id)
+    for (const stream of this.#streams.closeAll(id)) this.#hosts.find(id)?.closeStream(stream)
+  }
+
+  async sampleUsage(id: DatabaseId): Promise<UsageSample> {
+    const sizes = await Promise.all(['', '.wal', '-wal'].map((suffix) => sizeOf(this.#fileOf(id) + suffix)))
+    const storageBytes = sizes.reduce((sum, size) => sum + size, 0)
+    return { epoch: this.#usage.epoch, ...this.#usage.totalsOf(id), storageBytes }
+  }
+
+  async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
+    return this.#usage.topQueriesOf(id)
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
@@ -244,9 +267,9 @@ export class EmbeddedBackend implements DatabaseBackend {
     try {
       if (question.type === 'migrate') return await this.#migrations.migrate(id, question.program)
       const { name, allowed, path } = question
-      const target = this.#idOf(name) ?? (name as DatabaseId)
-      if (allowed !== 'all' && !allowed.includes(target)) return 'not permitted'
-      if (this.#hosts.settingsOf(target)?.allowAttach !== true) return 'not allowed'
+      const target = this.#idOf(id, name)
+      if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
+      if (target === undefined || this.#hosts.settingsOf(target)?.allowAttach !== true) return 'not allowed'
       await this.#snapshot(target, path)
       return null
     } catch (error) {
@@ -308,14 +331,28 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** The workers of a database, once nobody copies its file. @throws PipelineFailure when that has ended the stream */
   async #hostsFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseHosts> {
-    while (this.#exports.has(id)) await this.#exports.get(id)
+    await this.#copies.wait(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.protocol('Received an invalid baton')
     return this.#hosts.get(id)
   }
 
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
-    while (this.#exports.has(id)) await this.#exports.get(id)
+    await this.#copies.wait(id)
     return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
+  }
+
+  #configure(id: DatabaseId, settings: DatabaseSettings): void {
+    this.#tokens.configure(id, settings.keys)
+    this.#hosts.configure(id, settings)
+  }
+
+  async #load(id: DatabaseId, file: string): Promise<void> {
+    const lease = await this.#streams.open(id)
+    try {
+      await loadDump(this.#hosts.get(id), lease.stream, file)
+    } finally {
+      this.#streams.close(lease)
+    }
   }
 
   #fileOf(id: DatabaseId): string {
@@ -325,6 +362,13 @@ export class EmbeddedBackend implements DatabaseBackend {
   #folderOf(id: DatabaseId): string {
     return join(this.#directory, id)
   }
+}
+
+async function sizeOf(file: string): Promise<number> {
+  return await stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  )
 }
 
 /** What every request to a database comes with. */

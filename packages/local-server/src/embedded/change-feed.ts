@@ -55,7 +55,7 @@ export class ChangeFeed {
     for (const listener of this.#listeners) listener.reportLoss()
   }
 
-  /** The database is gone. */
+  /** Ends the listeners there are: the database is gone, or their tokens are. */
   end(): void {
     for (const listener of this.#listeners) listener.end()
   }
@@ -96,6 +96,7 @@ class Listener extends Readable {
 
   /** Whoever reads slowly still gets what was handed over before. */
   end(): void {
+    if (this.#isOver) return
     this.push(null)
     this.#isOver = true
     clearInterval(this.#keepAlive)

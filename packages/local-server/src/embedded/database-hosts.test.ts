@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId, DatabaseSettings } from '../backend.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { type EngineHost, type HostCall, NotBegunError } from './engine-host.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
@@ -7,12 +7,13 @@ import type { CallOutcome, OpenedDatabase } from './protocol/host-messages.ts'
 import { OWNER } from './protocol/permissions.ts'
 import type { PipelineRequest } from './protocol/pipeline-types.ts'
 
-const SETTINGS = {
+const SETTINGS: DatabaseSettings = {
   sizeLimitBytes: null,
+  allowAttach: false,
   blockReads: false,
   blockWrites: false,
   blockReason: null,
-  allowAttach: false,
+  keys: [],
 }
 const CALL: HostCall = {
   stream: 1,

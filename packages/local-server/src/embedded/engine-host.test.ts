@@ -2,17 +2,19 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseSettings } from '../backend.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
 import { OWNER } from './protocol/permissions.ts'
 
-const SETTINGS = {
+const SETTINGS: DatabaseSettings = {
   sizeLimitBytes: null,
+  allowAttach: false,
   blockReads: false,
   blockWrites: false,
   blockReason: null,
-  allowAttach: false,
+  keys: [],
 }
 
 test('what is said of a database while it is released does no harm to its worker', async () => {
@@ -24,6 +26,7 @@ test('what is said of a database while it is released does no harm to its worker
     onReleased() {},
     onChanges() {},
     onAsk: async () => null,
+    onUsage() {},
   })
   await host.ready
   const { memory } = new DatabaseBoard()

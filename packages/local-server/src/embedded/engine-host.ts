@@ -8,6 +8,7 @@ import type {
   FromHost,
   OpenedDatabase,
   Question,
+  StatementUsage,
   TableChanges,
   ToHost,
   WorkerStart,
@@ -62,6 +63,8 @@ export interface HostListener {
   onChanges(changes: readonly TableChanges[]): void
   /** The worker needs something of other databases. Never rejects. */
   onAsk(question: Question): Promise<Answer>
+  /** What the worker's database was used for. */
+  onUsage(usage: readonly StatementUsage[]): void
 }
 
 /** A call on its way. */
@@ -291,6 +294,7 @@ export class EngineHost {
     if (message.type === 'released') return this.#wasReleased()
     if (message.type === 'ask') return void this.#answer(message.number, message.question)
     if (message.type === 'changes') return this.#listener.onChanges(message.changes)
+    if (message.type === 'answer' && message.usage.length > 0) this.#listener.onUsage(message.usage)
     const pending = this.#calls.get(message.call)
     if (pending === undefined) return
     if (message.type === 'cursor-begin') pending.onCursor?.begin()

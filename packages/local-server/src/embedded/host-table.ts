@@ -3,7 +3,7 @@ import { ChangeFeed } from './change-feed.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
-import type { Answer, Question } from './protocol/host-messages.ts'
+import type { Answer, Question, StatementUsage } from './protocol/host-messages.ts'
 
 /** A host nobody has needed for so long gives up its database; the next request opens it again. */
 const IDLE_MS = 5_000
@@ -23,6 +23,8 @@ export interface HostTableOptions {
   isIdle(id: DatabaseId): boolean
   /** A database has no host any more, and its streams have ended. */
   onExit(id: DatabaseId): void
+  /** A worker of the database has read or written something. */
+  onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
 /** The engine hosts of a server: those of each database in use, and some in reserve so that nobody waits for a start. */
@@ -85,8 +87,8 @@ export class HostTable {
       this.#owners.set(host, id)
       return host
     }
-    const { pathOf, roleOf } = this.#options
-    const hosts = new DatabaseHosts({ id, path: pathOf(id), role: roleOf(id), settings, take })
+    const path = this.#options.pathOf(id)
+    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), settings, take })
     this.#hosts.set(id, hosts)
     if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
@@ -107,10 +109,15 @@ export class HostTable {
     return feed
   }
 
+  /** Ends the change streams of a database. */
+  endFeed(id: DatabaseId): void {
+    this.#feeds.get(id)?.end()
+  }
+
   /** Forgets a database whose files are about to be removed. */
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
-    this.#feeds.get(id)?.end()
+    this.endFeed(id)
     await this.#retire(id, false)
   }
 
@@ -163,6 +170,10 @@ export class HostTable {
       onAsk: async (question) => {
         const id = this.#owners.get(host)
         return id === undefined ? 'the database is closed' : await this.#options.onAsk(id, question)
+      },
+      onUsage: (usage) => {
+        const id = this.#owners.get(host)
+        if (id !== undefined) this.#options.onUsage(id, usage)
       },
       onExit: () => {
         const id = this.#owners.get(host)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import type { DatabaseId, DatabaseSettings, DatabaseSource } from '../backend.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const SETTINGS: DatabaseSettings = {
@@ -12,8 +12,10 @@ const SETTINGS: DatabaseSettings = {
   blockWrites: false,
   blockReason: null,
   allowAttach: false,
+  keys: [],
 }
 const PARENT = 'parent' as DatabaseId
+const CHILD: DatabaseSource = { type: 'schema-child', parent: PARENT }
 
 interface Answer {
   readonly status: number
@@ -22,7 +24,7 @@ interface Answer {
 
 async function openBackend(directory?: string): Promise<{ backend: EmbeddedBackend; directory: string }> {
   const folder = directory ?? mkdtempSync(join(tmpdir(), 'baton-test-'))
-  const backend = new EmbeddedBackend({ directory: folder, publicKeyPem: null })
+  const backend = new EmbeddedBackend({ directory: folder, isOpen: true })
   await backend.start()
   onTestFinished(async () => {
     await backend[Symbol.asyncDispose]()
@@ -45,6 +47,7 @@ async function send(
     headers: {},
     body: Readable.from([Buffer.from(body)]),
     signal: new AbortController().signal,
+    remoteAddress: '127.0.0.1',
   })
   if (typeof answer === 'string') return { status, body: answer }
   const parts: Buffer[] = []
@@ -77,8 +80,8 @@ async function job(backend: EmbeddedBackend, number?: number): Promise<unknown> 
 
 async function family(children: readonly string[]): Promise<{ backend: EmbeddedBackend; directory: string }> {
   const opened = await openBackend()
-  await opened.backend.createSchema(PARENT, SETTINGS)
-  for (const child of children) await opened.backend.createChild(child as DatabaseId, SETTINGS, PARENT)
+  await opened.backend.create(PARENT, { type: 'schema' }, SETTINGS)
+  for (const child of children) await opened.backend.create(child as DatabaseId, CHILD, SETTINGS)
   return opened
 }
 
@@ -113,7 +116,7 @@ test('what changes a schema database changes its children', async () => {
     migrations: [4, 3, 2, 1].map((number) => ({ job_id: number, status: 'RunSuccess' })),
   })
   // a child that comes later begins as its parent is
-  await backend.createChild('late' as DatabaseId, SETTINGS, PARENT)
+  await backend.create('late' as DatabaseId, CHILD, SETTINGS)
   expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
 })
 
@@ -203,7 +206,7 @@ test('a transaction cannot be open on a schema database', async () => {
 
 test('its other routes answer as recorded', async () => {
   const { backend } = await family(['kid'])
-  await backend.create('plain' as DatabaseId, SETTINGS)
+  await backend.create('plain' as DatabaseId, { type: 'empty' }, SETTINGS)
   expect(await send(backend, PARENT, '/dump')).toEqual({
     status: 400,
     body: '{"error":"database is not a primary"}',
@@ -226,7 +229,8 @@ test('its other routes answer as recorded', async () => {
 test('a family cannot be taken apart', async () => {
   const { backend } = await family(['kid'])
   await expect(backend.remove(PARENT)).rejects.toThrow('databases are still refering to it')
-  await expect(backend.createChild('kid2' as DatabaseId, SETTINGS, 'kid' as DatabaseId)).rejects.toThrow(
+  const ofChild = { type: 'schema-child', parent: 'kid' as DatabaseId } as const
+  await expect(backend.create('kid2' as DatabaseId, ofChild, SETTINGS)).rejects.toThrow(
     'is not a schema database',
   )
   const migrating = run(backend, PARENT, execute('CREATE TABLE t(a)'))

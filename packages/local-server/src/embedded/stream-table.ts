@@ -98,11 +98,16 @@ export class StreamTable {
     if (!stream.isExpired) this.#freePlace()
   }
 
-  /** Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why. */
-  closeAll(database: DatabaseId): void {
-    for (const stream of this.#streams.values()) {
-      if (stream.database === database && !stream.isExpired) this.close({ stream: stream.number })
-    }
+  /**
+   * Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why.
+   * @returns the numbers of those that were open
+   */
+  closeAll(database: DatabaseId): readonly number[] {
+    const open = [...this.#streams.values()].filter(
+      (stream) => stream.database === database && !stream.isExpired,
+    )
+    for (const { number } of open) this.close({ stream: number })
+    return open.map(({ number }) => number)
   }
 
   countOf(database: DatabaseId): number {

@@ -17,17 +17,30 @@ const READ: Permissions = { ...FULL, write: false }
 
 /** Finds out what the sender of a request may do with a database. */
 export class TokenCheck {
-  readonly #key: KeyObject | null
+  readonly #isOpen: boolean
+  readonly #keys = new Map<DatabaseId, readonly KeyObject[]>()
 
-  /** Without a key everybody may do everything. */
-  constructor(publicKeyPem: string | null) {
-    this.#key = publicKeyPem === null ? null : createPublicKey(publicKeyPem)
+  /** Where it is open everybody may do everything. */
+  constructor(isOpen: boolean) {
+    this.#isOpen = isOpen
+  }
+
+  /** The public keys (PEM) that tokens of a database are checked with from now on. */
+  configure(database: DatabaseId, keys: readonly string[]): void {
+    this.#keys.set(
+      database,
+      keys.map((pem) => createPublicKey(pem)),
+    )
+  }
+
+  forget(database: DatabaseId): void {
+    this.#keys.delete(database)
   }
 
   /** Throws a `PipelineFailure`: 401 for a bad token, 404 for one of another database. */
   permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
-    if (this.#key === null) return OWNER
-    const claims = readClaims(bearerToken(request), this.#key)
+    if (this.#isOpen) return OWNER
+    const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? [])
     const permissions = rightsFrom(claims, database)
     // without permission for a database nobody learns that it exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
@@ -40,7 +53,7 @@ function unauthorized(text: string): PipelineFailure {
 }
 
 /** The token of a request. Throws a `PipelineFailure` with 401 when there is none in the form that is understood. */
-export function bearerToken({ headers }: ServiceRequest): string {
+export function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   const given = headers['authorization'] ?? headers['x-authorization']
   const header = Array.isArray(given) ? given[0] : given
   if (header === undefined) throw unauthorized('Expected authorization header but none given')
@@ -54,7 +67,7 @@ export function bearerToken({ headers }: ServiceRequest): string {
 
 type Claims = Readonly<Record<string, unknown>>
 
-function readClaims(token: string, key: KeyObject): Claims {
+function readClaims(token: string, keys: readonly KeyObject[]): Claims {
   const [head, body, signature, ...rest] = token.split('.')
   const header = decodePart(head)
   const claims = decodePart(body)
@@ -63,7 +76,7 @@ function readClaims(token: string, key: KeyObject): Claims {
     header?.['alg'] === 'EdDSA' &&
     claims !== null &&
     hasSoundTypes(claims) &&
-    verify(null, Buffer.from(`${head}.${body}`), key, decodeBase64Url(signature) ?? Buffer.of())
+    isSigned(`${head}.${body}`, decodeBase64Url(signature) ?? Buffer.of(), keys)
   if (!isSound) throw unauthorized('The JWT is invalid')
   const expires = claims['exp']
   if (typeof expires === 'number' && expires < Date.now() / 1_000 - LEEWAY_SECONDS) {
@@ -71,6 +84,10 @@ function readClaims(token: string, key: KeyObject): Claims {
   }
   if (claims['aud'] !== undefined) throw unauthorized('Authentication failed')
   return claims
+}
+
+function isSigned(text: string, signature: Buffer, keys: readonly KeyObject[]): boolean {
+  return keys.some((key) => verify(null, Buffer.from(text), key, signature))
 }
 
 function decodePart(part: string | undefined): Claims | null {

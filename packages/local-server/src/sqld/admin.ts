@@ -21,6 +21,27 @@ export interface SqldNamespaceConfig {
   readonly block_reason?: string | undefined
 }
 
+/** What a namespace can begin with. */
+export interface SqldNamespaceSource {
+  /** `file:` URL of SQL text; the server reads any path it is given. */
+  readonly dump_url?: string
+  readonly shared_schema?: true
+  /** The namespace whose schema it has. */
+  readonly shared_schema_name?: string
+}
+
+/** What the server counts for a namespace, as far as it is used. */
+export interface SqldNamespaceStats {
+  readonly rows_read_count: number
+  readonly rows_written_count: number
+  readonly storage_bytes_used: number
+  readonly top_queries?: readonly {
+    readonly query: string
+    readonly rows_read: number
+    readonly rows_written: number
+  }[]
+}
+
 /** Client of the admin API of one server process. */
 export class SqldAdmin {
   readonly #port: number
@@ -41,11 +62,31 @@ export class SqldAdmin {
     }
   }
 
-  async create(namespace: string, config: SqldNamespaceConfig): Promise<void> {
+  async create(
+    namespace: string,
+    config: SqldNamespaceConfig,
+    source: SqldNamespaceSource = {},
+  ): Promise<void> {
     const { jwt_key, max_db_size, allow_attach } = config
-    await this.#call('POST', `/v1/namespaces/${namespace}/create`, { jwt_key, max_db_size, allow_attach })
+    await this.#call('POST', `/v1/namespaces/${namespace}/create`, {
+      jwt_key,
+      max_db_size,
+      allow_attach,
+      ...source,
+    })
     // create knows neither of the blocks
     if (config.block_reads || config.block_writes) await this.configure(namespace, config)
+  }
+
+  /** Copies a namespace, with its configuration; the new one must never have existed. */
+  async fork(from: string, to: string): Promise<void> {
+    await this.#call('POST', `/v1/namespaces/${from}/fork/${to}`, {})
+  }
+
+  async stats(namespace: string): Promise<SqldNamespaceStats> {
+    const { status, body } = await this.#send('GET', `/v1/namespaces/${namespace}/stats`)
+    if (status !== 200) throw new SqldAdminError(`sqld has no statistics of a database: ${body}`, status)
+    return JSON.parse(body) as SqldNamespaceStats
   }
 
   async configure(namespace: string, config: SqldNamespaceConfig): Promise<void> {

@@ -1,25 +1,50 @@
-import { mkdir } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { mkdir, readFile } from 'node:fs/promises'
 import http from 'node:http'
+import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
-import type { DatabaseBackend, DatabaseId, DatabaseSettings } from '../backend.ts'
+import { pathToFileURL } from 'node:url'
+import {
+  type BackendFeatures,
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  type QueryUsage,
+  type UsageSample,
+} from '../backend.ts'
+import type { KeyPair } from '../control-plane/registry/rows.ts'
+import { mintToken } from '../control-plane/tokens/mint.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
 import { decodeCursorBody, decodePipelineBody, readText } from '../embedded/request-decoder.ts'
 import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
-import { readBytes, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
-import type { SqldNamespaceConfig } from './admin.ts'
+import {
+  errorResponse,
+  readBytes,
+  type ServiceRequest,
+  type ServiceResponse,
+  textResponse,
+} from '../exchange.ts'
+import { moveUnknownAside } from '../set-aside.ts'
+import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
 import { BatonBinding } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
+import { OpenAnswers } from './open-answers.ts'
 import { type SqldProcess, startSqld } from './process.ts'
 import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
 import { guardRequests, guardSteps } from './request-guard.ts'
+import { findRefusal } from './sql-guard.ts'
 
 /** How the back end is made. */
 export interface SqldBackendOptions {
   /** Where the server keeps its data. */
   readonly directory: string
-  /** Key that tokens are checked with; null leaves the databases open to everybody. */
-  readonly publicKeyPem: string | null
+  /** Whether everybody may do everything, without a token. */
+  readonly isOpen: boolean
+  /** Signs what the back end itself asks the server for. */
+  readonly controlKey: KeyPair
   /** The program; undefined to look for it. */
   readonly sqldPath: string | undefined
 }
@@ -29,60 +54,129 @@ const NO_SIZE_LIMIT = '1000pb'
 /** What a client may learn from the server's own headers. */
 const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
+/** Asks for the end of a stream. */
+const CLOSE_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
+const NEVER = new AbortController().signal
+
+/** What of a client's request is made anew for the server. */
+type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query' | 'headers'> & {
+  readonly signal?: AbortSignal
+}
+
 /** The database API of a real libsql-server, with a namespace of it for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
+  readonly features: BackendFeatures = {
+    pointInTime: false,
+    schemaDatabases: true,
+    tablePermissions: false,
+    attach: true,
+  }
   readonly #options: SqldBackendOptions
   readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()
   readonly #tokens: TokenCheck
+  readonly #settings = new Map<DatabaseId, DatabaseSettings>()
+  readonly #changeStreams = new OpenAnswers()
+  /** Names the counts of the process that runs now. */
+  #epoch = ''
   #process: SqldProcess | null = null
   #reviving: Promise<unknown> | null = null
   #isClosed = false
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
-    this.#tokens = new TokenCheck(options.publicKeyPem)
+    this.#tokens = new TokenCheck(options.isOpen)
   }
 
   async start(): Promise<string> {
-    const { directory, publicKeyPem, sqldPath } = this.#options
+    const { directory, isOpen, controlKey, sqldPath } = this.#options
     await mkdir(directory, { recursive: true })
     this.#process = await startSqld({
       dataDirectory: directory,
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
-      ...(publicKeyPem !== null && { publicKeyPem }),
+      ...(!isOpen && { publicKeyPem: controlKey.publicPem }),
     })
+    this.#epoch = randomUUID()
     return this.#process.version
   }
 
   resume(): void {}
 
-  async create(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
-    await this.#running.admin.create(id, this.#config(settings))
+  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    return await moveUnknownAside(join(this.#options.directory, 'sqld', 'dbs'), known)
   }
 
-  async createFromFile(): Promise<void> {
-    throw new TypeError('a database is made from an SQLite file by the back end "embedded" only')
+  async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
+    const { admin } = this.#running
+    const config = this.#config(settings)
+    if (source.type === 'fork') {
+      if (source.at !== null)
+        throw new BackendRefusal('this server keeps no past: a copy is made of the present only')
+      await admin.fork(source.from, id)
+      // it begins with the keys of the other one
+      await admin.configure(id, config)
+    } else await admin.create(id, config, await namespaceSource(source))
+    this.#configured(id, settings)
+  }
+
+  async has(id: DatabaseId): Promise<boolean> {
+    return await this.#running.admin.exists(id)
   }
 
   async exportTo(): Promise<void> {
-    throw new TypeError('a database is exported by the back end "embedded" only; libsql-server has /dump')
+    throw new BackendRefusal(
+      'a database is exported by the back end "embedded" only; libsql-server has /dump',
+    )
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
     await this.#running.admin.configure(id, this.#config(settings))
+    this.#configured(id, settings)
   }
 
   async remove(id: DatabaseId): Promise<void> {
+    this.#changeStreams.end(id)
+    this.#batons.drop(id)
+    this.#tokens.forget(id)
+    this.#settings.delete(id)
     await this.#running.admin.remove(id)
+  }
+
+  async dropStreams(id: DatabaseId): Promise<void> {
+    this.#changeStreams.end(id)
+    // one by one: a stream that runs something answers when it is done
+    for (const baton of this.#batons.drop(id)) await this.#closeStream(id, baton).catch(() => {})
+  }
+
+  async sampleUsage(id: DatabaseId): Promise<UsageSample> {
+    const stats = await this.#running.admin.stats(id)
+    return {
+      epoch: this.#epoch,
+      rowsRead: stats.rows_read_count,
+      rowsWritten: stats.rows_written_count,
+      storageBytes: stats.storage_bytes_used,
+    }
+  }
+
+  async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
+    const { top_queries: queries = [] } = await this.#running.admin.stats(id)
+    return queries.map(({ query, rows_read, rows_written }) => ({
+      query,
+      rowsRead: rows_read,
+      rowsWritten: rows_written,
+    }))
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
       const { write: mayWrite } = this.#tokens.permissionsOf(request, id)
       await this.#revive()
+      const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
+      // the server would not mind
+      if (blockReads && request.path === '/dump')
+        return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
       if (request.method !== 'POST') return await this.#readOnly(id, request)
       return await this.#onStream({ id, request, mayWrite })
     } catch (error) {
@@ -117,21 +211,30 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   #config(settings: DatabaseSettings): SqldNamespaceConfig {
-    const { sizeLimitBytes, blockReads, blockWrites, blockReason } = settings
+    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
     return {
-      // left out, the key of the whole server holds; the same one for all
-      jwt_key: undefined,
+      jwt_key: this.#options.isOpen ? undefined : this.#keysOf(settings),
       max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
-      allow_attach: settings.allowAttach,
+      allow_attach: allowAttach,
       block_reads: blockReads,
       block_writes: blockWrites,
       block_reason: blockReason ?? undefined,
     }
   }
 
+  #keysOf({ keys }: DatabaseSettings): string {
+    return [...keys, this.#options.controlKey.publicPem].join('')
+  }
+
+  #configured(id: DatabaseId, settings: DatabaseSettings): void {
+    this.#settings.set(id, settings)
+    this.#tokens.configure(id, settings.keys)
+  }
+
   /** Routes without a body. */
   async #readOnly(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     const answer = await this.#forward(id, request, null)
+    if (request.path === '/beta/listen') this.#changeStreams.add(id, answer)
     return await finish(answer, answer)
   }
 
@@ -156,16 +259,16 @@ export class SqldBackend implements DatabaseBackend {
       const isBrokenOff =
         error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
       if (!isBrokenOff || request.signal.aborted || this.#process?.isRunning !== true) throw error
-      if (error instanceof BrokenOffError && error.baton !== null)
-        await this.#closeStream(id, request, error.baton)
+      if (error instanceof BrokenOffError && error.baton !== null) await this.#closeStream(id, error.baton)
       throw PipelineFailure.service(403, noWriteRight(id))
     }
   }
 
-  /** The server keeps the stream of a cursor that it has broken off; there are not many. */
-  async #closeStream(id: DatabaseId, request: ServiceRequest, baton: string): Promise<void> {
+  /** Ends a stream with a token of our own: the client's may be good no longer. */
+  async #closeStream(id: DatabaseId, baton: string): Promise<void> {
     const body = Buffer.from(encodePipelineBody({ baton, requests: [{ type: 'close' }] }))
-    const answer = await this.#forward(id, { ...request, path: '/v3/pipeline', query: '' }, body)
+    const token = await mintToken(this.#options.controlKey, { id, a: 'ro' })
+    const answer = await this.#forward(id, { ...CLOSE_REQUEST, headers: bearer(token) }, body)
     answer.resume()
   }
 
@@ -182,14 +285,14 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */
-  #forward(id: DatabaseId, request: ServiceRequest, body: Buffer | null): Promise<http.IncomingMessage> {
+  #forward(id: DatabaseId, request: OnwardRequest, body: Buffer | null): Promise<http.IncomingMessage> {
     const headers = {
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...(this.#options.publicKeyPem !== null && { authorization: `Bearer ${bearerToken(request)}` }),
+      ...(!this.#options.isOpen && bearer(bearerToken(request))),
       ...(body !== null && { 'content-length': body.length }),
     }
-    const { method, path, query, signal } = request
+    const { method, path, query, signal = NEVER } = request
     return new Promise((resolve, reject) => {
       const target = {
         host: '127.0.0.1',
@@ -203,6 +306,36 @@ export class SqldBackend implements DatabaseBackend {
       onward.on('error', reject)
       onward.end(body ?? undefined)
     })
+  }
+}
+
+function bearer(token: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${token}` }
+}
+
+/** What the server is told to begin with. @throws BackendRefusal for what it must not see, or does not take */
+async function namespaceSource(
+  source: Exclude<DatabaseSource, { type: 'fork' }>,
+): Promise<SqldNamespaceSource> {
+  switch (source.type) {
+    case 'empty':
+      return {}
+    case 'file':
+      throw new BackendRefusal('a database is made from an SQLite file by the back end "embedded" only')
+    case 'schema':
+      return { shared_schema: true }
+    case 'schema-child':
+      return { shared_schema_name: source.parent }
+    case 'dump': {
+      const sql = await readFile(source.file, 'utf8')
+      // an empty one would make an empty database
+      if (sql.trim() === '') throw new BackendRefusal('the dump is empty')
+      const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
+      if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
+      return { dump_url: pathToFileURL(resolve(source.file)).href }
+    }
+    default:
+      return source satisfies never
   }
 }
 

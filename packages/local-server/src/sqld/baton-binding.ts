@@ -11,6 +11,8 @@ const HEAD_LENGTH = 76
 const BATON = /^[A-Za-z0-9+/]{64}$/
 
 interface StreamOwner {
+  /** The last one that was seen; good for closing the stream. */
+  readonly baton: string
   readonly database: DatabaseId
   readonly mayWrite: boolean
   readonly seenAt: number
@@ -39,10 +41,21 @@ export class BatonBinding {
       if (head.length < HEAD_LENGTH) {
         head += chunk.subarray(0, HEAD_LENGTH).toString('latin1')
         const baton = HEAD.exec(head)?.[1]
-        if (baton !== undefined) this.#remember(baton, { database, mayWrite, seenAt: Date.now() })
+        if (baton !== undefined) this.#remember(baton, { baton, database, mayWrite, seenAt: Date.now() })
       }
       yield chunk
     }
+  }
+
+  /** Forgets the streams of a database, so that nobody continues them. @returns a baton of each */
+  drop(database: DatabaseId): readonly string[] {
+    const batons: string[] = []
+    for (const [stream, owner] of this.#owners) {
+      if (owner.database !== database) continue
+      this.#owners.delete(stream)
+      batons.push(owner.baton)
+    }
+    return batons
   }
 
   #remember(baton: string, owner: StreamOwner): void {

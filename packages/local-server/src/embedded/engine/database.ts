@@ -11,6 +11,7 @@ import type { EngineInstance } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
 import { ProgramTexts } from './sql/program-text.ts'
 import type { Statement } from './sql/statement.ts'
+import { UsageMeter } from './usage-meter.ts'
 import { WriteQueue } from './write-queue.ts'
 
 /** Connections that are kept for the next client. */
@@ -32,6 +33,7 @@ export interface DatabaseOptions {
 export class Database {
   readonly id: string
   readonly role: SchemaRole
+  readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
   readonly #texts = new ProgramTexts()
   readonly #queue: WriteQueue

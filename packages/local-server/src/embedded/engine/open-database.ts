@@ -101,7 +101,7 @@ export class OpenDatabase {
     this.#running.delete(call)
     // whoever has left a pipeline does not know the next baton; that of a cursor comes with its first line
     const isLost = this.#board.isAbandoned(call) && message.type === 'pipeline'
-    this.#send({ type: 'answer', call, outcome })
+    this.#send({ type: 'answer', call, outcome, usage: this.#database.meter.take() })
     if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)
   }
 

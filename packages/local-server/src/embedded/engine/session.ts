@@ -205,7 +205,7 @@ export class Session {
       const run = await this.#prepare(step, permissions)
       await this.#begin(run, NO_ARGUMENTS, permissions)
       this.#answered(permissions, () => run.discardRows())
-      run.finish()
+      this.#count(step.statement, run.finish())
       await this.pause()
     }
   }
@@ -337,7 +337,7 @@ export class Session {
     const run = await this.#prepare(step, permissions)
     await this.#begin(run, step.request, permissions)
     const { text, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
-    if (isDone) return { ...run.finish(), rows: text }
+    if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text }
     run.stop()
     throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
   }
@@ -354,7 +354,7 @@ export class Session {
       for (;;) {
         const next = this.#answered(permissions, () => run.rows(CURSOR_BYTES, true))
         // before the reader is waited for: what is done holds nobody up
-        const result = next.isDone ? run.finish() : null
+        const result = next.isDone ? this.#count(step.statement, run.finish()) : null
         await sink.rows(next.text)
         if (result !== null) return await sink.stepEnd(result)
       }
@@ -363,6 +363,11 @@ export class Session {
       run.stop()
       throw error
     }
+  }
+
+  #count(statement: Statement, result: StatementResult): StatementResult {
+    this.#database.meter.add(statement.sql, result.rowsRead, result.rowsWritten)
+    return result
   }
 
   async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {

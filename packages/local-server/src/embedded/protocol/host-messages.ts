@@ -113,12 +113,25 @@ export interface TableChanges {
   update: number
 }
 
+/** What the statements of one text have read and written. */
+export interface StatementUsage {
+  readonly query: string
+  readonly rowsRead: number
+  readonly rowsWritten: number
+}
+
 /** What a worker sends to the server. */
 export type FromHost =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   /** The worker has no database any more, and can be given another one. */
   | { readonly type: 'released' }
-  | { readonly type: 'answer'; readonly call: number; readonly outcome: CallOutcome }
+  | {
+      readonly type: 'answer'
+      readonly call: number
+      readonly outcome: CallOutcome
+      /** What was read and written since the last answer of the worker. */
+      readonly usage: readonly StatementUsage[]
+    }
   /** A transaction has been committed; sent before its answer. */
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
   /** Answered by `told`. */

@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../../backend.ts'
+import { BackendRefusal, type DatabaseId } from '../../backend.ts'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
 /** Tasks of a job that run side by side. */
@@ -10,11 +10,6 @@ export interface MigrationHost {
   run(id: DatabaseId, job: Job, isDryRun: boolean): Promise<string | null>
   /** Keeps everybody else from writing to a database, or no longer. */
   block(id: DatabaseId, isBlocked: boolean): void
-}
-
-/** A database cannot be created or changed as asked; the message is for its owner. */
-export class SharedSchemaError extends Error {
-  override readonly name = 'SharedSchemaError'
 }
 
 /**
@@ -53,13 +48,17 @@ export class SchemaMigrations {
     this.#isClosed = true
   }
 
-  /** @throws SharedSchemaError while the databases of the schema are being migrated */
-  checkNotMigrating(id: DatabaseId, action: 'create' | 'update' | 'delete'): void {
-    const schema = this.#store.parentOf(id) ?? id
+  /** @throws BackendRefusal while the databases of a schema are being migrated */
+  checkNotMigrating(schema: DatabaseId): void {
     if (!this.#store.activeJobOf(schema)) return
-    throw new SharedSchemaError(
-      `cannot ${action} database config while there are pending migration on the shared schema \`${schema}\``,
+    throw new BackendRefusal(
+      `cannot create database config while there are pending migration on the shared schema \`${schema}\``,
     )
+  }
+
+  /** Waits for the migration that a database takes part in. */
+  async whenDone(id: DatabaseId): Promise<void> {
+    while (!this.#isClosed && this.#store.activeJobOf(this.#store.parentOf(id) ?? id)) await this.#last
   }
 
   #enqueue(job: Job): Promise<string | null> {

@@ -1,0 +1,121 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { BackendRefusal, type DatabaseBackend, type DatabaseId } from '../backend.ts'
+import { type Home, openHome } from './bootstrap.ts'
+import { Databases, NEW_CONFIGURATION } from './databases.ts'
+import { Registry } from './registry/registry.ts'
+import type { DatabaseState } from './registry/rows.ts'
+
+/** A back end that has databases and nothing in them. */
+class EmptyBackend {
+  readonly present = new Set<DatabaseId>()
+  /** Ids in the order in which they were asked for. */
+  readonly asked: DatabaseId[] = []
+  create = async (id: DatabaseId): Promise<void> => {
+    this.asked.push(id)
+    this.present.add(id)
+  }
+  has = async (id: DatabaseId): Promise<boolean> => this.present.has(id)
+  applySettings = async (id: DatabaseId): Promise<void> => {
+    if (!this.present.has(id)) throw new Error('it is not there')
+  }
+  remove = async (id: DatabaseId): Promise<void> => void this.present.delete(id)
+}
+
+let registry: Registry
+let home: Home
+let backend: EmptyBackend
+let databases: Databases
+
+beforeEach(async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const opened = await Registry.open(directory)
+  registry = opened
+  home = await openHome(opened, directory, 'local')
+  backend = new EmptyBackend()
+  databases = new Databases({
+    registry,
+    backend: backend as Partial<DatabaseBackend> as DatabaseBackend,
+    beforeRemoval: async () => {},
+  })
+  onTestFinished(async () => {
+    opened.close()
+    await rm(directory, { recursive: true })
+  })
+})
+
+function create(name: string) {
+  const [group] = registry.groups.rows
+  if (group === undefined) throw new Error('no group')
+  const source = { type: 'empty' } as const
+  const { organization } = home
+  return databases.create({
+    organization,
+    group,
+    name,
+    source,
+    configuration: NEW_CONFIGURATION,
+    readyDelayMs: 0,
+  })
+}
+
+const states = (): DatabaseState[] => registry.databases.rows.map(({ state }) => state)
+
+test('while it is made it cannot be found as ready, and its name is taken', async () => {
+  const seen: unknown[] = []
+  const { create: really } = backend
+  backend.create = async (id) => {
+    seen.push(states(), registry.findDatabase(home.organization.id, 'a')?.id === id)
+    await really(id)
+  }
+  expect((await create('a')).state).toBe('ready')
+  expect(seen).toEqual([['creating'], true])
+})
+
+test('what the back end refuses leaves nothing, and the next attempt has another id', async () => {
+  const { create: really } = backend
+  backend.create = async (id) => {
+    await really(id)
+    throw new BackendRefusal('the dump is empty')
+  }
+  await expect(create('a')).rejects.toMatchObject({ status: 400, message: 'the dump is empty' })
+  expect([states(), backend.present.size]).toEqual([[], 0])
+  backend.create = really
+  await create('a')
+  expect(new Set(backend.asked).size).toBe(2)
+})
+
+test('reconcile finishes what a crash left: half made goes, half removed goes, lost is marked', async () => {
+  const [made, half, dying, gone] = [
+    await create('made'),
+    await create('half'),
+    await create('dying'),
+    await create('gone'),
+  ]
+  registry.transaction(() => {
+    registry.databases.put({ ...half, state: 'creating' })
+    registry.databases.put({ ...dying, state: 'deleting' })
+  })
+  backend.present.delete(gone.id)
+  await databases.reconcile()
+  expect(registry.databases.rows.map(({ name, state }) => [name, state])).toEqual([
+    ['made', 'ready'],
+    ['gone', 'lost'],
+  ])
+  expect([...backend.present]).toEqual([made.id])
+})
+
+test('a name is free as soon as its database is being removed; a new one has another id', async () => {
+  const old = await create('a')
+  let finish = (): void => {}
+  backend.remove = async () => await new Promise<void>((resolve) => (finish = resolve))
+  const removing = databases.remove(old)
+  const young = await create('a')
+  expect(registry.findDatabase(home.organization.id, 'a')?.id).toBe(young.id)
+  await new Promise((resolve) => setImmediate(resolve))
+  finish()
+  await removing
+  expect(registry.databases.rows.map(({ id }) => id)).toEqual([young.id])
+})

@@ -1,0 +1,204 @@
+import {
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+} from '../backend.ts'
+import { newDatabaseId } from './ids.ts'
+import { Refusal } from './refusal.ts'
+import type { Registry } from './registry/registry.ts'
+import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
+import { newKeyPair } from './tokens/mint.ts'
+
+/** How many databases the back end is asked for at once when all of them are gone through. */
+const CONCURRENCY = 16
+
+export const NEW_CONFIGURATION: DatabaseConfiguration = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  deleteProtection: false,
+  allowedIps: [],
+  allowedAwsVpcIds: [],
+}
+
+/** A database that is to be made. */
+export interface NewDatabase {
+  readonly organization: OrganizationRow
+  readonly group: GroupRow
+  /** Has been checked, and is free. */
+  readonly name: string
+  readonly source: DatabaseSource
+  readonly configuration: DatabaseConfiguration
+  readonly parent?: DatabaseRow
+  /** How long it does not answer yet, in ms. */
+  readonly readyDelayMs: number
+}
+
+/** What the lifecycle works with. */
+export interface DatabasesOptions {
+  readonly registry: Registry
+  readonly backend: DatabaseBackend
+  /** To be done while the back end still has a database that is about to be removed. */
+  readonly beforeRemoval: (row: DatabaseRow) => Promise<void>
+}
+
+/**
+ * Makes, changes and removes databases. The intent is written down before the back end is asked, and what came of it
+ * afterwards; so after a crash nothing is half there.
+ */
+export class Databases {
+  readonly #options: DatabasesOptions
+  /** The end of the last change of each database: the back end gets one after the other. */
+  readonly #changes = new Map<DatabaseId, Promise<void>>()
+
+  constructor(options: DatabasesOptions) {
+    this.#options = options
+  }
+
+  /** @throws Refusal when the back end does not make it; nothing is left of it then */
+  async create(wanted: NewDatabase): Promise<DatabaseRow> {
+    const { organization, group, name, source, configuration, parent, readyDelayMs } = wanted
+    const { registry, backend } = this.#options
+    const now = Date.now()
+    const row: DatabaseRow = {
+      id: newDatabaseId(),
+      organization: organization.id,
+      group: group.id,
+      name,
+      state: 'creating',
+      configuration,
+      parent: parent === undefined ? null : { id: parent.id, name: parent.name, branchedAt: now },
+      isSchema: source.type === 'schema',
+      schema: source.type === 'schema-child' ? source.parent : null,
+      key: newKeyPair(),
+      createdAt: now,
+      readyAt: 0,
+    }
+    registry.transaction(() => registry.databases.put(row))
+    try {
+      await backend.create(row.id, source, this.#settingsOf(row))
+    } catch (error) {
+      await this.remove(row)
+      throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
+    }
+    const made = registry.databases.get(row.id)
+    // its group, or the server, has gone meanwhile
+    if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
+    const ready: DatabaseRow = { ...made, state: 'ready', readyAt: Date.now() + readyDelayMs }
+    registry.transaction(() => registry.databases.put(ready))
+    return ready
+  }
+
+  /** Writes down a changed row, and has the back end follow. */
+  async change(row: DatabaseRow): Promise<DatabaseRow> {
+    const { registry } = this.#options
+    registry.transaction(() => registry.databases.put(row))
+    await this.apply(row.id)
+    return row
+  }
+
+  /** Has the back end take over what the registry says now. */
+  async apply(id: DatabaseId): Promise<void> {
+    await this.#inTurn(id, async () => {
+      const row = this.#options.registry.databases.get(id)
+      if (row?.state === 'ready') await this.#options.backend.applySettings(id, this.#settingsOf(row))
+    })
+  }
+
+  /** The same for several, and with `dropStreams` what clients have open ends. */
+  async applyAll(
+    rows: readonly DatabaseRow[],
+    { dropStreams }: { readonly dropStreams: boolean },
+  ): Promise<void> {
+    await eachOf(rows, async ({ id, state }) => {
+      await this.apply(id)
+      if (dropStreams && state === 'ready') await this.#options.backend.dropStreams(id)
+    })
+  }
+
+  /**
+   * From now on nobody finds it, and its name is free; resolves when its data is gone.
+   * @throws Refusal while others share its schema
+   */
+  async remove(row: DatabaseRow): Promise<void> {
+    const { registry, beforeRemoval } = this.#options
+    if (
+      row.isSchema &&
+      registry.databases.rows.some(({ schema, state }) => schema === row.id && state !== 'deleting')
+    )
+      throw new Refusal(400, `cannot delete \`${row.name}\` because databases are still refering to it`)
+    registry.transaction(() => this.markDeleting(row))
+    await beforeRemoval(row)
+    await this.finishRemoval(row.id)
+  }
+
+  /** The first half of a removal, for a transaction of the caller's. */
+  markDeleting(row: DatabaseRow): void {
+    this.#options.registry.databases.put({ ...row, state: 'deleting' })
+  }
+
+  /** The second half. */
+  async finishRemoval(id: DatabaseId): Promise<void> {
+    const { registry, backend } = this.#options
+    await this.#inTurn(id, () => backend.remove(id))
+    registry.transaction(() => {
+      registry.databases.delete(id)
+      registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
+    })
+    this.#changes.delete(id)
+  }
+
+  /** To be called once the back end has started: finishes what a crash has interrupted. */
+  async reconcile(): Promise<void> {
+    const { registry, backend } = this.#options
+    await eachOf(registry.databases.rows, async (row) => {
+      if (row.state === 'creating') return await this.remove(row)
+      if (row.state === 'deleting') return await this.finishRemoval(row.id)
+      if (await backend.has(row.id)) {
+        await backend.applySettings(row.id, this.#settingsOf(row))
+        if (row.state === 'lost') this.#setState(row, 'ready')
+      } else if (row.state === 'ready') this.#setState(row, 'lost')
+    })
+  }
+
+  #setState(row: DatabaseRow, state: DatabaseRow['state']): void {
+    const { registry } = this.#options
+    registry.transaction(() => registry.databases.put({ ...row, state }))
+  }
+
+  #settingsOf(row: DatabaseRow): DatabaseSettings {
+    const { registry } = this.#options
+    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = row.configuration
+    const organization = registry.organizations.get(row.organization)
+    const group = registry.groups.get(row.group)
+    return {
+      sizeLimitBytes,
+      allowAttach,
+      blockReads: blockReads || organization?.blockedReads === true,
+      blockWrites: blockWrites || organization?.blockedWrites === true,
+      blockReason,
+      keys: [row.key.publicPem, ...(group === undefined ? [] : [group.key.publicPem])],
+    }
+  }
+
+  async #inTurn(id: DatabaseId, change: () => Promise<void>): Promise<void> {
+    const turn = (this.#changes.get(id) ?? Promise.resolve()).then(change)
+    const settled = turn.catch(() => {})
+    this.#changes.set(id, settled)
+    await turn.finally(() => {
+      if (this.#changes.get(id) === settled) this.#changes.delete(id)
+    })
+  }
+}
+
+async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items].reverse()
+  const worker = async (): Promise<void> => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item)
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+}

@@ -1,0 +1,223 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { hostLabel } from '../rules/names.ts'
+import { RegistryFile } from './registry-file.ts'
+import type {
+  ApiTokenRow,
+  DatabaseRow,
+  GroupRow,
+  InviteRow,
+  JwksRow,
+  MemberRow,
+  OrganizationRow,
+  UserRow,
+} from './rows.ts'
+import { migrate } from './schema.ts'
+import { Table } from './table.ts'
+
+/** The name of the file in the data directory. */
+export const REGISTRY_FILE = 'registry.db'
+
+/**
+ * What the control plane knows: who there is, what belongs to whom, and what is being made or removed. Kept in an
+ * SQLite file of its own, and in memory: finding a database for a request does not read the file.
+ */
+export class Registry {
+  readonly file: RegistryFile
+  readonly users: Table<UserRow>
+  readonly organizations: Table<OrganizationRow>
+  readonly members: Table<MemberRow>
+  readonly invites: Table<InviteRow>
+  readonly groups: Table<GroupRow>
+  readonly databases: Table<DatabaseRow>
+  readonly apiTokens: Table<ApiTokenRow>
+  readonly jwks: Table<JwksRow>
+  readonly findOrganization: (slug: string) => OrganizationRow | undefined
+  readonly findUser: (username: string) => UserRow | undefined
+  readonly #findGroup: (key: string) => GroupRow | undefined
+  readonly #findDatabase: (key: string) => DatabaseRow | undefined
+  /** By the first label of its host name. */
+  readonly findByLabel: (label: string) => DatabaseRow | undefined
+  readonly #findToken: (key: string) => ApiTokenRow | undefined
+  readonly #tables: readonly { load(): void }[]
+
+  private constructor(file: RegistryFile) {
+    this.file = file
+    this.users = new Table<UserRow>(file, 'user', {
+      id: 'text',
+      username: 'text',
+      name: 'text',
+      email: 'text',
+    })
+    this.organizations = organizationTable(file)
+    this.members = new Table<MemberRow>(file, 'member', {
+      id: 'text',
+      organization: 'text',
+      user: 'text',
+      role: 'text',
+    })
+    this.invites = new Table<InviteRow>(file, 'invite', {
+      id: 'text',
+      organization: 'text',
+      email: 'text',
+      role: 'text',
+      createdAt: 'integer',
+    })
+    this.groups = groupTable(file)
+    this.databases = databaseTable(file)
+    this.apiTokens = apiTokenTable(file)
+    this.jwks = new Table<JwksRow>(file, 'jwks', {
+      id: 'text',
+      organization: 'text',
+      name: 'text',
+      url: 'text',
+      region: 'text',
+    })
+    this.findOrganization = this.organizations.index(({ slug }) => slug)
+    this.findUser = this.users.index(({ username }) => username)
+    this.#findGroup = this.groups.index(({ organization, name }) => pair(organization, name))
+    this.#findDatabase = this.databases.index(({ organization, name, state }) =>
+      state === 'deleting' ? null : pair(organization, name),
+    )
+    this.findByLabel = this.databases.index(({ organization, name, state }) => {
+      const slug = this.organizations.get(organization)?.slug
+      return state === 'deleting' || slug === undefined ? null : hostLabel(name, slug)
+    })
+    this.#findToken = this.apiTokens.index(({ user, name }) => pair(user, name))
+    this.#tables = [
+      this.users,
+      this.organizations,
+      this.members,
+      this.invites,
+      this.groups,
+      this.databases,
+      this.apiTokens,
+      this.jwks,
+    ]
+  }
+
+  /** Opens the registry of a data directory, or makes it. */
+  static async open(directory: string): Promise<Registry> {
+    await mkdir(directory, { recursive: true })
+    const file = await RegistryFile.open(join(directory, REGISTRY_FILE))
+    try {
+      migrate(file)
+      const registry = new Registry(file)
+      registry.#load()
+      return registry
+    } catch (error) {
+      file.close()
+      throw error
+    }
+  }
+
+  /** A database that has the name, whatever its state but one that is being removed. */
+  findDatabase(organization: string, name: string): DatabaseRow | undefined {
+    return this.#findDatabase(pair(organization, name))
+  }
+
+  findGroup(organization: string, name: string): GroupRow | undefined {
+    return this.#findGroup(pair(organization, name))
+  }
+
+  /** A user's API token by name. */
+  findToken(user: string, name: string): ApiTokenRow | undefined {
+    return this.#findToken(pair(user, name))
+  }
+
+  membership(organization: string, user: string): MemberRow | undefined {
+    return this.members.get(pair(organization, user))
+  }
+
+  /** Writes all of it or nothing, at once. What is checked before must be checked in the same turn of the event loop. */
+  transaction(work: () => void): void {
+    try {
+      this.file.transaction(work)
+    } catch (error) {
+      this.#load()
+      throw error
+    }
+  }
+
+  /** A text that is kept under a name. */
+  setting(name: string): string | undefined {
+    return this.file.all('SELECT value FROM setting WHERE name = ?', [name])[0]?.[0] as string | undefined
+  }
+
+  putSetting(name: string, value: string): void {
+    this.file.run('INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)', [name, value])
+  }
+
+  close(): void {
+    this.file.close()
+  }
+
+  #load(): void {
+    for (const table of this.#tables) table.load()
+  }
+}
+
+/** The id of what belongs to two: ids and slugs have no slash. */
+export function pair(owner: string, name: string): string {
+  return `${owner}/${name}`
+}
+
+function organizationTable(file: RegistryFile): Table<OrganizationRow> {
+  return new Table<OrganizationRow>(file, 'organization', {
+    id: 'text',
+    slug: 'text',
+    name: 'text',
+    type: 'text',
+    plan: 'text',
+    timeline: 'text',
+    overages: 'boolean',
+    requireMfa: 'boolean',
+    blockedReads: 'boolean',
+    blockedWrites: 'boolean',
+    customer: 'json',
+    createdAt: 'integer',
+  })
+}
+
+function groupTable(file: RegistryFile): Table<GroupRow> {
+  return new Table<GroupRow>(file, 'database_group', {
+    id: 'text',
+    organization: 'text',
+    name: 'text',
+    primary: 'text',
+    locations: 'json',
+    deleteProtection: 'boolean',
+    isArchived: 'boolean',
+    key: 'json',
+    createdAt: 'integer',
+  })
+}
+
+function databaseTable(file: RegistryFile): Table<DatabaseRow> {
+  return new Table<DatabaseRow>(file, 'database', {
+    id: 'text',
+    organization: 'text',
+    group: 'text',
+    name: 'text',
+    state: 'text',
+    configuration: 'json',
+    parent: 'json',
+    isSchema: 'boolean',
+    schema: 'text',
+    key: 'json',
+    createdAt: 'integer',
+    readyAt: 'integer',
+  })
+}
+
+function apiTokenTable(file: RegistryFile): Table<ApiTokenRow> {
+  return new Table<ApiTokenRow>(file, 'api_token', {
+    id: 'text',
+    user: 'text',
+    name: 'text',
+    organization: 'text',
+    group: 'text',
+    scopes: 'json',
+    createdAt: 'integer',
+  })
+}

@@ -1,0 +1,38 @@
+import { BlockList, isIP } from 'node:net'
+import { Refusal } from '../refusal.ts'
+
+const MAPPED = '::ffff:'
+
+/** @throws Refusal for what is neither an address nor a network such as `10.0.0.0/8` */
+export function checkAllowedIps(list: readonly string[]): void {
+  for (const text of list) {
+    if (readNetwork(text) === null)
+      throw new Refusal(400, `invalid IP address or network: ${text.slice(0, 60)}`)
+  }
+}
+
+/** Whether a client may come from an address; an empty list allows all, and one in this process comes from nowhere. */
+export function isAddressAllowed(list: readonly string[], address: string | undefined): boolean {
+  if (list.length === 0 || address === undefined) return true
+  // how a socket for both versions writes addresses of the old one
+  const plain = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : address
+  const allowed = new BlockList()
+  for (const text of list) {
+    const network = readNetwork(text)
+    if (network !== null) allowed.addSubnet(network.address, network.bits, network.family)
+  }
+  return allowed.check(plain, familyOf(plain))
+}
+
+function readNetwork(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
+  const [address = '', bits, ...more] = text.split('/')
+  if (isIP(address) === 0 || more.length > 0) return null
+  const family = familyOf(address)
+  const longest = family === 'ipv4' ? 32 : 128
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= longest)) return null
+  return { address, bits: bits === undefined ? longest : Number(bits), family }
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4'
+}

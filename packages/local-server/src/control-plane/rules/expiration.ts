@@ -1,0 +1,29 @@
+import { Refusal } from '../refusal.ts'
+
+const SECONDS: Readonly<Record<string, number>> = {
+  s: 1,
+  m: 60,
+  h: 3_600,
+  d: 86_400,
+  w: 604_800,
+  y: 31_536_000,
+}
+const DURATION = /^(?:\d{1,9}[smhdwy])+$/
+const FOREVER: ReadonlySet<string> = new Set(['never', 'none', 'default', ''])
+
+/**
+ * How long a token is good, in seconds, of a text such as `2w1d30m`; null for ever.
+ * @throws Refusal for any other text
+ */
+export function readExpiration(text: string): number | null {
+  if (FOREVER.has(text)) return null
+  if (!DURATION.test(text)) throw new Refusal(400, 'Invalid expiration format')
+  const parts = text.matchAll(/(?<count>\d+)(?<unit>[smhdwy])/g)
+  const seconds = [...parts].reduce(
+    (sum, { groups }) => sum + Number(groups?.['count']) * (SECONDS[groups?.['unit'] ?? ''] ?? 0),
+    0,
+  )
+  // the tokens' readers take whole numbers only
+  if (seconds === 0 || !Number.isSafeInteger(seconds)) throw new Refusal(400, 'Invalid expiration format')
+  return seconds
+}

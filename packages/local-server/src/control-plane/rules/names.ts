@@ -1,0 +1,53 @@
+import { Refusal } from '../refusal.ts'
+
+/** A label of a host name has so many characters. */
+const MAX_LABEL = 63
+const NAME = /^[a-z0-9-]+$/
+const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
+const TOKEN_NAME = /^[\w.@ -]{1,64}$/
+
+/** The first label of a database's host name. */
+export function hostLabel(database: string, slug: string): string {
+  return `${database}-${slug}`
+}
+
+/** @throws Refusal: a name is part of a host name, and shares its first label with the organization's slug */
+export function checkDatabaseName(name: string, slug: string): void {
+  const longest = MAX_LABEL - hostLabel('', slug).length
+  if (name.length < 1 || name.length > longest)
+    throw new Refusal(400, `invalid database name: name must contain between 1 and ${longest} characters`)
+  if (!NAME.test(name) || name.startsWith('-') || name.endsWith('-')) {
+    throw new Refusal(
+      400,
+      'invalid database name: name can only contain lowercase letters, numbers and dashes, and neither begin nor end with a dash',
+    )
+  }
+}
+
+/** @throws Refusal */
+export function checkGroupName(name: string): void {
+  if (name.length < 1 || name.length > MAX_LABEL)
+    throw new Refusal(400, `invalid group name: name must contain between 1 and ${MAX_LABEL} characters`)
+  if (!/^[a-z0-9][a-z0-9_-]*$/.test(name)) {
+    throw new Refusal(
+      400,
+      'invalid group name: name can only contain lowercase letters, numbers, dashes and underscores',
+    )
+  }
+}
+
+/** The slug of a new organization. @throws Refusal when the name does not make one */
+export function slugOf(name: string): string {
+  const slug = name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+  if (!SLUG.test(slug)) throw new Refusal(400, 'invalid organization name')
+  return slug
+}
+
+/** @throws Refusal */
+export function checkTokenName(name: string): void {
+  if (!TOKEN_NAME.test(name))
+    throw new Refusal(400, 'invalid token name: 1 to 64 letters, digits, spaces and any of . _ @ -')
+}

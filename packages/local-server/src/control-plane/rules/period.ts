@@ -1,0 +1,28 @@
+import { Refusal } from '../refusal.ts'
+import type { Period } from '../usage.ts'
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i
+
+/** The current calendar month (UTC) up to now, unless something else is asked for. @throws Refusal */
+export function readPeriod(from: string | undefined, to: string | undefined, now: number): Period {
+  const today = new Date(now)
+  const monthBegan = Date.UTC(today.getUTCFullYear(), today.getUTCMonth(), 1)
+  const period = {
+    from: from === undefined ? monthBegan : readTime('from', from),
+    to: to === undefined ? now : readTime('to', to),
+  }
+  if (period.from > period.to) throw new Refusal(400, 'invalid from parameter: it is after to')
+  return period
+}
+
+/** A time with its zone, in ms since 1970. @throws Refusal */
+export function readTime(name: string, text: string): number {
+  const time = TIME.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time)) {
+    throw new Refusal(
+      400,
+      `invalid ${name} parameter: parsing time ${JSON.stringify(text.slice(0, 60))} as "2006-01-02T15:04:05Z07:00"`,
+    )
+  }
+  return time
+}

@@ -1,0 +1,75 @@
+import { createPublicKey } from 'node:crypto'
+import { errors, jwtVerify } from 'jose'
+import { newTokenId } from '../ids.ts'
+import { Refusal } from '../refusal.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { ApiTokenRow, KeyPair, UserRow } from '../registry/rows.ts'
+import { mintToken } from './mint.ts'
+
+/** A token that is to be made. */
+export type NewApiToken = Pick<ApiTokenRow, 'name' | 'organization' | 'group' | 'scopes'>
+
+/** Who sends a request. */
+export interface Caller {
+  readonly user: UserRow
+  readonly token: ApiTokenRow
+}
+
+/** API tokens: JWTs that name an entry of the registry; one that is not there any more is good for nothing. */
+export class ApiTokens {
+  readonly #registry: Registry
+  readonly #key: KeyPair
+
+  constructor(registry: Registry, key: KeyPair) {
+    this.#registry = registry
+    this.#key = key
+  }
+
+  /** The row of a new token, which the caller writes down. @throws Refusal when the user has one of that name */
+  make(user: UserRow, wanted: NewApiToken): ApiTokenRow {
+    if (this.#registry.findToken(user.id, wanted.name) !== undefined)
+      throw new Refusal(409, `an API token with name ${wanted.name} already exists`)
+    return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...wanted }
+  }
+
+  /** The secret of a token. It can be made again, for whoever has the registry. */
+  async secretOf({ id, organization, createdAt }: ApiTokenRow): Promise<string> {
+    const claims = { jti: id, ...(organization !== null && { org_id: organization }) }
+    return await mintToken(this.#key, claims, createdAt)
+  }
+
+  /** @throws Refusal with 401 for everything that is no token in force */
+  async check(authorization: string | undefined): Promise<Caller> {
+    const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+    if (token === undefined) throw new Refusal(401, 'missing or invalid authorization header')
+    const id = await this.#readId(token)
+    const row = this.#registry.apiTokens.get(id)
+    const user = row === undefined ? undefined : this.#registry.users.get(row.user)
+    if (row === undefined || user === undefined) throw new Refusal(401, 'the token has been revoked')
+    return { user, token: row }
+  }
+
+  async #readId(token: string): Promise<string> {
+    if (token.split('.').length !== 3) throw new Refusal(401, 'token contains an invalid number of segments')
+    try {
+      const key = createPublicKey(this.#key.publicPem)
+      const { payload } = await jwtVerify(token, key, { algorithms: ['EdDSA'] })
+      if (typeof payload.jti === 'string') return payload.jti
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) throw new Refusal(401, 'the token has expired')
+      if (!claimsDatabase(token)) throw new Refusal(401, 'the token is invalid')
+    }
+    // a token for a database was taken for one of the platform
+    throw new Refusal(401, 'could not parse jwt id')
+  }
+}
+
+/** Whether a token looks like one for databases, whatever it is worth. */
+function claimsDatabase(token: string): boolean {
+  try {
+    const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')) as object
+    return 'jti' in claims ? false : 'a' in claims || 'id' in claims || 'gid' in claims || 'p' in claims
+  } catch {
+    return false
+  }
+}

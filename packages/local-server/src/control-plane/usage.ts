@@ -1,0 +1,126 @@
+import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend.ts'
+import type { Registry } from './registry/registry.ts'
+import type { DatabaseRow } from './registry/rows.ts'
+
+const HOUR_MS = 3_600_000
+
+/** What was used in a period; storage is that of now. */
+export interface UsageTotal {
+  readonly rowsRead: number
+  readonly rowsWritten: number
+  readonly bytesSynced: number
+  readonly storageBytes: number
+}
+
+/** A span of time, in ms since 1970; whole hours are looked at. */
+export interface Period {
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * What databases have used, by the hour. The counts of a back end begin anew with its process, so they are asked for
+ * now and then, and what was added since the last time is written down.
+ */
+export class Usage {
+  readonly #registry: Registry
+  readonly #backend: DatabaseBackend
+  readonly #touched = new Set<DatabaseId>()
+  readonly #bytesSynced = new Map<DatabaseId, number>()
+
+  constructor(registry: Registry, backend: DatabaseBackend) {
+    this.#registry = registry
+    this.#backend = backend
+  }
+
+  /** Bytes of a database's content that were sent to somebody as a whole. */
+  addBytesSynced(id: DatabaseId, bytes: number): void {
+    this.touch(id)
+    this.#bytesSynced.set(id, (this.#bytesSynced.get(id) ?? 0) + bytes)
+  }
+
+  /** Somebody uses a database: it has to be asked the next time. */
+  touch(id: DatabaseId): void {
+    this.#touched.add(id)
+  }
+
+  /** Writes down what was used since the last time, of all databases that were. */
+  async sampleTouched(): Promise<void> {
+    const rows = [...this.#touched].flatMap((id) => this.#registry.databases.get(id) ?? [])
+    this.#touched.clear()
+    await this.sample(rows)
+  }
+
+  /** Writes down what databases have used until now. Of a back end that does not answer, nothing is lost but time. */
+  async sample(rows: readonly DatabaseRow[]): Promise<void> {
+    const samples: (readonly [DatabaseRow, UsageSample])[] = []
+    for (const row of rows) {
+      if (row.state === 'creating' || row.state === 'lost') continue
+      const sample = await this.#backend.sampleUsage(row.id).catch(() => null)
+      if (sample !== null) samples.push([row, sample])
+    }
+    if (samples.length === 0) return
+    this.#registry.transaction(() => {
+      for (const [row, sample] of samples) this.#write(row, sample)
+    })
+  }
+
+  /** What a database has used. */
+  ofDatabase(id: DatabaseId, { from, to }: Period): UsageTotal {
+    const totals = this.#total('database', id, { from, to })
+    const storage = this.#registry.file.all('SELECT storage_bytes FROM usage_sample WHERE database = ?', [id])
+    return { ...totals, storageBytes: Number(storage[0]?.[0] ?? 0) }
+  }
+
+  /** What the databases of an organization have used, with those that are gone. */
+  ofOrganization(organization: string, period: Period): UsageTotal {
+    const rows = this.#registry.databases.rows.filter((row) => row.organization === organization)
+    const storageBytes = rows.reduce((sum, { id }) => sum + this.ofDatabase(id, period).storageBytes, 0)
+    return { ...this.#total('organization', organization, period), storageBytes }
+  }
+
+  #write(row: DatabaseRow, sample: UsageSample): void {
+    const { file } = this.#registry
+    const sql = 'SELECT epoch, rows_read, rows_written FROM usage_sample WHERE database = ?'
+    const [epoch, read, written] = file.all(sql, [row.id])[0] ?? []
+    // a count that has become smaller has begun anew, whatever it says
+    const isSame =
+      epoch === sample.epoch && sample.rowsRead >= Number(read) && sample.rowsWritten >= Number(written)
+    file.run('INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)', [
+      row.id,
+      sample.epoch,
+      sample.rowsRead,
+      sample.rowsWritten,
+      sample.storageBytes,
+    ])
+    const [before, beforeWritten] = isSame ? [Number(read), Number(written)] : [0, 0]
+    this.#add(row, sample.rowsRead - before, sample.rowsWritten - beforeWritten)
+  }
+
+  #add(row: DatabaseRow, rowsRead: number, rowsWritten: number): void {
+    const bytesSynced = this.#bytesSynced.get(row.id) ?? 0
+    this.#bytesSynced.delete(row.id)
+    if (rowsRead === 0 && rowsWritten === 0 && bytesSynced === 0) return
+    this.#registry.file.run(
+      `INSERT INTO usage_hour (database, hour, organization, rows_read, rows_written, bytes_synced)
+       VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (database, hour) DO UPDATE SET rows_read = rows_read + excluded.rows_read,
+         rows_written = rows_written + excluded.rows_written, bytes_synced = bytes_synced + excluded.bytes_synced`,
+      [row.id, Math.floor(Date.now() / HOUR_MS), row.organization, rowsRead, rowsWritten, bytesSynced],
+    )
+  }
+
+  #total(
+    column: 'database' | 'organization',
+    value: string,
+    { from, to }: Period,
+  ): Omit<UsageTotal, 'storageBytes'> {
+    const [totals = []] = this.#registry.file.all(
+      `SELECT coalesce(sum(rows_read), 0), coalesce(sum(rows_written), 0), coalesce(sum(bytes_synced), 0)
+       FROM usage_hour WHERE ${column} = ? AND hour >= ? AND hour <= ?`,
+      [value, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
+    )
+    const [rowsRead = 0, rowsWritten = 0, bytesSynced = 0] = totals.map(Number)
+    return { rowsRead, rowsWritten, bytesSynced }
+  }
+}

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto'
+import type { DatabaseId, QueryUsage } from '../backend.ts'
+import type { StatementUsage } from './protocol/host-messages.ts'
+
+/** Texts of a database that are told apart; of more, those that did least are forgotten. */
+const MAX_QUERIES = 200
+/** How many are shown. */
+const MAX_SHOWN = 20
+
+interface Count {
+  rowsRead: number
+  rowsWritten: number
+  readonly queries: Map<string, QueryUsage>
+}
+
+/** What each database was used for since the server started. */
+export class UsageBook {
+  /** Names the counts of this start. */
+  readonly epoch = randomUUID()
+  readonly #counts = new Map<DatabaseId, Count>()
+
+  add(id: DatabaseId, usage: readonly StatementUsage[]): void {
+    const count = this.#counts.get(id) ?? { rowsRead: 0, rowsWritten: 0, queries: new Map() }
+    this.#counts.set(id, count)
+    for (const { query, rowsRead, rowsWritten } of usage) {
+      count.rowsRead += rowsRead
+      count.rowsWritten += rowsWritten
+      const before = count.queries.get(query)
+      count.queries.set(query, {
+        query,
+        rowsRead: rowsRead + (before?.rowsRead ?? 0),
+        rowsWritten: rowsWritten + (before?.rowsWritten ?? 0),
+      })
+    }
+    if (count.queries.size > MAX_QUERIES) {
+      for (const { query } of ranked(count).slice(MAX_QUERIES / 2)) count.queries.delete(query)
+    }
+  }
+
+  totalsOf(id: DatabaseId): { readonly rowsRead: number; readonly rowsWritten: number } {
+    const { rowsRead = 0, rowsWritten = 0 } = this.#counts.get(id) ?? {}
+    return { rowsRead, rowsWritten }
+  }
+
+  /** Those that did most come first. */
+  topQueriesOf(id: DatabaseId): readonly QueryUsage[] {
+    const count = this.#counts.get(id)
+    return count === undefined ? [] : ranked(count).slice(0, MAX_SHOWN)
+  }
+
+  forget(id: DatabaseId): void {
+    this.#counts.delete(id)
+  }
+}
+
+function ranked({ queries }: Count): readonly QueryUsage[] {
+  const weight = ({ rowsRead, rowsWritten }: QueryUsage): number => rowsRead + rowsWritten
+  return [...queries.values()].sort((a, b) => weight(b) - weight(a))
+}
