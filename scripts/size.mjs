@@ -8,6 +8,11 @@ const BUDGETS = [
     entry: 'test/size/edge-program.ts',
     limit: 16_800,
   },
+  {
+    name: 'platform program: createPlatformClient and all of its routes',
+    entry: 'test/size/platform-program.ts',
+    limit: 11_750,
+  },
 ]
 
 let failed = false
