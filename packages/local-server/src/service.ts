@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { AccessPolicy } from './access-policy.ts'
-import type { DatabaseBackend, DatabaseId } from './backend.ts'
+import type { DatabaseBackend, DatabaseId, DatabaseSource } from './backend.ts'
 import { DEFAULT_GROUP } from './control-plane/bootstrap.ts'
 import { ControlPlane } from './control-plane/control-plane.ts'
 import { NEW_CONFIGURATION } from './control-plane/databases.ts'
@@ -49,6 +49,13 @@ export interface DatabaseOptions {
 export interface NewDatabaseOptions extends DatabaseOptions {
   /** An SQLite file that it begins as a copy of; no other program may write to it meanwhile. Back end `embedded` only. */
   readonly fromFile?: string
+  /**
+   * Whether others can share its schema: what changes it then changes them, too (see `/v1/jobs`).
+   * @default false
+   */
+  readonly isSchema?: boolean
+  /** The name of the database whose schema it shares; it begins as a copy of that one. */
+  readonly schema?: string
 }
 
 /** What a new token allows. */
@@ -126,7 +133,7 @@ export class Service implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
-    const { fromFile, ...rest } = options
+    const { fromFile, isSchema = false, schema, ...rest } = options
     const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, rest)
     const { home, registry, addresses, databases } = this.controlPlane
     if (addresses.isTaken(home.organization, name)) throw new Error(`database "${name}" exists already`)
@@ -136,10 +143,25 @@ export class Service implements AsyncDisposable {
       organization: home.organization,
       group,
       name,
-      source: fromFile === undefined ? { type: 'empty' } : { type: 'file', file: fromFile },
+      source: this.#sourceOf({ fromFile, isSchema, schema }),
       configuration,
       readyDelayMs: 0,
     })
+  }
+
+  /** @throws TypeError when it is more than one */
+  #sourceOf({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
+    const given: DatabaseSource[] = []
+    if (fromFile !== undefined) given.push({ type: 'file', file: fromFile })
+    if (isSchema === true) given.push({ type: 'schema' })
+    if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
+    if (given.length > 1) throw new TypeError('createDatabase: give one of fromFile, isSchema and schema')
+    return given[0] ?? { type: 'empty' }
+  }
+
+  /** What tokens, ATTACH and jobs call a database. */
+  databaseId(name: string): string {
+    return this.#database(name).id
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
@@ -220,6 +242,13 @@ export class Service implements AsyncDisposable {
     if (row?.state !== 'ready') throw new Error(`there is no database "${name}"`)
     return row
   }
+}
+
+/** Which of the ways to begin were chosen. */
+interface SourceOptions {
+  readonly fromFile: string | undefined
+  readonly isSchema: boolean
+  readonly schema: string | undefined
 }
 
 interface ServiceParts {

@@ -13,6 +13,8 @@ export interface MigrationStep {
 
 /** What changes a schema database, and every child of it. */
 export interface MigrationProgram {
+  /** Whether the client gets the rows. */
+  readonly wantRows: boolean
   readonly steps: readonly MigrationStep[]
 }
 
@@ -30,11 +32,12 @@ const INVALID =
  * Makes a migration of a program. It runs in a transaction of its own: the outer BEGIN and COMMIT become queries, all other
  * statements that begin or end transactions are refused. @throws MigrationError
  */
-export function toMigration(steps: readonly ProgramStep[]): MigrationProgram {
+export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): MigrationProgram {
   const kinds = steps.map(({ statement }) => statement.kind)
   const first = kinds.findIndex((kind) => kind !== 'pragma')
   const last = kinds.findLastIndex((kind) => kind !== 'pragma')
   return {
+    wantRows,
     steps: steps.map(({ statement, args, namedArgs, condition }, at) => {
       const { kind, verb, sql } = statement
       const step = { args, namedArgs, condition, sql, kind: kindOf(statement) }
@@ -66,7 +69,7 @@ export class MigrationError extends Error {
 }
 
 /** Writes a program as text, which children keep in their table of tasks. */
-export function encodeMigration({ steps }: MigrationProgram): string {
+export function encodeMigration({ steps, wantRows }: MigrationProgram): string {
   return JSON.stringify({
     steps: steps.map(({ sql, kind, args, namedArgs, condition }) => ({
       cond: condition,
@@ -82,7 +85,7 @@ export function encodeMigration({ steps }: MigrationProgram): string {
           namedArgs.length > 0
             ? { Named: namedArgs.map(([name, value]) => [name, encodeValue(value)]) }
             : { Positional: args.map(encodeValue) },
-        want_rows: true,
+        want_rows: wantRows,
       },
     })),
   })
@@ -93,6 +96,7 @@ type EncodedValue = 'Null' | { readonly Integer?: string; Real?: number; Text?: 
 interface EncodedStep {
   readonly cond: Condition | null
   readonly query: {
+    readonly want_rows: boolean
     readonly stmt: { readonly stmt: string; readonly kind: StatementKind }
     readonly params: {
       readonly Positional?: readonly EncodedValue[]
@@ -104,6 +108,7 @@ interface EncodedStep {
 export function decodeMigration(text: string): MigrationProgram {
   const { steps } = JSON.parse(text) as { steps: readonly EncodedStep[] }
   return {
+    wantRows: steps[0]?.query.want_rows ?? false,
     steps: steps.map(({ cond, query: { stmt, params } }) => ({
       sql: stmt.stmt,
       kind: stmt.kind,

@@ -31,6 +31,7 @@ export async function migrateSchema(
         namedArgs,
         condition: request.type === 'batch' ? (request.steps[at] as BatchStep).condition : null,
       })),
+      request.type !== 'sequence',
     )
     const results = await tryHere(database, session, program)
     const failure = await session.migrate(program)
