@@ -1,6 +1,9 @@
 import { isIP } from 'node:net'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from './exchange.ts'
 
+/** What is looked at of a request. */
+type Headers = Pick<ServiceRequest, 'headers'>
+
 /** What {@link AccessPolicy} decides by. */
 export interface AccessOptions {
   /** The address the server listens on. */
@@ -33,7 +36,7 @@ export class AccessPolicy {
   }
 
   /** The answer to a request that must not be served; null for the others. */
-  refusalOf(request: ServiceRequest): ServiceResponse | null {
+  refusalOf(request: Headers): ServiceResponse | null {
     const name = hostName(request)
     if (name === null) return errorResponse(400, 'Invalid host header')
     if (!this.#allowsHost(name)) {
@@ -48,22 +51,22 @@ export class AccessPolicy {
   }
 
   /** Whether a page of another site loads this by a tag, which sends no origin. */
-  isCrossSiteLoad({ headers }: ServiceRequest): boolean {
+  isCrossSiteLoad({ headers }: Headers): boolean {
     return headers['origin'] === undefined && headers['sec-fetch-site'] === 'cross-site'
   }
 
   /** The headers by which a browser lets the page have the answer; for requests that were not refused. */
-  corsHeaders(request: ServiceRequest): Record<string, string> {
+  corsHeaders(request: Headers): Record<string, string> {
     const origin = originOf(request)
     return { vary: VARY, ...(origin !== null && { 'access-control-allow-origin': origin }) }
   }
 
   /** What a browser wants to know before it sends a request. */
-  preflightHeaders({ headers }: ServiceRequest): Record<string, string> {
+  preflightHeaders({ headers }: Headers, methods: string): Record<string, string> {
     const wanted = headers['access-control-request-headers']
     const isList = typeof wanted === 'string' && /^[\w\-, ]+$/.test(wanted)
     return {
-      'access-control-allow-methods': 'GET, HEAD, POST',
+      'access-control-allow-methods': methods,
       'access-control-allow-headers': isList ? wanted : '*',
       ...(headers['access-control-request-private-network'] === 'true' && {
         'access-control-allow-private-network': 'true',
@@ -80,7 +83,7 @@ export class AccessPolicy {
     return this.#isPublic && (isAddress || name.toLowerCase() === this.#options.listenHost.toLowerCase())
   }
 
-  #allowsOrigin(origin: string, { headers }: ServiceRequest): boolean {
+  #allowsOrigin(origin: string, { headers }: Headers): boolean {
     if (this.#options.allowOrigins.includes(origin)) return true
     const authority = /^https?:\/\/([^/\s]+)$/.exec(origin)?.[1]
     if (authority === undefined) return false
@@ -95,12 +98,12 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The host a request is for, without the port; null when it does not say. */
-export function hostName({ headers }: ServiceRequest): string | null {
+export function hostName({ headers }: Headers): string | null {
   const header = headers['host']
   return (typeof header === 'string' && HOST.exec(header)?.groups?.['name']) || null
 }
 
-function originOf({ headers }: ServiceRequest): string | null {
+function originOf({ headers }: Headers): string | null {
   const origin = headers['origin']
   return origin === undefined ? null : String(origin)
 }

@@ -18,7 +18,10 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
     --auth                 Ask for a token; one is printed
     --allow-origin ORIGIN  Let pages of this origin in besides those of this machine; can be repeated
     --domain HOST=NAME     Let requests for this host name in, and take them for this database; can be repeated
-    --backend NAME         embedded (default) or sqld, the real libsql-server`
+    --backend NAME         embedded (default) or sqld, the real libsql-server
+    --platform-port N      Serve the platform API on this port, too; its token is printed. Databases need tokens then
+    --organization SLUG    What the organization of the platform API is called (default local)
+    --json                 Print one line of JSON when all is ready, and nothing else`
 
 const HELP = `baton ${PACKAGE_VERSION}
 
@@ -48,6 +51,9 @@ const DEV_OPTIONS = {
   host: { type: 'string' },
   'allow-origin': { type: 'string', multiple: true },
   domain: { type: 'string', multiple: true },
+  'platform-port': { type: 'string' },
+  organization: { type: 'string' },
+  json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const
 
@@ -92,7 +98,8 @@ async function dev(args: string[]): Promise<void> {
     for (const name of databases) {
       if (!server.databaseNames.includes(name)) await server.createDatabase(name)
     }
-    await announce(server, options)
+    if (given.json === true) console.log(JSON.stringify(await describe(server)))
+    else await announce(server, options)
     await stopping
   } finally {
     await server.close()
@@ -134,22 +141,36 @@ async function exportDatabase(args: readonly string[]): Promise<void> {
 }
 
 function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
-  const { data, port = '8080', host, database: databases = [], auth = false, backend = 'embedded' } = given
-  if (!/^\d+$/.test(port) || Number(port) > 65_535)
-    throw new UsageError(`baton dev: --port ${port} is not a port`)
+  const { data, host, database: databases = [], backend = 'embedded', organization } = given
+  const port = readPort('--port', given.port ?? '8080')
+  const platformPort = given['platform-port']
+  if (organization !== undefined && platformPort === undefined)
+    throw new UsageError('baton dev: --organization needs --platform-port')
   if (backend !== 'embedded' && backend !== 'sqld') {
     throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
   }
   const options = {
     backend,
-    auth,
-    port: Number(port),
+    port,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
     ...(data !== undefined && { dataDirectory: data }),
     ...(host !== undefined && { host }),
+    ...(given.auth === true && { auth: true }),
+    ...(platformPort !== undefined && {
+      platform: {
+        port: readPort('--platform-port', platformPort),
+        ...(organization !== undefined && { organization }),
+      },
+    }),
   } as const
   return { options, databases }
+}
+
+function readPort(option: string, text: string): number {
+  if (!/^\d+$/.test(text) || Number(text) > 65_535)
+    throw new UsageError(`baton dev: ${option} ${text} is not a port`)
+  return Number(text)
 }
 
 function readDomain(text: string): [host: string, name: string] {
@@ -167,16 +188,41 @@ function parse<T>(command: string, read: () => T): T {
   }
 }
 
+/** All that a program needs to know to use the server. */
+interface Announcement {
+  readonly url: string
+  readonly databases: Readonly<Record<string, { readonly url: string; readonly token?: string }>>
+  readonly platform?: { readonly url: string; readonly token: string; readonly organization: string }
+}
+
+async function describe(server: LocalServer): Promise<Announcement> {
+  const databases: Record<string, { url: string; token?: string }> = {}
+  for (const name of server.databaseNames) {
+    const token = server.takesTokens ? await server.createToken(name) : undefined
+    databases[name] = { url: server.urlOf(name), ...(token !== undefined && { token }) }
+  }
+  const { platform } = server
+  if (platform === null) return { url: server.url, databases }
+  const { url, token, organization } = platform
+  return { url: server.url, databases, platform: { url, token, organization } }
+}
+
 async function announce(server: LocalServer, options: LocalServerOptions): Promise<void> {
-  const { auth, dataDirectory, host = '127.0.0.1' } = options
+  const { dataDirectory, host = '127.0.0.1' } = options
   console.log(
     `${server.version}, data ${dataDirectory === undefined ? 'kept until it stops' : `in ${dataDirectory}`}`,
   )
-  for (const name of server.databaseNames) {
-    console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${server.urlOf(name)}`)
-    if (auth) console.log(`  token: ${await server.createToken(name)}`)
+  const { databases, platform } = await describe(server)
+  for (const [name, { url, token }] of Object.entries(databases)) {
+    console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${url}`)
+    if (token !== undefined) console.log(`  token: ${token}`)
   }
-  if (!auth && !isLoopback(host)) {
+  if (platform !== undefined) {
+    console.log(
+      `platform: ${platform.url}\n  organization: ${platform.organization}\n  token: ${platform.token}`,
+    )
+  }
+  if (!server.takesTokens && !isLoopback(host)) {
     console.log(`Whoever reaches ${host} can read and change everything; --auth asks for tokens.`)
   }
 }

@@ -4,24 +4,11 @@ import type { ControlPlane } from './control-plane/control-plane.ts'
 import type { DatabaseRow } from './control-plane/registry/rows.ts'
 import { isAddressAllowed } from './control-plane/rules/allowed-ips.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from './exchange.ts'
+import { RESERVED_NAMES } from './reserved-names.ts'
 import { welcomePage } from './welcome-page.ts'
 
 /** The database at the bare URL. */
 export const DEFAULT_DATABASE = 'default'
-
-/** First path segments that are routes, so that no database can have such a name. */
-export const RESERVED_NAMES: ReadonlySet<string> = new Set([
-  'v1',
-  'v2',
-  'v3',
-  'v3-protobuf',
-  'version',
-  'health',
-  'dump',
-  'beta',
-  'dev',
-  'console',
-])
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
@@ -102,7 +89,10 @@ export class Gateway {
     if (route === undefined) return textResponse(404, null, '')
     const { method } = request
     if (method === 'OPTIONS') {
-      const headers = { ...this.#options.access.preflightHeaders(request), allow: route.allow }
+      const headers = {
+        ...this.#options.access.preflightHeaders(request, 'GET, HEAD, POST'),
+        allow: route.allow,
+      }
       return { status: 200, headers, body: '' }
     }
     if (!route.allow.split(',').includes(method)) {

@@ -3,7 +3,13 @@ import type { ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import type { DatabaseAddress } from './server.ts'
-import { type DatabaseOptions, type NewDatabaseOptions, Service, type TokenOptions } from './service.ts'
+import {
+  type DatabaseOptions,
+  HOME_ORGANIZATION,
+  type NewDatabaseOptions,
+  Service,
+  type TokenOptions,
+} from './service.ts'
 
 /** How {@link createHandler} makes the service. */
 export interface LocalHandlerOptions {
@@ -105,7 +111,8 @@ export class LocalHandler implements AsyncDisposable {
       domains,
       allowOrigins,
       listenHost: 'localhost',
-      platform: null,
+      organization: HOME_ORGANIZATION,
+      domain: null,
     })
     return await this.#service
   }

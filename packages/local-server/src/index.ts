@@ -1,7 +1,14 @@
 import { refuseOldNode } from './supported-node.ts'
 
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './handler.ts'
-export { type DatabaseAddress, LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
+export { LocalPlatform, type NewPlatformUser } from './local-platform.ts'
+export type { PlatformOptions } from './platform-server.ts'
+export {
+  type DatabaseAddress,
+  LocalServer,
+  type LocalServerOptions,
+  startLocalServer,
+} from './server.ts'
 export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './service.ts'
 
 refuseOldNode()

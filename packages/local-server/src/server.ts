@@ -4,7 +4,17 @@ import { pipeline } from 'node:stream/promises'
 import { errorResponse, type ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
-import { type DatabaseOptions, type NewDatabaseOptions, Service, type TokenOptions } from './service.ts'
+import { listen, urlOf } from './listen.ts'
+import { LocalPlatform } from './local-platform.ts'
+import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
+import {
+  type DatabaseOptions,
+  HOME_ORGANIZATION,
+  type NewDatabaseOptions,
+  Service,
+  type ServiceOptions,
+  type TokenOptions,
+} from './service.ts'
 
 /** How {@link startLocalServer} starts. */
 export interface LocalServerOptions {
@@ -16,8 +26,10 @@ export interface LocalServerOptions {
   readonly port?: number
   /** Address to listen on; anything but a loopback address makes the server reachable from outside. @default '127.0.0.1' */
   readonly host?: string
-  /** Whether every database needs a token. @default false */
+  /** Whether every database needs a token. @default false, and true with `platform` */
   readonly auth?: boolean
+  /** Serves the platform API, too: organizations, groups, databases, tokens. `{}` for all defaults. */
+  readonly platform?: PlatformOptions
   /** The libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
   readonly sqldPath?: string
   /** Host names (without port) that stand for a database. @default {} */
@@ -47,35 +59,46 @@ const OPTION_NAMES = [
   'sqldPath',
   'domains',
   'allowOrigins',
+  'platform',
 ] as const
 
 /** Starts the database service on this machine and waits until it answers. Close it, or `await using` it. */
 export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
   checkOptionNames('startLocalServer', options, OPTION_NAMES)
-  const {
-    backend = 'embedded',
-    dataDirectory,
-    port = 0,
-    host = '127.0.0.1',
-    auth = false,
-    sqldPath,
-    domains = {},
-    allowOrigins = [],
-  } = options
+  const { backend = 'embedded', port = 0, host = '127.0.0.1', platform } = options
   if (backend !== 'embedded' && backend !== 'sqld')
     throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
-  const access = { domains, allowOrigins, listenHost: host }
-  const service = await Service.start({ backend, dataDirectory, auth, sqldPath, ...access, platform: null })
+  if (platform !== undefined) checkPlatformOptions(platform)
+  const service = await Service.start(serviceOptions({ ...options, backend, host }))
   try {
     const strict = { insecureHTTPParser: false, requireHostHeader: true }
     const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
     await listen(http, port, host)
-    return new LocalServer(service, http, host)
+    const server = new LocalServer(service, http, host)
+    if (platform !== undefined) await server.servePlatform(platform)
+    return server
   } catch (error) {
     await service.close()
     throw error
   }
 }
+
+function serviceOptions(options: LocalServerOptions & { backend: Backend; host: string }): ServiceOptions {
+  const { backend, dataDirectory, host, platform, sqldPath, domains = {}, allowOrigins = [] } = options
+  return {
+    backend,
+    dataDirectory,
+    auth: options.auth ?? platform !== undefined,
+    sqldPath,
+    domains,
+    allowOrigins,
+    listenHost: host,
+    organization: platform?.organization ?? HOME_ORGANIZATION,
+    domain: platform?.domain ?? null,
+  }
+}
+
+type Backend = 'embedded' | 'sqld'
 
 /** A running local server. */
 export class LocalServer implements AsyncDisposable {
@@ -83,6 +106,7 @@ export class LocalServer implements AsyncDisposable {
   readonly #http: Server
   readonly #host: string
   readonly port: number
+  #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
   #closing: Promise<void> | null = null
 
   /** Made by {@link startLocalServer} only. */
@@ -95,9 +119,7 @@ export class LocalServer implements AsyncDisposable {
 
   /** The database `default`; other databases are at `url/<name>/`. */
   get url(): string {
-    const isEverywhere = this.#host === '0.0.0.0' || this.#host === '::'
-    const host = isEverywhere ? '127.0.0.1' : this.#host.includes(':') ? `[${this.#host}]` : this.#host
-    return `http://${host}:${this.port}`
+    return urlOf(this.#host, this.port)
   }
 
   get backend(): 'embedded' | 'sqld' {
@@ -107,6 +129,11 @@ export class LocalServer implements AsyncDisposable {
   /** What `GET /version` answers. */
   get version(): string {
     return this.#service.version
+  }
+
+  /** Whether databases need tokens. */
+  get takesTokens(): boolean {
+    return this.#service.takesTokens
   }
 
   get databaseNames(): readonly string[] {
@@ -149,6 +176,22 @@ export class LocalServer implements AsyncDisposable {
     return await this.#service.createToken(name, options)
   }
 
+  /** Where the platform API is, and the owner's token; null on a server without `platform`. */
+  get platform(): LocalPlatform | null {
+    return this.#platform?.local ?? null
+  }
+
+  /** Called by {@link startLocalServer} only. */
+  async servePlatform(options: PlatformOptions): Promise<void> {
+    const { controlPlane, access, dataDirectory, version } = this.#service
+    const host = this.#host
+    const databaseOrigin = (): string => this.url.replace(/^http:\/\//, '')
+    const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version }
+    const server = await PlatformServer.start(options, parts)
+    const local = new LocalPlatform(controlPlane, server.url, await controlPlane.ownerToken())
+    this.#platform = { server, local }
+  }
+
   /** HTTP requests addressed to a database since the start, or to all of them. */
   requestCount(name?: string): number {
     return this.#service.requestCount(name)
@@ -166,26 +209,11 @@ export class LocalServer implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#service.refuseChanges()
+    await this.#platform?.server.close()
     const closed = new Promise((resolve) => this.#http.close(resolve))
     this.#http.closeAllConnections()
     await closed
     await this.#service.close()
-  }
-}
-
-async function listen(http: Server, port: number, host: string): Promise<void> {
-  try {
-    await new Promise<void>((resolve, reject) => {
-      http.once('error', reject)
-      http.listen(port, host, resolve)
-    })
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const where = `port ${port} of ${host}`
-    if (code === 'EADDRINUSE')
-      throw new Error(`${where} is taken by another program; port 0 takes a free one`, { cause: error })
-    if (code === 'EACCES') throw new Error(`${where} needs more permissions than you have`, { cause: error })
-    throw error
   }
 }
 

@@ -9,8 +9,9 @@ import { mintDatabaseToken, type TokenAccess } from './control-plane/tokens/data
 import { DirectoryLock } from './directory-lock.ts'
 import { EmbeddedBackend } from './embedded/backend.ts'
 import type { ServiceRequest, ServiceResponse } from './exchange.ts'
-import { DEFAULT_DATABASE, Gateway, RESERVED_NAMES } from './gateway.ts'
+import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
+import { RESERVED_NAMES } from './reserved-names.ts'
 import { SqldBackend } from './sqld/backend.ts'
 import { openDirectory, type TemporaryDirectory } from './temporary-directory.ts'
 
@@ -24,8 +25,10 @@ export interface ServiceOptions {
   readonly allowOrigins: readonly string[]
   /** The address that is listened on. */
   readonly listenHost: string
-  /** Slug of the home organization, and the domain of host names; null for those of a server without a platform API. */
-  readonly platform: { readonly organization: string; readonly domain: string | null } | null
+  /** Slug of the organization that the databases belong to. */
+  readonly organization: string
+  /** What follows `<database>-<organization>.` in host names; null for none. */
+  readonly domain: string | null
 }
 
 /** Settings of a database that can be changed at any time. */
@@ -77,28 +80,31 @@ export class Service implements AsyncDisposable {
   #closing: Promise<void> | null = null
   #isClosed = false
   readonly version: string
+  readonly dataDirectory: string
 
   private constructor(parts: ServiceParts, version: string) {
     this.#parts = parts
     this.version = version
+    this.dataDirectory = parts.directory
     const { controlPlane, access, domains } = parts
     this.#gateway = new Gateway({ controlPlane, version, domains, access })
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const { domains, auth, platform } = options
-    const domain = platform?.domain ?? null
-    const access = new AccessPolicy({ ...options, domain })
+    const { domains, auth, organization, domain } = options
+    const access = new AccessPolicy(options)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     const lock = await DirectoryLock.acquire(directory)
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
-      const organization = platform?.organization ?? HOME_ORGANIZATION
       controlPlane = await ControlPlane.open({ directory, organization, domain })
       backend = createBackend(options, directory, controlPlane)
       const version = await controlPlane.start(backend)
-      const service = new Service({ temporary, lock, controlPlane, access, domains, auth }, version)
+      const service = new Service(
+        { directory, temporary, lock, controlPlane, access, domains, auth },
+        version,
+      )
       if (service.#find(DEFAULT_DATABASE) === undefined) await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
@@ -121,6 +127,10 @@ export class Service implements AsyncDisposable {
 
   get backendKind(): 'embedded' | 'sqld' {
     return this.controlPlane.backend.kind
+  }
+
+  get takesTokens(): boolean {
+    return this.#parts.auth
   }
 
   /** Databases of the home organization. */
@@ -252,6 +262,7 @@ interface SourceOptions {
 }
 
 interface ServiceParts {
+  readonly directory: string
   readonly temporary: TemporaryDirectory | null
   readonly lock: DirectoryLock
   readonly controlPlane: ControlPlane

@@ -18,6 +18,11 @@ export class Addresses {
     this.#domain = domain
   }
 
+  /** Whether databases have host names of their own. */
+  get hasDomain(): boolean {
+    return this.#domain !== null
+  }
+
   /** The database at an address; also one that does not answer yet. */
   find(address: string): DatabaseRow | undefined {
     return this.#registry.findDatabase(this.#home.id, address) ?? this.#registry.findByLabel(address)

@@ -63,6 +63,7 @@ export class Databases {
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, configuration, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
+    if (registry.groups.get(group.id) === undefined) throw new Refusal(409, `group ${group.name} was removed`)
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -80,7 +81,7 @@ export class Databases {
     }
     registry.transaction(() => registry.databases.put(row))
     try {
-      await backend.create(row.id, source, this.#settingsOf(row))
+      await this.#inTurn(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
     } catch (error) {
       await this.remove(row)
       throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
@@ -125,15 +126,14 @@ export class Databases {
    * @throws Refusal while others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {
-    const { registry, beforeRemoval } = this.#options
+    const { registry } = this.#options
     if (
       row.isSchema &&
       registry.databases.rows.some(({ schema, state }) => schema === row.id && state !== 'deleting')
     )
       throw new Refusal(400, `cannot delete \`${row.name}\` because databases are still refering to it`)
     registry.transaction(() => this.markDeleting(row))
-    await beforeRemoval(row)
-    await this.finishRemoval(row.id)
+    await this.finishRemoval(row)
   }
 
   /** The first half of a removal, for a transaction of the caller's. */
@@ -142,14 +142,17 @@ export class Databases {
   }
 
   /** The second half. */
-  async finishRemoval(id: DatabaseId): Promise<void> {
-    const { registry, backend } = this.#options
-    await this.#inTurn(id, () => backend.remove(id))
+  async finishRemoval({ id }: DatabaseRow): Promise<void> {
+    const { registry, backend, beforeRemoval } = this.#options
+    await this.#inTurn(id, async () => {
+      const row = registry.databases.get(id)
+      if (row !== undefined) await beforeRemoval(row)
+      await backend.remove(id)
+    })
     registry.transaction(() => {
       registry.databases.delete(id)
       registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
     })
-    this.#changes.delete(id)
   }
 
   /** To be called once the back end has started: finishes what a crash has interrupted. */
@@ -157,7 +160,7 @@ export class Databases {
     const { registry, backend } = this.#options
     await eachOf(registry.databases.rows, async (row) => {
       if (row.state === 'creating') return await this.remove(row)
-      if (row.state === 'deleting') return await this.finishRemoval(row.id)
+      if (row.state === 'deleting') return await this.finishRemoval(row)
       if (await backend.has(row.id)) {
         await backend.applySettings(row.id, this.#settingsOf(row))
         if (row.state === 'lost') this.#setState(row, 'ready')

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { BackendRefusal } from '../backend.ts'
+import { checkResult, type LoadResult, readDump } from '../dumps.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
 import { OWNER } from './protocol/permissions.ts'
 
@@ -7,17 +7,9 @@ const LOADING = { permissions: OWNER, signal: new AbortController().signal }
 
 /** Runs a file of SQL statements in a new database. @throws BackendRefusal with what the engine says of it */
 export async function loadDump(hosts: DatabaseHosts, stream: number, file: string): Promise<void> {
-  const sql = await readFile(file, 'utf8')
-  if (sql.trim() === '') throw new BackendRefusal('the dump is empty')
+  const sql = await readDump(file)
   const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
   const outcome = await hosts.pipeline({ ...LOADING, stream }, requests, { version: 3, isWhole: true })
   if (outcome.type === 'failure') throw new BackendRefusal(`the dump could not be loaded: ${outcome.body}`)
-  const [result] = JSON.parse(outcome.text) as SequenceResult[]
-  if (result?.type === 'error') {
-    throw new BackendRefusal(`the dump could not be loaded: ${result.error.message}`)
-  }
+  checkResult(JSON.parse(outcome.text) as readonly LoadResult[])
 }
-
-type SequenceResult =
-  | { readonly type: 'ok' }
-  | { readonly type: 'error'; readonly error: { readonly message: string } }

@@ -23,8 +23,6 @@ export interface SqldNamespaceConfig {
 
 /** What a namespace can begin with. */
 export interface SqldNamespaceSource {
-  /** `file:` URL of SQL text; the server reads any path it is given. */
-  readonly dump_url?: string
   readonly shared_schema?: true
   /** The namespace whose schema it has. */
   readonly shared_schema_name?: string

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import http from 'node:http'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { pathToFileURL } from 'node:url'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -16,9 +15,15 @@ import {
 } from '../backend.ts'
 import type { KeyPair } from '../control-plane/registry/rows.ts'
 import { mintToken } from '../control-plane/tokens/mint.ts'
+import { checkLoaded, readDump } from '../dumps.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
-import { decodeCursorBody, decodePipelineBody, readText } from '../embedded/request-decoder.ts'
+import {
+  decodeCursorBody,
+  decodePipelineBody,
+  type PipelineBody,
+  readText,
+} from '../embedded/request-decoder.ts'
 import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
 import {
   errorResponse,
@@ -54,8 +59,8 @@ const NO_SIZE_LIMIT = '1000pb'
 /** What a client may learn from the server's own headers. */
 const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
-/** Asks for the end of a stream. */
-const CLOSE_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
+/** What the back end asks by itself. */
+const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 const NEVER = new AbortController().signal
 
 /** What of a client's request is made anew for the server. */
@@ -117,7 +122,8 @@ export class SqldBackend implements DatabaseBackend {
       await admin.fork(source.from, id)
       // it begins with the keys of the other one
       await admin.configure(id, config)
-    } else await admin.create(id, config, await namespaceSource(source))
+    } else await admin.create(id, config, namespaceSource(source))
+    if (source.type === 'dump') await this.#load(id, source.file)
     this.#configured(id, settings)
   }
 
@@ -264,12 +270,36 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** Ends a stream with a token of our own: the client's may be good no longer. */
+  /**
+   * Runs a file of statements. The server's own way to take a dump ends at the first thing it does not understand,
+   * and says that all went well.
+   */
+  async #load(id: DatabaseId, file: string): Promise<void> {
+    const sql = await readDump(file)
+    const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
+    if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
+    const answer = await this.#ask(id, 'rw', {
+      baton: null,
+      requests: [{ type: 'sequence', sql, sqlId: null }],
+    })
+    checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
+  }
+
+  /** Ends a stream: the client's token may be good no longer. */
   async #closeStream(id: DatabaseId, baton: string): Promise<void> {
-    const body = Buffer.from(encodePipelineBody({ baton, requests: [{ type: 'close' }] }))
-    const token = await mintToken(this.#options.controlKey, { id, a: 'ro' })
-    const answer = await this.#forward(id, { ...CLOSE_REQUEST, headers: bearer(token) }, body)
+    const answer = await this.#ask(id, 'ro', { baton, requests: [] })
     answer.resume()
+  }
+
+  /** Sends a pipeline, the last of its stream, with a token of our own. */
+  async #ask(
+    id: DatabaseId,
+    access: 'ro' | 'rw',
+    { baton, requests }: PipelineBody,
+  ): Promise<http.IncomingMessage> {
+    const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
+    const token = await mintToken(this.#options.controlKey, { id, a: access })
+    return await this.#forward(id, { ...OWN_REQUEST, headers: bearer(token) }, body)
   }
 
   #watched(answer: Readable, id: DatabaseId, mayWrite: boolean): Readable {
@@ -313,12 +343,11 @@ function bearer(token: string): { readonly authorization: string } {
   return { authorization: `Bearer ${token}` }
 }
 
-/** What the server is told to begin with. @throws BackendRefusal for what it must not see, or does not take */
-async function namespaceSource(
-  source: Exclude<DatabaseSource, { type: 'fork' }>,
-): Promise<SqldNamespaceSource> {
+/** What the server is told to begin with. @throws BackendRefusal for what it does not take */
+function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' }>): SqldNamespaceSource {
   switch (source.type) {
     case 'empty':
+    case 'dump':
       return {}
     case 'file':
       throw new BackendRefusal('a database is made from an SQLite file by the back end "embedded" only')
@@ -326,14 +355,6 @@ async function namespaceSource(
       return { shared_schema: true }
     case 'schema-child':
       return { shared_schema_name: source.parent }
-    case 'dump': {
-      const sql = await readFile(source.file, 'utf8')
-      // an empty one would make an empty database
-      if (sql.trim() === '') throw new BackendRefusal('the dump is empty')
-      const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
-      if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
-      return { dump_url: pathToFileURL(resolve(source.file)).href }
-    }
     default:
       return source satisfies never
   }

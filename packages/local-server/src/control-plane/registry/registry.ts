@@ -7,7 +7,6 @@ import type {
   DatabaseRow,
   GroupRow,
   InviteRow,
-  JwksRow,
   MemberRow,
   OrganizationRow,
   UserRow,
@@ -31,7 +30,6 @@ export class Registry {
   readonly groups: Table<GroupRow>
   readonly databases: Table<DatabaseRow>
   readonly apiTokens: Table<ApiTokenRow>
-  readonly jwks: Table<JwksRow>
   readonly findOrganization: (slug: string) => OrganizationRow | undefined
   readonly findUser: (username: string) => UserRow | undefined
   readonly #findGroup: (key: string) => GroupRow | undefined
@@ -66,13 +64,6 @@ export class Registry {
     this.groups = groupTable(file)
     this.databases = databaseTable(file)
     this.apiTokens = apiTokenTable(file)
-    this.jwks = new Table<JwksRow>(file, 'jwks', {
-      id: 'text',
-      organization: 'text',
-      name: 'text',
-      url: 'text',
-      region: 'text',
-    })
     this.findOrganization = this.organizations.index(({ slug }) => slug)
     this.findUser = this.users.index(({ username }) => username)
     this.#findGroup = this.groups.index(({ organization, name }) => pair(organization, name))
@@ -92,7 +83,6 @@ export class Registry {
       this.groups,
       this.databases,
       this.apiTokens,
-      this.jwks,
     ]
   }
 

@@ -124,12 +124,3 @@ export interface ApiTokenRow {
   readonly scopes: readonly Scope[] | null
   readonly createdAt: number
 }
-
-export interface JwksRow {
-  /** `<organization>/<name>` */
-  readonly id: string
-  readonly organization: string
-  readonly name: string
-  readonly url: string
-  readonly region: string | null
-}

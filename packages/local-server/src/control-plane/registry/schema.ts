@@ -29,8 +29,6 @@ const STEPS: readonly (readonly string[])[] = [
     `CREATE TABLE api_token (
       id TEXT PRIMARY KEY, user TEXT NOT NULL REFERENCES user, name TEXT NOT NULL, organization TEXT,
       "group" TEXT, scopes TEXT, "createdAt" INTEGER NOT NULL, UNIQUE (user, name))`,
-    `CREATE TABLE jwks (
-      id TEXT PRIMARY KEY, organization TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, region TEXT)`,
     `CREATE TABLE audit_log (
       id INTEGER PRIMARY KEY, organization TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL,
       origin TEXT NOT NULL, author TEXT NOT NULL, data TEXT NOT NULL, created_at INTEGER NOT NULL)`,

@@ -1,0 +1,134 @@
+import * as v from 'valibot'
+import { Refusal } from '../refusal.ts'
+import type { ApiTokenRow, Scope } from '../registry/rows.ts'
+import { checkTokenName } from '../rules/names.ts'
+import { isAtLeast } from '../rules/roles.ts'
+import { expandScopes } from '../rules/scopes.ts'
+import type { Call } from './call.ts'
+import {
+  ANY_TOKEN,
+  documented,
+  ORGANIZATION,
+  OWN_USER,
+  organizationWide,
+  type Route,
+  undocumented,
+} from './route.ts'
+import { apiTokenView } from './views.ts'
+
+const NewTokenBody = v.object({
+  organization: v.nullish(v.string()),
+  group: v.nullish(v.string()),
+  scopes: v.nullish(v.array(v.string())),
+})
+
+export const apiTokenRoutes: readonly Route[] = [
+  // API tokens do not expire
+  documented('GET', '/v1/auth/validate', ANY_TOKEN, () => ({ exp: -1 })),
+  documented('GET', '/v1/auth/api-tokens', OWN_USER, listOwn),
+  documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, async (call) => {
+    const { row, secret } = await mint(call)
+    return { name: row.name, id: row.id, token: secret }
+  }),
+  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, async (call) => {
+    const { row, secret } = await mint(call)
+    return { token: { name: row.name, id: row.id, value: secret } }
+  }),
+  documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, revokeOwn),
+  undocumented('POST', '/v1/auth/invalidate', OWN_USER, invalidateAll),
+  documented('GET', `${ORGANIZATION}/api-tokens`, organizationWide('viewer'), listOfOrganization),
+  documented(
+    'DELETE',
+    `${ORGANIZATION}/api-tokens/:tokenId`,
+    organizationWide('viewer'),
+    revokeOfOrganization,
+  ),
+]
+
+function ownTokens({ plane: { registry }, caller: { user } }: Call): readonly ApiTokenRow[] {
+  return registry.apiTokens.rows.filter((row) => row.user === user.id)
+}
+
+function listOwn(call: Call) {
+  return { tokens: ownTokens(call).map((row) => apiTokenView(call, row)) }
+}
+
+async function mint(call: Call): Promise<{ row: ApiTokenRow; secret: string }> {
+  const name = call.param('tokenName')
+  checkTokenName(name)
+  const row = call.plane.apiTokens.make(call.caller.user, { name, ...readReach(call) })
+  const audit = {
+    code: 'user-token-create',
+    message: `created API token ${name}`,
+    data: { token: name },
+  } as const
+  const change = (): void => call.plane.registry.apiTokens.put(row)
+  call.commit(audit, change, row.organization ?? undefined)
+  return { row, secret: await call.plane.apiTokens.secretOf(row) }
+}
+
+/** How far a new token reaches. */
+function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
+  const { registry } = call.plane
+  const { organization: slug, group: groupName, scopes } = call.body(NewTokenBody)
+  if (slug == null) {
+    if (groupName != null || scopes != null) throw new Refusal(400, 'group and scopes need an organization')
+    return { organization: null, group: null, scopes: null }
+  }
+  const organization = registry.findOrganization(slug)
+  if (organization === undefined) throw new Refusal(404, 'organization not found')
+  const role = registry.membership(organization.id, call.caller.user.id)?.role
+  if (role === undefined) throw new Refusal(403, 'you are not a member of this organization')
+  if (groupName == null) {
+    if (scopes != null) throw new Refusal(400, 'scopes need a group')
+    return { organization: organization.id, group: null, scopes: null }
+  }
+  if (!isAtLeast(role, 'admin'))
+    throw new Refusal(403, 'group-scoped tokens are only allowed for admin or owner')
+  const group = registry.findGroup(organization.id, groupName)
+  if (group === undefined) throw new Refusal(404, 'group not found')
+  const expanded: readonly Scope[] = expandScopes(scopes ?? [])
+  return { organization: organization.id, group: group.id, scopes: expanded }
+}
+
+function revokeOwn(call: Call) {
+  const name = call.param('tokenName')
+  const row = call.plane.registry.findToken(call.caller.user.id, name)
+  if (row === undefined) throw new Refusal(404, `could not find API token ${name.slice(0, 80)}`)
+  call.commit(null, () => call.plane.registry.apiTokens.delete(row.id))
+  return { token: name }
+}
+
+/** Ends every token of the user; answers from when on tokens are good, in seconds since 1970. */
+function invalidateAll(call: Call) {
+  const rows = ownTokens(call)
+  call.commit(null, () => {
+    for (const { id } of rows) call.plane.registry.apiTokens.delete(id)
+  })
+  return { ValidFrom: Math.floor(Date.now() / 1_000) }
+}
+
+/** Admins see every token that is scoped to the organization, others what they have minted. */
+function tokensOf({ plane: { registry }, organization, caller, role }: Call): readonly ApiTokenRow[] {
+  const seesAll = role !== null && isAtLeast(role, 'admin')
+  return registry.apiTokens.rows.filter(
+    (row) => row.organization === organization.id && (seesAll || row.user === caller.user.id),
+  )
+}
+
+function listOfOrganization(call: Call) {
+  const tokens = tokensOf(call).map((row) => {
+    const owner = call.plane.registry.users.get(row.user)
+    return { ...apiTokenView(call, row), owner: { username: owner?.username, email: owner?.email } }
+  })
+  return { tokens }
+}
+
+/** What the caller may not see is not there: nobody learns which ids other organizations have. */
+function revokeOfOrganization(call: Call) {
+  const id = call.param('tokenId')
+  const row = tokensOf(call).find((token) => token.id === id)
+  if (row === undefined) throw new Refusal(404, 'token not found')
+  call.commit(null, () => call.plane.registry.apiTokens.delete(id))
+  return { token: id }
+}

@@ -1,0 +1,79 @@
+import * as v from 'valibot'
+import { Refusal } from '../refusal.ts'
+import type { OrganizationRow } from '../registry/rows.ts'
+import { isPlan, PLANS } from '../rules/plans.ts'
+import type { Call } from './call.ts'
+import {
+  ANY_TOKEN,
+  documented,
+  ORGANIZATION,
+  OWN_USER,
+  organizationWide,
+  type Route,
+  undocumented,
+} from './route.ts'
+
+const VIEWER = organizationWide('viewer')
+const ADMIN = organizationWide('admin')
+const INVOICE_TYPES = ['all', 'upcoming', 'issued'] as const
+
+/** Nothing is paid here: these routes are for programs that ask before they provision. */
+export const billingRoutes: readonly Route[] = [
+  documented('GET', `${ORGANIZATION}/plans`, VIEWER, listPlans),
+  undocumented('GET', '/v1/plans', ANY_TOKEN, listPlans),
+  documented('GET', `${ORGANIZATION}/invoices`, VIEWER, listInvoices),
+  documented('GET', `${ORGANIZATION}/subscription`, VIEWER, ({ organization }) => ({
+    subscription: subscriptionView(organization),
+  })),
+  undocumented('POST', `${ORGANIZATION}/subscription`, ADMIN, subscribe),
+  undocumented('POST', '/v1/organizations/stripe-customer', OWN_USER, () => ({ stripeCustomerId: 'local' })),
+  undocumented('POST', '/v1/billing/portal', OWN_USER, (call) => ({ portal: { url: call.platform.url() } })),
+  undocumented('GET', '/v1/billing/payment-methods', OWN_USER, () => ({ exists: true })),
+  undocumented(
+    'GET',
+    `${ORGANIZATION}/billing/customer`,
+    VIEWER,
+    ({ organization }) => organization.customer ?? {},
+  ),
+  undocumented('PUT', `${ORGANIZATION}/billing/customer`, ADMIN, (call) => {
+    const changed = { ...call.organization, customer: call.request.body }
+    call.commit(null, () => call.plane.registry.organizations.put(changed))
+  }),
+]
+
+function listPlans() {
+  return { plans: PLANS.map((plan) => ({ ...plan, prices: [{ value: plan.price, timeline: 'monthly' }] })) }
+}
+
+function listInvoices(call: Call) {
+  const type = call.query('type') ?? 'all'
+  if (!(INVOICE_TYPES as readonly string[]).includes(type))
+    throw new Refusal(400, `invalid type: it is one of ${INVOICE_TYPES.join(', ')}`)
+  return { invoices: [] }
+}
+
+function subscriptionView({ plan, overages, timeline }: OrganizationRow) {
+  return { name: plan, overages, plan, timeline }
+}
+
+function subscribe(call: Call): void {
+  const { organization, plane } = call
+  const body = call.body(
+    v.object({
+      plan: v.string(),
+      timeline: v.nullish(v.picklist(['monthly', 'yearly'])),
+      overages: v.nullish(v.boolean()),
+    }),
+  )
+  if (!isPlan(body.plan)) throw new Refusal(400, `there is no plan ${body.plan.slice(0, 40)}`)
+  const changed: OrganizationRow = {
+    ...organization,
+    plan: body.plan,
+    timeline: body.timeline ?? organization.timeline,
+    overages: body.overages ?? organization.overages,
+  }
+  const data = { plan: body.plan }
+  call.commit({ code: 'org-plan-update', message: `changed the plan to ${body.plan}`, data }, () =>
+    plane.registry.organizations.put(changed),
+  )
+}

@@ -1,0 +1,71 @@
+import * as v from 'valibot'
+import { Refusal } from '../refusal.ts'
+import type { DatabaseConfiguration } from '../registry/rows.ts'
+import { checkAllowedIps } from '../rules/allowed-ips.ts'
+import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
+import type { Call } from './call.ts'
+import { DATABASE, documented, type Route, scoped } from './route.ts'
+
+/** Null leaves a field as it is; of the two lists it clears them. */
+const ConfigurationBody = v.object({
+  size_limit: v.nullish(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(0))])),
+  allow_attach: v.nullish(v.boolean()),
+  block_reads: v.nullish(v.boolean()),
+  block_writes: v.nullish(v.boolean()),
+  delete_protection: v.nullish(v.boolean()),
+  allowed_ips: v.nullish(v.array(v.string())),
+  allowed_aws_vpc_ids: v.nullish(v.array(v.string())),
+})
+
+export const configurationRoutes: readonly Route[] = [
+  documented('GET', `${DATABASE}/configuration`, scoped('read'), (call) =>
+    configurationView(call.database().configuration),
+  ),
+  documented('PATCH', `${DATABASE}/configuration`, scoped('db:configure'), changeConfiguration),
+]
+
+async function changeConfiguration(call: Call) {
+  const row = call.database()
+  const given = call.body(ConfigurationBody)
+  const { backend, databases } = call.plane
+  const { configuration: before } = row
+  if (given.allow_attach === true && !backend.features.attach)
+    throw new Refusal(400, `allow_attach is not supported by the back end "${backend.kind}"`)
+  checkAllowedIps(given.allowed_ips ?? [])
+  const configuration: DatabaseConfiguration = {
+    sizeLimitBytes:
+      given.size_limit == null ? before.sizeLimitBytes : readSizeLimit(String(given.size_limit)),
+    allowAttach: given.allow_attach ?? before.allowAttach,
+    blockReads: given.block_reads ?? before.blockReads,
+    blockWrites: given.block_writes ?? before.blockWrites,
+    blockReason: before.blockReason,
+    deleteProtection: given.delete_protection ?? before.deleteProtection,
+    allowedIps: given.allowed_ips === undefined ? before.allowedIps : (given.allowed_ips ?? []),
+    allowedAwsVpcIds:
+      given.allowed_aws_vpc_ids === undefined ? before.allowedAwsVpcIds : (given.allowed_aws_vpc_ids ?? []),
+  }
+  const isProtected = configuration.deleteProtection
+  const audit =
+    isProtected === before.deleteProtection
+      ? null
+      : ({
+          code: isProtected ? 'db-protect' : 'db-unprotect',
+          message: `${isProtected ? 'protected' : 'unprotected'} database ${row.name}`,
+          data: { database: row.name },
+        } as const)
+  call.commit(audit, () => call.plane.registry.databases.put({ ...row, configuration }))
+  await databases.apply(row.id)
+  return configurationView(configuration)
+}
+
+function configurationView(configuration: DatabaseConfiguration) {
+  return {
+    size_limit: writeSizeLimit(configuration.sizeLimitBytes),
+    allow_attach: configuration.allowAttach,
+    block_reads: configuration.blockReads,
+    block_writes: configuration.blockWrites,
+    delete_protection: configuration.deleteProtection,
+    allowed_ips: configuration.allowedIps,
+    allowed_aws_vpc_ids: configuration.allowedAwsVpcIds,
+  }
+}

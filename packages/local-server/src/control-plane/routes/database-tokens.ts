@@ -1,0 +1,103 @@
+import * as v from 'valibot'
+import type { AuditCode } from '../audit.ts'
+import { Refusal } from '../refusal.ts'
+import type { DatabaseRow } from '../registry/rows.ts'
+import { readExpiration } from '../rules/expiration.ts'
+import { mintDatabaseToken, mintGroupToken, type TokenWish } from '../tokens/database-tokens.ts'
+import { newKeyPair } from '../tokens/mint.ts'
+import type { Call } from './call.ts'
+import { DATABASE, documented, GROUP, type Route, scoped } from './route.ts'
+
+const TABLE_ACTIONS = [
+  'data_read',
+  'data_add',
+  'data_update',
+  'data_delete',
+  'schema_add',
+  'schema_update',
+  'schema_delete',
+] as const
+
+const TokenBody = v.object({
+  permissions: v.nullish(
+    v.object({ read_attach: v.nullish(v.object({ databases: v.nullish(v.array(v.string())) })) }),
+  ),
+  fine_grained_permissions: v.nullish(
+    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+  ),
+})
+
+export const databaseTokenRoutes: readonly Route[] = [
+  documented('POST', `${DATABASE}/auth/tokens`, scoped('db:mint-token'), mintForDatabase),
+  documented('POST', `${DATABASE}/auth/rotate`, scoped('db:rotate-creds'), rotateDatabase),
+  documented('POST', `${GROUP}/auth/tokens`, scoped('group:mint-token'), mintForGroup),
+  documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), rotateGroup),
+]
+
+async function mintForDatabase(call: Call) {
+  const row = call.database()
+  const wish = readWish(call, row.group)
+  const jwt = await mintDatabaseToken(row, wish)
+  noteToken(call, 'db-token-create', { database: row.name })
+  return { jwt }
+}
+
+async function mintForGroup(call: Call) {
+  const group = call.group()
+  const databases = call.databases().filter((row) => row.group === group.id)
+  const jwt = await mintGroupToken(group, databases, readWish(call, group.id))
+  noteToken(call, 'group-token-create', { group: group.name })
+  return { jwt }
+}
+
+function noteToken(call: Call, code: AuditCode, data: Readonly<Record<string, string>>): void {
+  const [[kind, name] = []] = Object.entries(data)
+  call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
+}
+
+function readWish(call: Call, group: string): TokenWish {
+  const body = call.body(TokenBody)
+  const { backend } = call.plane
+  const access = call.query('authorization') ?? 'full-access'
+  if (access !== 'full-access' && access !== 'read-only')
+    throw new Refusal(400, 'invalid authorization: it is full-access or read-only')
+  const tables = (body.fine_grained_permissions ?? []).map(({ t, a }) => ({ t: t ?? null, a }))
+  if (tables.length > 0 && !backend.features.tablePermissions)
+    throw new Refusal(400, `fine_grained_permissions are not supported by the back end "${backend.kind}"`)
+  const names = body.permissions?.read_attach?.databases ?? []
+  if (names.length > 0 && !backend.features.attach)
+    throw new Refusal(400, `read_attach is not supported by the back end "${backend.kind}"`)
+  return {
+    access,
+    tables,
+    expiresInSeconds: readExpiration(call.query('expiration') ?? 'never'),
+    attach: names.map((name) => attachable(call, name, group)),
+  }
+}
+
+function attachable(call: Call, name: string, group: string): DatabaseRow {
+  const row = call.database(name)
+  if (row.group !== group)
+    throw new Refusal(400, `database ${name} is in another group and cannot be attached`)
+  return row
+}
+
+async function rotateDatabase(call: Call): Promise<void> {
+  const row = call.database()
+  const { databases, registry } = call.plane
+  const rotated = { ...row, key: newKeyPair() }
+  call.commit(null, () => registry.databases.put(rotated))
+  await databases.applyAll([rotated], { dropStreams: true })
+}
+
+async function rotateGroup(call: Call): Promise<void> {
+  const group = call.group()
+  const { databases, registry } = call.plane
+  // tokens of single databases are not good any longer, either
+  const rows = call.databases().filter((row) => row.group === group.id)
+  call.commit(null, () => {
+    registry.groups.put({ ...group, key: newKeyPair() })
+    for (const row of rows) registry.databases.put({ ...row, key: newKeyPair() })
+  })
+  await databases.applyAll(rows, { dropStreams: true })
+}

@@ -1,0 +1,208 @@
+import { rm } from 'node:fs/promises'
+import * as v from 'valibot'
+import type { DatabaseSource } from '../../backend.ts'
+import { RESERVED_NAMES } from '../../reserved-names.ts'
+import { NEW_CONFIGURATION } from '../databases.ts'
+import { Refusal } from '../refusal.ts'
+import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
+import { checkDatabaseName } from '../rules/names.ts'
+import { readTime } from '../rules/period.ts'
+import { readSizeLimit } from '../rules/size-limit.ts'
+import type { Call } from './call.ts'
+import { MAX_DUMP_BYTES } from './dump-store.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, scoped, undocumented } from './route.ts'
+import { databaseView, hostnameOf } from './views.ts'
+
+/** A list without a limit of its own stops here, as the service's does. */
+const MAX_LISTED = 1_000
+
+const NewDatabaseBody = v.object({
+  name: v.string(),
+  group: v.string(),
+  size_limit: v.nullish(v.string()),
+  is_schema: v.nullish(v.boolean()),
+  schema: v.nullish(v.string()),
+  remote_encryption: v.nullish(v.unknown()),
+  use_tursodb: v.nullish(v.boolean()),
+  seed: v.nullish(
+    v.object({
+      type: v.string(),
+      name: v.nullish(v.string()),
+      // how the command line calls it
+      value: v.nullish(v.string()),
+      url: v.nullish(v.string()),
+      timestamp: v.nullish(v.string()),
+    }),
+  ),
+})
+type NewDatabaseBody = v.InferOutput<typeof NewDatabaseBody>
+
+export const databaseRoutes: readonly Route[] = [
+  documented('GET', `${ORGANIZATION}/databases`, scoped('read'), listDatabases),
+  documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), createDatabase),
+  undocumented('POST', `${ORGANIZATION}/databases/dumps`, scoped('db:create'), uploadDump),
+  documented('GET', DATABASE, scoped('read'), (call) => ({ database: databaseView(call, call.database()) })),
+  documented('DELETE', DATABASE, scoped('db:delete'), deleteDatabase),
+  undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), wakeDatabase),
+  undocumented('POST', `${DATABASE}/transfer`, scoped('db:configure'), transferDatabase),
+]
+
+function listDatabases(call: Call) {
+  const { group, schema, parent, cursor } = Object.fromEntries(call.request.query)
+  const limit = Number(call.query('limit') ?? MAX_LISTED)
+  if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
+  const wanted = call
+    .databases()
+    .map((row) => ({ row, view: databaseView(call, row) }))
+    .filter(({ view }) => group === undefined || view.group === group)
+    .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
+    .filter(({ view }) => parent === undefined || view.parent?.id === parent)
+  const first = cursor === undefined ? 0 : readCursor(cursor)
+  const page = wanted.slice(first, first + Math.min(limit, MAX_LISTED))
+  const end = first + page.length
+  const next = end < wanted.length ? writeCursor(end) : null
+  return {
+    databases: page.map(({ view }) => view),
+    ...(call.query('limit') !== undefined && { pagination: { next } }),
+  }
+}
+
+function writeCursor(at: number): string {
+  return Buffer.from(JSON.stringify({ at })).toString('base64url')
+}
+
+function readCursor(text: string): number {
+  try {
+    const { at } = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as { at: unknown }
+    if (typeof at === 'number' && Number.isInteger(at) && at >= 0) return at
+  } catch {
+    // told below
+  }
+  throw new Refusal(400, 'invalid cursor')
+}
+
+async function createDatabase(call: Call) {
+  const body = call.body(NewDatabaseBody)
+  const { databases } = call.plane
+  const group = findGroup(call, body.group)
+  checkFree(call, body.name)
+  if (group.isArchived)
+    throw new Refusal(400, `cannot create database on group ${group.name} because it is archived`)
+  if (body.remote_encryption != null)
+    throw new Refusal(400, 'remote_encryption is not supported by this server')
+  if (body.use_tursodb === true) throw new Refusal(400, 'use_tursodb is not supported by this server')
+  const configuration = { ...NEW_CONFIGURATION, sizeLimitBytes: readSizeLimit(body.size_limit ?? '') }
+  const { source, parent } = await readSource(call, body, group)
+  try {
+    // reading the source may have taken a while
+    checkFree(call, body.name)
+    const { organization, platform } = call
+    const row = await databases.create({
+      organization,
+      group,
+      name: body.name,
+      source,
+      configuration,
+      readyDelayMs: platform.readyDelayMs,
+      ...(parent !== undefined && { parent }),
+    })
+    const data = { database: row.name, group: group.name }
+    call.commit({ code: 'db-create', message: `created database ${row.name}`, data }, () => {})
+    return { database: { DbId: row.id, Hostname: hostnameOf(call, row), Name: row.name } }
+  } finally {
+    if (source.type === 'dump') await rm(source.file, { force: true })
+  }
+}
+
+function findGroup(call: Call, name: string): GroupRow {
+  const group = call.groups().find((row) => row.name === name)
+  if (group === undefined) throw new Refusal(400, 'group not found')
+  return group
+}
+
+/** @throws Refusal for a name that no database, or no further one, can have */
+function checkFree(call: Call, name: string): void {
+  const { organization, plane, platform } = call
+  checkDatabaseName(name, organization.slug)
+  if (plane.registry.findDatabase(organization.id, name) !== undefined)
+    throw new Refusal(platform.takenNameStatus, `database with name ${name} already exists`)
+  if (RESERVED_NAMES.has(name) || plane.addresses.isTaken(organization, name))
+    throw new Refusal(422, `database name ${name} is not available`)
+}
+
+interface Source {
+  readonly source: DatabaseSource
+  readonly parent?: DatabaseRow
+}
+
+async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): Promise<Source> {
+  const { seed, schema, is_schema: isSchema } = body
+  const isChild = schema != null && schema !== ''
+  if ([seed != null, isChild, isSchema === true].filter(Boolean).length > 1)
+    throw new Refusal(400, 'a database begins as one of: seed, schema, is_schema')
+  if (isSchema === true) return { source: { type: 'schema' } }
+  if (isChild) {
+    const parent = call.database(schema)
+    if (!parent.isSchema) throw new Refusal(400, `database ${schema} is not a schema database`)
+    if (parent.group !== group.id) throw new Refusal(400, 'a database and its schema are in one group')
+    return { source: { type: 'schema-child', parent: parent.id } }
+  }
+  if (seed == null) return { source: { type: 'empty' } }
+  if (seed.type === 'database') return readFork(call, seed)
+  if (seed.type === 'dump') {
+    if (seed.url == null) throw new Refusal(400, 'seed.url is missing')
+    const { organization, platform } = call
+    return {
+      source: { type: 'dump', file: await platform.dumps.take(organization.id, seed.url, platform.url()) },
+    }
+  }
+  if (seed.type === 'database_upload')
+    throw new Refusal(400, 'seed.type database_upload is not supported by this server; upload a dump')
+  throw new Refusal(400, `invalid seed.type: ${seed.type.slice(0, 40)}; known: database, dump`)
+}
+
+function readFork(call: Call, seed: NonNullable<NewDatabaseBody['seed']>): Source {
+  const name = seed.name ?? seed.value
+  if (name == null || name === '') throw new Refusal(400, 'seed.name is missing')
+  const parent = call.database(name)
+  if (parent.isSchema) throw new Refusal(400, 'a schema database cannot be copied')
+  const at = seed.timestamp == null ? null : new Date(readTime('seed.timestamp', seed.timestamp))
+  if (at !== null && at.getTime() > Date.now()) throw new Refusal(400, 'seed.timestamp is in the future')
+  return { source: { type: 'fork', from: parent.id, at }, parent }
+}
+
+async function deleteDatabase(call: Call) {
+  const row = call.database()
+  if (row.configuration.deleteProtection)
+    throw new Refusal(400, `database ${row.name} is protected from deletion; unset delete_protection first`)
+  const { registry, databases } = call.plane
+  if (registry.databases.rows.some(({ schema, state }) => schema === row.id && state !== 'deleting'))
+    throw new Refusal(400, `cannot delete ${row.name} because databases are still referring to it`)
+  const data = { database: row.name }
+  call.commit({ code: 'db-delete', message: `deleted database ${row.name}`, data }, () =>
+    databases.markDeleting(row),
+  )
+  await databases.finishRemoval(row)
+  return { database: row.name }
+}
+
+async function uploadDump(call: Call) {
+  const form = await call.request.raw.formData().catch(() => null)
+  const file = form?.get('file')
+  if (file == null || typeof file === 'string') throw new Refusal(400, 'a dump is sent as the file of a form')
+  if (file.size > MAX_DUMP_BYTES) throw new Refusal(413, `a dump has ${MAX_DUMP_BYTES} bytes at most`)
+  const path = await call.platform.dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
+  return { dump_url: `${call.platform.url()}${path}` }
+}
+
+function wakeDatabase(call: Call): never {
+  throw new Refusal(
+    400,
+    `database ${call.database().name} is part of a group, please unarchive the group instead`,
+  )
+}
+
+function transferDatabase(call: Call): never {
+  call.database()
+  throw new Refusal(400, 'a database belongs to its group; transfer the group instead')
+}

@@ -1,0 +1,191 @@
+import * as v from 'valibot'
+import { newGroup } from '../bootstrap.ts'
+import { Refusal } from '../refusal.ts'
+import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
+import { isLocation } from '../rules/locations.ts'
+import { checkGroupName } from '../rules/names.ts'
+import { isAtLeast } from '../rules/roles.ts'
+import { newKeyPair } from '../tokens/mint.ts'
+import type { Call } from './call.ts'
+import {
+  documented,
+  GROUP,
+  ORGANIZATION,
+  organizationWide,
+  type Route,
+  scoped,
+  undocumented,
+} from './route.ts'
+import { groupView } from './views.ts'
+
+const EXTENSIONS = [
+  'vector',
+  'crypto',
+  'fuzzy',
+  'math',
+  'stats',
+  'text',
+  'unicode',
+  'uuid',
+  'regexp',
+  'vec',
+] as const
+const NewGroupBody = v.object({
+  name: v.string(),
+  location: v.string(),
+  extensions: v.nullish(v.union([v.literal('all'), v.array(v.picklist(EXTENSIONS))])),
+})
+const GroupConfigurationBody = v.object({ delete_protection: v.nullish(v.boolean()) })
+
+export const groupRoutes: readonly Route[] = [
+  documented('GET', `${ORGANIZATION}/groups`, scoped('read'), (call) => ({
+    groups: call.groups().map((row) => groupView(call, row)),
+  })),
+  documented('POST', `${ORGANIZATION}/groups`, organizationWide('member'), createGroup),
+  documented('GET', GROUP, scoped('read'), (call) => ({ group: groupView(call, call.group()) })),
+  documented('DELETE', GROUP, organizationWide('member'), deleteGroup),
+  documented('GET', `${GROUP}/configuration`, scoped('read'), (call) => ({
+    delete_protection: call.group().deleteProtection,
+  })),
+  documented('PATCH', `${GROUP}/configuration`, scoped('group:configure'), configureGroup),
+  documented('POST', `${GROUP}/transfer`, organizationWide('admin'), transferGroup),
+  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), unarchiveGroup),
+  documented('POST', `${GROUP}/update`, scoped('group:configure'), (call) => void call.group()),
+  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), addLocation),
+  documented('DELETE', `${GROUP}/locations/:location`, scoped('group:configure'), removeLocation),
+  undocumented('GET', `${GROUP}/locations/:location/wait`, scoped('read'), (call) => void call.group()),
+  undocumented('POST', `${GROUP}/rename`, scoped('group:configure'), renameGroup),
+  undocumented('GET', `${GROUP}/aws/migration/info`, organizationWide('viewer'), (call) => {
+    call.group()
+    return { status: 'none', comment: '' }
+  }),
+]
+
+function createGroup(call: Call) {
+  const { name, location } = call.body(NewGroupBody)
+  checkGroupName(name)
+  if (!isLocation(location)) throw new Refusal(400, `invalid location: ${location.slice(0, 40)}`)
+  checkGroupIsFree(call, call.organization.id, name)
+  const group = newGroup(call.organization.id, name, location, newKeyPair())
+  const data = { group: name }
+  call.commit({ code: 'group-create', message: `created group ${name}`, data }, () =>
+    call.plane.registry.groups.put(group),
+  )
+  return { group: groupView(call, group) }
+}
+
+function checkGroupIsFree(call: Call, organization: string, name: string): void {
+  if (call.plane.registry.findGroup(organization, name) !== undefined)
+    throw new Refusal(409, 'group already exists')
+}
+
+/** With its databases and the tokens that reach it alone. */
+async function deleteGroup(call: Call) {
+  const group = call.group()
+  const { databases } = call.plane
+  const rows = databasesOf(call, group)
+  const kept = rows.find(({ configuration }) => configuration.deleteProtection)
+  if (group.deleteProtection) throw new Refusal(400, `group ${group.name} is protected from deletion`)
+  if (kept !== undefined) throw new Refusal(400, `database ${kept.name} is protected from deletion`)
+  const data = { group: group.name, databases: rows.map(({ name }) => name) }
+  call.commit({ code: 'group-delete', message: `deleted group ${group.name}`, data }, () => {
+    for (const row of rows) databases.markDeleting(row)
+    revokeTokensOf(call, group)
+    call.plane.registry.groups.delete(group.id)
+  })
+  for (const row of rows) await databases.finishRemoval(row)
+  return { group: groupView(call, group) }
+}
+
+function databasesOf(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
+  return call.plane.registry.databases.rows.filter(({ group, state }) => group === id && state !== 'deleting')
+}
+
+function revokeTokensOf(call: Call, { id }: GroupRow): void {
+  const { apiTokens } = call.plane.registry
+  for (const token of apiTokens.rows.filter(({ group }) => group === id)) apiTokens.delete(token.id)
+}
+
+function configureGroup(call: Call) {
+  const group = call.group()
+  const { delete_protection: wanted } = call.body(GroupConfigurationBody)
+  const deleteProtection = wanted ?? group.deleteProtection
+  const code = deleteProtection ? 'group-protect' : 'group-unprotect'
+  const audit = { code, message: `${code} ${group.name}`, data: { group: group.name } } as const
+  call.commit(deleteProtection === group.deleteProtection ? null : audit, () =>
+    call.plane.registry.groups.put({ ...group, deleteProtection }),
+  )
+  return { delete_protection: deleteProtection }
+}
+
+/** To another organization, where the caller must be somebody; tokens of all kinds end. */
+async function transferGroup(call: Call) {
+  const group = call.group()
+  const { registry, databases } = call.plane
+  const { organization: slug } = call.body(v.object({ organization: v.string() }))
+  const receiver = registry.findOrganization(slug)
+  if (receiver === undefined) throw new Refusal(404, 'organization not found')
+  const role = registry.membership(receiver.id, call.caller.user.id)?.role
+  const { token } = call.caller
+  const reachesIt = token.organization === null || token.organization === receiver.id
+  if (role === undefined || !isAtLeast(role, 'admin') || !reachesIt)
+    throw new Refusal(403, `transferring is only allowed for admin or owner of ${slug}`)
+  if (receiver.id === group.organization) throw new Refusal(400, `the group is in ${slug} already`)
+  checkGroupIsFree(call, receiver.id, group.name)
+  const rows = databasesOf(call, group)
+  for (const { name } of rows) {
+    if (registry.findDatabase(receiver.id, name) !== undefined)
+      throw new Refusal(409, `database with name ${name} already exists in ${slug}`)
+    if (call.plane.addresses.isTaken(receiver, name))
+      throw new Refusal(422, `database name ${name} is not available in ${slug}`)
+  }
+  const moved: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
+  call.commit(null, () => {
+    revokeTokensOf(call, group)
+    registry.groups.put(moved)
+    for (const row of rows) registry.databases.put({ ...row, organization: receiver.id, key: newKeyPair() })
+  })
+  await databases.applyAll(rows, { dropStreams: true })
+  return groupView(call, moved)
+}
+
+function unarchiveGroup(call: Call) {
+  const group = { ...call.group(), isArchived: false }
+  const data = { group: group.name }
+  call.commit({ code: 'group-unarchive', message: `unarchived group ${group.name}`, data }, () =>
+    call.plane.registry.groups.put(group),
+  )
+  return { group: groupView(call, group) }
+}
+
+function addLocation(call: Call) {
+  const group = call.group()
+  const location = call.param('location')
+  if (!isLocation(location)) throw new Refusal(400, `invalid location: ${location.slice(0, 40)}`)
+  return changeLocations(call, group, [...new Set([...group.locations, location])])
+}
+
+function removeLocation(call: Call) {
+  const group = call.group()
+  const location = call.param('location')
+  if (!group.locations.includes(location)) throw new Refusal(400, 'Invalid location code')
+  if (location === group.primary) throw new Refusal(400, 'the primary location cannot be removed')
+  const others = group.locations.filter((code) => code !== location)
+  return changeLocations(call, group, others)
+}
+
+function changeLocations(call: Call, group: GroupRow, locations: readonly string[]) {
+  const changed = { ...group, locations }
+  call.commit(null, () => call.plane.registry.groups.put(changed))
+  return { group: groupView(call, changed) }
+}
+
+function renameGroup(call: Call) {
+  const group = call.group()
+  const { name } = call.body(v.object({ name: v.string() }))
+  checkGroupName(name)
+  if (name !== group.name) checkGroupIsFree(call, group.organization, name)
+  const renamed = { ...group, name }
+  call.commit(null, () => call.plane.registry.groups.put(renamed))
+  return { group: groupView(call, renamed) }
+}

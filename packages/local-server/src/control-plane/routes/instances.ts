@@ -1,0 +1,43 @@
+import { Refusal } from '../refusal.ts'
+import type { DatabaseRow } from '../registry/rows.ts'
+import type { Call } from './call.ts'
+import { DATABASE, documented, type Route, scoped, undocumented } from './route.ts'
+import { databaseView, hostnameOf } from './views.ts'
+
+export const instanceRoutes: readonly Route[] = [
+  documented('GET', `${DATABASE}/instances`, scoped('read'), (call) => ({
+    instances: [instanceView(call, call.database())],
+  })),
+  documented('GET', `${DATABASE}/instances/:instanceName`, scoped('read'), (call) => ({
+    instance: findInstance(call),
+  })),
+  undocumented(
+    'GET',
+    `${DATABASE}/instances/:instanceName/wait`,
+    scoped('read'),
+    (call) => void findInstance(call),
+  ),
+  undocumented('POST', `${DATABASE}/instances`, scoped('db:configure'), refuseReplicas),
+  undocumented('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), refuseReplicas),
+]
+
+/** There is one of each database: the primary. */
+function instanceView(call: Call, row: DatabaseRow) {
+  const region = databaseView(call, row).primaryRegion
+  return { uuid: row.id, name: region, type: 'primary', region, hostname: hostnameOf(call, row) }
+}
+
+function findInstance(call: Call) {
+  const instance = instanceView(call, call.database())
+  const name = call.param('instanceName')
+  if (instance.name !== name) throw new Refusal(404, `could not find instance with name ${name.slice(0, 80)}`)
+  return instance
+}
+
+function refuseReplicas(call: Call): never {
+  call.database()
+  throw new Refusal(
+    400,
+    'instances cannot be added or removed on this server: a database has its primary alone',
+  )
+}

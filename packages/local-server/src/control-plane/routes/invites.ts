@@ -1,0 +1,99 @@
+import * as v from 'valibot'
+import { Refusal } from '../refusal.ts'
+import type { InviteRow } from '../registry/rows.ts'
+import { hasTeamFeatures } from '../rules/plans.ts'
+import type { Call } from './call.ts'
+import {
+  documented,
+  ORGANIZATION,
+  ORGANIZATION_2,
+  organizationWide,
+  type Route,
+  undocumented,
+} from './route.ts'
+import { organizationView, readRole, timeText } from './views.ts'
+
+const ADMIN = organizationWide('admin')
+const EMAIL = /^[^\s@/]+@[^\s@/]+$/
+
+export const inviteRoutes: readonly Route[] = [
+  documented('GET', `${ORGANIZATION_2}/invites`, ADMIN, (call) => ({
+    invites: invitesOf(call).map(({ id, email, role, createdAt }) => ({
+      id: Number(id),
+      email,
+      role,
+      created_at: timeText(createdAt),
+    })),
+  })),
+  documented('POST', `${ORGANIZATION_2}/invites`, ADMIN, (call) => {
+    const { email, role } = invite(call)
+    return { invited: { email, role, organization: call.organization.slug } }
+  }),
+  documented('DELETE', `${ORGANIZATION_2}/invites/:email`, ADMIN, removeInvite),
+  undocumented('GET', `${ORGANIZATION}/invites`, ADMIN, (call) => ({
+    invites: invitesOf(call).map((row) => oldInviteView(call, row)),
+  })),
+  // the command line has lost a letter
+  ...['invites', 'invite'].map((name) =>
+    undocumented('POST', `${ORGANIZATION}/${name}`, ADMIN, (call) => ({
+      invited: oldInviteView(call, invite(call)),
+    })),
+  ),
+  undocumented('DELETE', `${ORGANIZATION}/invites/:email`, ADMIN, removeInvite),
+]
+
+function invitesOf(call: Call): readonly InviteRow[] {
+  checkPlan(call)
+  return call.plane.registry.invites.rows.filter(({ organization }) => organization === call.organization.id)
+}
+
+function checkPlan({ organization }: Call): void {
+  if (!hasTeamFeatures(organization.plan))
+    throw new Refusal(402, 'invites need another plan', 'feature_not_available_for_starter_plan')
+}
+
+/** In place of one that the address has. */
+function invite(call: Call): InviteRow {
+  const body = call.body(
+    v.object({ email: v.nullish(v.string()), username: v.nullish(v.string()), role: v.nullish(v.string()) }),
+  )
+  const { registry } = call.plane
+  if ((body.email == null) === (body.username == null))
+    throw new Refusal(400, 'an invite is for exactly one of: email, username')
+  const email = body.email ?? registry.findUser(body.username ?? '')?.email
+  if (email === undefined) throw new Refusal(404, `could not find user ${body.username?.slice(0, 80)}`)
+  if (!EMAIL.test(email)) throw new Refusal(400, 'invalid email')
+  const role = readRole(body.role)
+  const invites = invitesOf(call)
+  const pending = invites.find((row) => row.email === email)
+  const last = Math.max(0, ...registry.invites.rows.map(({ id }) => Number(id)))
+  const id = String(last + 1)
+  const row = { id, organization: call.organization.id, email, role, createdAt: Date.now() }
+  call.commit(null, () => {
+    if (pending !== undefined) registry.invites.delete(pending.id)
+    registry.invites.put(row)
+  })
+  return row
+}
+
+function removeInvite(call: Call): void {
+  const pending = invitesOf(call).find(({ email }) => email === call.param('email'))
+  if (pending === undefined) throw new Refusal(404, 'invite not found')
+  call.commit(null, () => call.plane.registry.invites.delete(pending.id))
+}
+
+function oldInviteView({ organization }: Call, { id, email, role, createdAt }: InviteRow) {
+  const time = timeText(createdAt)
+  return {
+    ID: Number(id),
+    CreatedAt: time,
+    UpdatedAt: time,
+    DeletedAt: null,
+    Role: role,
+    Email: email,
+    OrganizationID: 0,
+    Token: '',
+    Organization: organizationView(organization),
+    Accepted: false,
+  }
+}

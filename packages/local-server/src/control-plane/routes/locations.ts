@@ -1,0 +1,25 @@
+import { Refusal } from '../refusal.ts'
+import { isLocation, LOCATIONS, providerOf } from '../rules/locations.ts'
+import type { Call } from './call.ts'
+import { ANY_READER, documented, ORGANIZATION_2, type Route, scoped, undocumented } from './route.ts'
+
+export const locationRoutes: readonly Route[] = [
+  documented('GET', '/v1/locations', ANY_READER, () => ({ locations: LOCATIONS })),
+  undocumented('GET', '/v1/locations/:location', ANY_READER, describeLocation),
+  undocumented('GET', `${ORGANIZATION_2}/locations`, scoped('read'), locationsByProvider),
+]
+
+function describeLocation(call: Call) {
+  const code = call.param('location')
+  if (!isLocation(code)) throw new Refusal(404, `invalid location: ${code.slice(0, 40)}`)
+  return { location: { code, description: LOCATIONS[code], closest: [] } }
+}
+
+function locationsByProvider() {
+  const locations: Record<string, Record<string, string>> = {}
+  for (const [code, description] of Object.entries(LOCATIONS)) {
+    const provider = providerOf(code)
+    locations[provider] = { ...locations[provider], [code]: description }
+  }
+  return { locations }
+}

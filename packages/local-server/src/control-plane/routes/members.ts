@@ -1,0 +1,95 @@
+import * as v from 'valibot'
+import { newMember } from '../bootstrap.ts'
+import { Refusal } from '../refusal.ts'
+import type { MemberRow, UserRow } from '../registry/rows.ts'
+import type { Call } from './call.ts'
+import { documented, ORGANIZATION, organizationWide, type Route } from './route.ts'
+import { readRole } from './views.ts'
+
+const ONE = `${ORGANIZATION}/members/:username`
+
+export const memberRoutes: readonly Route[] = [
+  documented('GET', `${ORGANIZATION}/members`, organizationWide('admin'), listMembers),
+  documented('POST', `${ORGANIZATION}/members`, organizationWide('admin'), addMember),
+  documented('GET', ONE, organizationWide('viewer'), (call) => {
+    const { user, member } = findMember(call, 'could not find member')
+    return { member: memberView(user, member) }
+  }),
+  documented('PATCH', ONE, organizationWide('viewer'), updateMember),
+  documented('DELETE', ONE, organizationWide('admin'), removeMember),
+]
+
+function memberView({ username, email }: UserRow, { role }: MemberRow) {
+  return { username, role, email }
+}
+
+function listMembers({ plane: { registry }, organization }: Call) {
+  const rows = registry.members.rows.filter((member) => member.organization === organization.id)
+  const members = rows.flatMap((member) => {
+    const user = registry.users.get(member.user)
+    return user === undefined ? [] : [memberView(user, member)]
+  })
+  return { members }
+}
+
+function addMember(call: Call) {
+  const { organization, plane } = call
+  const { registry } = plane
+  const body = call.body(v.object({ username: v.string(), role: v.nullish(v.string()) }))
+  const role = readRole(body.role)
+  const user = registry.findUser(body.username)
+  if (user === undefined) throw new Refusal(404, `could not find user ${body.username.slice(0, 80)}`)
+  if (registry.membership(organization.id, user.id) !== undefined)
+    throw new Refusal(409, `user ${user.username} is already a member of organization ${organization.slug}`)
+  const data = { username: user.username, role }
+  call.commit({ code: 'org-member-add', message: `added ${user.username} as ${role}`, data }, () =>
+    registry.members.put(newMember(organization.id, user.id, role)),
+  )
+  return { member: user.username, role }
+}
+
+function updateMember(call: Call) {
+  if (call.role !== 'admin' && call.role !== 'owner')
+    throw new Refusal(403, 'updating member roles is only allowed for admin or owner')
+  const { role: wanted } = call.body(v.object({ role: v.string() }))
+  const role = readRole(wanted)
+  const { user, member } = findMember(call, `could not find user ${call.param('username').slice(0, 80)}`)
+  if (member.role === 'owner') throw new Refusal(400, 'the role of the owner cannot be changed')
+  const changed = { ...member, role }
+  call.commit(null, () => call.plane.registry.members.put(changed))
+  return { member: memberView(user, changed) }
+}
+
+/** With the tokens that the member has minted for the organization. */
+function removeMember(call: Call) {
+  const { organization, plane } = call
+  const { registry } = plane
+  const unknown = `user ${call.param('username').slice(0, 80)} is not a member of org ${organization.slug}`
+  const { user, member } = findMember(call, unknown)
+  if (member.role === 'owner') throw new Refusal(400, 'the owner cannot be removed')
+  const isSelf = user.id === call.caller.user.id
+  const code = isSelf ? 'org-member-leave' : 'org-member-rm'
+  const data = { username: user.username }
+  call.commit({ code, message: `removed ${user.username}`, data }, () => {
+    for (const token of registry.apiTokens.rows) {
+      if (token.user === user.id && token.organization === organization.id)
+        registry.apiTokens.delete(token.id)
+    }
+    registry.members.delete(member.id)
+  })
+  return { member: user.username }
+}
+
+function findMember(call: Call, unknown: string): FoundMember {
+  const { organization, plane } = call
+  const { registry } = plane
+  const user = registry.findUser(call.param('username'))
+  const member = user === undefined ? undefined : registry.membership(organization.id, user.id)
+  if (user === undefined || member === undefined) throw new Refusal(404, unknown)
+  return { user, member }
+}
+
+interface FoundMember {
+  readonly user: UserRow
+  readonly member: MemberRow
+}

@@ -1,0 +1,95 @@
+import * as v from 'valibot'
+import { newMember, newOrganization } from '../bootstrap.ts'
+import { Refusal } from '../refusal.ts'
+import type { OrganizationRow } from '../registry/rows.ts'
+import { slugOf } from '../rules/names.ts'
+import type { Call } from './call.ts'
+import {
+  ANY_TOKEN,
+  documented,
+  ORGANIZATION,
+  OWN_USER,
+  organizationWide,
+  type Route,
+  undocumented,
+} from './route.ts'
+import { organizationView } from './views.ts'
+
+export const organizationRoutes: readonly Route[] = [
+  // a token sees what it reaches
+  documented('GET', '/v1/organizations', ANY_TOKEN, (call) => ownOrganizations(call).map(organizationView)),
+  undocumented('GET', '/v2/organizations', ANY_TOKEN, (call) => ({
+    organizations: ownOrganizations(call).map(organizationView),
+  })),
+  undocumented('POST', '/v1/organizations', OWN_USER, createOrganization),
+  documented('GET', ORGANIZATION, organizationWide('viewer'), (call) => ({
+    organization: organizationView(call.organization),
+  })),
+  documented('PATCH', ORGANIZATION, organizationWide('member'), updateOrganization),
+  undocumented('DELETE', ORGANIZATION, organizationWide('owner'), deleteOrganization),
+]
+
+function ownOrganizations({
+  plane: { registry },
+  caller: { user, token },
+}: Call): readonly OrganizationRow[] {
+  return registry.organizations.rows.filter(
+    ({ id }) =>
+      registry.membership(id, user.id) !== undefined &&
+      (token.organization === null || token.organization === id),
+  )
+}
+
+function createOrganization(call: Call) {
+  const { registry } = call.plane
+  const { name } = call.body(v.object({ name: v.string() }))
+  const slug = slugOf(name)
+  if (registry.findOrganization(slug) !== undefined)
+    throw new Refusal(409, `organization ${slug} already exists`)
+  // the command line looks for a slug that is the name
+  const organization = newOrganization(slug, name, 'team', 'scaler')
+  if (call.query('dry_run') !== 'true') {
+    const owner = newMember(organization.id, call.caller.user.id, 'owner' as const)
+    const data = { organization: slug }
+    const audit = { code: 'org-create', message: `created organization ${slug}`, data } as const
+    const change = (): void => {
+      registry.organizations.put(organization)
+      registry.members.put(owner)
+    }
+    call.commit(audit, change, organization.id)
+  }
+  return { org: organizationView(organization) }
+}
+
+function updateOrganization(call: Call) {
+  const { organization, plane } = call
+  const wanted = call.body(
+    v.object({ overages: v.nullish(v.boolean()), require_mfa: v.nullish(v.boolean()) }),
+  )
+  // nobody has a second factor here, so nobody could get in any more
+  if (wanted.require_mfa === true)
+    throw new Refusal(400, 'require_mfa needs multi-factor authentication, which this server does not have')
+  const changed = { ...organization, overages: wanted.overages ?? organization.overages }
+  const data = { overages: changed.overages }
+  const audit = { code: 'org-set-overages', message: 'set overages', data } as const
+  call.commit(changed.overages === organization.overages ? null : audit, () =>
+    plane.registry.organizations.put(changed),
+  )
+  return { organization: organizationView(changed) }
+}
+
+function deleteOrganization(call: Call): void {
+  const { organization, plane } = call
+  const { registry, home } = plane
+  if (organization.id === home.organization.id)
+    throw new Refusal(400, 'the organization of the server cannot be deleted')
+  if (call.groups().length > 0) throw new Refusal(400, 'delete the groups of the organization first')
+  const isIts = (row: { readonly organization: string | null }): boolean =>
+    row.organization === organization.id
+  call.commit(null, () => {
+    for (const { id } of registry.apiTokens.rows.filter(isIts)) registry.apiTokens.delete(id)
+    for (const { id } of registry.members.rows.filter(isIts)) registry.members.delete(id)
+    for (const { id } of registry.invites.rows.filter(isIts)) registry.invites.delete(id)
+    registry.organizations.delete(organization.id)
+  })
+}

@@ -1,0 +1,33 @@
+import { apiTokenRoutes } from './api-tokens.ts'
+import { auditLogRoutes } from './audit-logs.ts'
+import { billingRoutes } from './billing.ts'
+import { configurationRoutes } from './configuration.ts'
+import { databaseTokenRoutes } from './database-tokens.ts'
+import { databaseRoutes } from './databases.ts'
+import { groupRoutes } from './groups.ts'
+import { instanceRoutes } from './instances.ts'
+import { inviteRoutes } from './invites.ts'
+import { locationRoutes } from './locations.ts'
+import { memberRoutes } from './members.ts'
+import { organizationRoutes } from './organizations.ts'
+import type { Route } from './route.ts'
+import { usageRoutes } from './usage.ts'
+import { userRoutes } from './users.ts'
+
+/** Every route of the platform API, each with what is needed to use it. */
+export const ROUTES: readonly Route[] = [
+  ...databaseRoutes,
+  ...configurationRoutes,
+  ...instanceRoutes,
+  ...databaseTokenRoutes,
+  ...usageRoutes,
+  ...groupRoutes,
+  ...locationRoutes,
+  ...organizationRoutes,
+  ...memberRoutes,
+  ...inviteRoutes,
+  ...apiTokenRoutes,
+  ...auditLogRoutes,
+  ...billingRoutes,
+  ...userRoutes,
+]

@@ -1,0 +1,66 @@
+import type { DatabaseRow } from '../registry/rows.ts'
+import { readPeriod } from '../rules/period.ts'
+import type { Period } from '../usage.ts'
+import type { Call } from './call.ts'
+import {
+  DATABASE,
+  documented,
+  ORGANIZATION,
+  organizationWide,
+  type Route,
+  scoped,
+  undocumented,
+} from './route.ts'
+import { usageView } from './views.ts'
+
+export const usageRoutes: readonly Route[] = [
+  documented('GET', `${DATABASE}/usage`, scoped('read'), databaseUsage),
+  documented('GET', `${DATABASE}/stats`, scoped('read'), async (call) => {
+    const queries = await topQueries(call)
+    return { top_queries: queries.length === 0 ? null : queries }
+  }),
+  undocumented('GET', `${DATABASE}/usage/queries`, scoped('read'), topQueries),
+  documented('GET', `${ORGANIZATION}/usage`, organizationWide('viewer'), organizationUsage),
+]
+
+async function databaseUsage(call: Call) {
+  const row = call.database()
+  const period = readPeriod(call.query('from'), call.query('to'), Date.now())
+  await call.plane.usage.sample([row])
+  return { database: usageOf(call, row, period) }
+}
+
+function usageOf(call: Call, row: DatabaseRow, period: Period) {
+  const usage = usageView(call.plane.usage.ofDatabase(row.id, period))
+  // the documents say `total`, the vendor's own tools read `usage`
+  return { uuid: row.id, instances: [{ uuid: row.id, usage }], total: usage, usage }
+}
+
+async function topQueries(call: Call) {
+  const queries = await call.plane.backend.topQueries(call.database().id)
+  return queries.map(({ query, rowsRead, rowsWritten }) => ({
+    query,
+    rows_read: rowsRead,
+    rows_written: rowsWritten,
+  }))
+}
+
+async function organizationUsage(call: Call) {
+  const { organization, plane } = call
+  const period = readPeriod(undefined, undefined, Date.now())
+  await plane.usage.sampleTouched()
+  const databases = call.databases()
+  const groups = call.groups()
+  return {
+    organization: {
+      uuid: organization.id,
+      usage: {
+        ...usageView(plane.usage.ofOrganization(organization.id, period)),
+        databases: databases.length,
+        groups: groups.length,
+        locations: new Set(groups.flatMap(({ locations }) => locations)).size,
+      },
+      databases: databases.map((row) => usageOf(call, row, period)),
+    },
+  }
+}

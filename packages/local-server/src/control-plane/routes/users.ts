@@ -1,0 +1,25 @@
+import { PACKAGE_VERSION } from '../../versions.ts'
+import type { Call } from './call.ts'
+import { documented, OWN_USER, open, type Route, undocumented } from './route.ts'
+
+export const userRoutes: readonly Route[] = [
+  documented('GET', '/v1/user', OWN_USER, showUser),
+  undocumented('GET', '/v1/current-user', OWN_USER, showUser),
+  open('/releases/latest', () => ({ latest: `v${PACKAGE_VERSION}` })),
+]
+
+function showUser({ caller: { user }, plane: { registry } }: Call) {
+  const member = registry.members.rows.find((row) => row.user === user.id && row.role === 'owner')
+  const organization = registry.organizations.get(member?.organization ?? '')
+  return {
+    user: {
+      username: user.username,
+      name: user.name,
+      email: user.email,
+      avatarUrl: '',
+      plan: organization?.plan ?? 'starter',
+      mfa: false,
+      has_pending_invites: registry.invites.rows.some(({ email }) => email === user.email),
+    },
+  }
+}

@@ -1,0 +1,103 @@
+import { Refusal } from '../refusal.ts'
+import type { ApiTokenRow, DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
+import { LOCAL } from '../rules/locations.ts'
+import type { UsageTotal } from '../usage.ts'
+import type { Call } from './call.ts'
+
+/** A time as text. */
+export function timeText(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+/** The host of a database, to be put behind a scheme. */
+export function hostnameOf({ platform, plane }: Call, row: DatabaseRow): string {
+  return plane.addresses.hostnameOf(row, platform.databaseOrigin())
+}
+
+export function databaseView(call: Call, row: DatabaseRow) {
+  const { registry } = call.plane
+  const group = registry.groups.get(row.group)
+  const schema = row.schema === null ? null : (registry.databases.get(row.schema)?.name ?? null)
+  return {
+    Name: row.name,
+    DbId: row.id,
+    Hostname: hostnameOf(call, row),
+    block_reads: row.configuration.blockReads,
+    block_writes: row.configuration.blockWrites,
+    allow_attach: row.configuration.allowAttach,
+    regions: group?.locations ?? [],
+    // the vendor's command line uses plain HTTP for this one, and TLS for all others
+    primaryRegion: call.plane.addresses.hasDomain ? (group?.primary ?? LOCAL) : LOCAL,
+    group: group?.name ?? '',
+    delete_protection: row.configuration.deleteProtection,
+    parent:
+      row.parent === null
+        ? null
+        : { id: row.parent.id, name: row.parent.name, branched_at: timeText(row.parent.branchedAt) },
+    type: 'logical',
+    version: call.platform.version,
+    sleeping: false,
+    archived: group?.isArchived ?? false,
+    is_schema: row.isSchema,
+    schema,
+  }
+}
+
+export function groupView(call: Call, row: GroupRow) {
+  return {
+    name: row.name,
+    uuid: row.id,
+    version: call.platform.version,
+    primary: row.primary,
+    locations: row.locations,
+    delete_protection: row.deleteProtection,
+    archived: row.isArchived,
+    status: { locations: row.locations.map((name) => ({ name, status: 'up' })) },
+  }
+}
+
+export function organizationView(row: OrganizationRow) {
+  return {
+    id: row.id,
+    name: row.name,
+    slug: row.slug,
+    type: row.type,
+    overages: row.overages,
+    require_mfa: row.requireMfa,
+    blocked_reads: row.blockedReads,
+    blocked_writes: row.blockedWrites,
+    plan_id: row.plan,
+    plan_timeline: row.timeline,
+    platform: '',
+  }
+}
+
+/** A token without its secret, which is shown once. */
+export function apiTokenView({ plane: { registry } }: Call, row: ApiTokenRow) {
+  const organization = registry.organizations.get(row.organization ?? '')
+  const group = registry.groups.get(row.group ?? '')
+  return {
+    id: row.id,
+    name: row.name,
+    created_at: timeText(row.createdAt).slice(0, 'yyyy-mm-dd'.length),
+    ...(organization !== undefined && { organization: organization.slug }),
+    ...(group !== undefined && { group: group.name }),
+    ...(row.scopes !== null && { scopes: row.scopes }),
+  }
+}
+
+export function usageView({ rowsRead, rowsWritten, storageBytes, bytesSynced }: UsageTotal) {
+  return {
+    rows_read: rowsRead,
+    rows_written: rowsWritten,
+    storage_bytes: storageBytes,
+    bytes_synced: bytesSynced,
+  }
+}
+
+/** @throws Refusal unless the role is one that can be given */
+export function readRole(text: string | null | undefined): 'admin' | 'member' | 'viewer' {
+  const role = text ?? 'member'
+  if (role !== 'admin' && role !== 'member' && role !== 'viewer') throw new Refusal(400, 'invalid role')
+  return role
+}

@@ -1,0 +1,59 @@
+/** What a plan allows in a month; 0 is no limit. */
+export interface Quotas {
+  readonly rowsRead: number
+  readonly rowsWritten: number
+  readonly databases: number
+  readonly locations: number
+  readonly storage: number
+  readonly groups: number
+  readonly bytesSynced: number
+}
+
+/** A plan; prices are in dollars a month, as text. */
+export interface Plan {
+  readonly name: string
+  readonly price: string
+  readonly quotas: Quotas
+}
+
+const MILLION = 1_000_000
+const GIGABYTE = 1_000_000_000
+const UNLIMITED: Quotas = {
+  rowsRead: 0,
+  rowsWritten: 0,
+  databases: 0,
+  locations: 0,
+  storage: 0,
+  groups: 0,
+  bytesSynced: 0,
+}
+
+/** Plans that organizations can have here. Nothing costs anything, and nothing is cut off: the numbers are for show. */
+export const PLANS: readonly Plan[] = [
+  {
+    name: 'starter',
+    price: '0',
+    quotas: {
+      rowsRead: 500 * MILLION,
+      rowsWritten: 10 * MILLION,
+      databases: 100,
+      locations: 3,
+      storage: 5 * GIGABYTE,
+      groups: 1,
+      bytesSynced: 3 * GIGABYTE,
+    },
+  },
+  { name: 'developer', price: '5', quotas: { ...UNLIMITED, storage: 10 * GIGABYTE } },
+  { name: 'scaler', price: '25', quotas: { ...UNLIMITED, storage: 25 * GIGABYTE } },
+  { name: 'pro', price: '400', quotas: { ...UNLIMITED, storage: 50 * GIGABYTE } },
+  { name: 'enterprise', price: '0', quotas: UNLIMITED },
+]
+
+export function isPlan(name: string): boolean {
+  return PLANS.some((plan) => plan.name === name)
+}
+
+/** Whether a plan has the audit log and invites. */
+export function hasTeamFeatures(name: string): boolean {
+  return name !== 'starter' && name !== 'developer'
+}

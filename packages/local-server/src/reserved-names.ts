@@ -1,0 +1,16 @@
+/** First path segments that are routes, so that no database can have such a name. */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  'v1',
+  'v2',
+  'v3',
+  'v3-protobuf',
+  'version',
+  'health',
+  'dump',
+  'beta',
+  'dev',
+  'console',
+  'info',
+  'export',
+  'sync',
+])
