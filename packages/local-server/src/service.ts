@@ -163,7 +163,7 @@ export class Service implements AsyncDisposable {
   #sourceOf({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
     const given: DatabaseSource[] = []
     if (fromFile !== undefined) given.push({ type: 'file', file: fromFile })
-    if (isSchema === true) given.push({ type: 'schema' })
+    if (isSchema) given.push({ type: 'schema' })
     if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
     if (given.length > 1) throw new TypeError('createDatabase: give one of fromFile, isSchema and schema')
     return given[0] ?? { type: 'empty' }
