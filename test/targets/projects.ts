@@ -25,6 +25,8 @@ export async function endToEndProjects() {
         'test/end-to-end/**/*.test.ts',
         'test/works-with/*.test.ts',
         ...(name === 'sqld' ? ['test/cluster/*.test.ts'] : []),
+        // only a server of ours has the platform API
+        ...(name === 'sqld' || name === 'embedded' ? ['test/platform/*.test.ts'] : []),
       ],
       testTimeout: 30_000,
       maxConcurrency: 12,

@@ -3,6 +3,8 @@ import type { DatabaseId } from './backend.ts'
 import type { ControlPlane } from './control-plane/control-plane.ts'
 import type { DatabaseRow } from './control-plane/registry/rows.ts'
 import { isAddressAllowed } from './control-plane/rules/allowed-ips.ts'
+import { isExportRoute } from './embedded/export-routes.ts'
+import { claimedDatabase } from './embedded/token-check.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from './exchange.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
 import { welcomePage } from './welcome-page.ts'
@@ -32,6 +34,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['/health', { kind: 'health', allow: 'GET,HEAD' }],
 ])
 const WELCOME_PAGE: Route = { kind: 'page', allow: 'GET,HEAD' }
+const EXPORT: Route = { kind: 'database', allow: 'GET,HEAD' }
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
 /** What the gateway needs to find databases. */
@@ -131,6 +134,8 @@ export class Gateway {
       return errorResponse(403, `\`${name}\` may not be reached from this address`)
     usage.touch(record.id)
     const response = await backend.handle(record.id, request)
+    if (isExportRoute(request.path))
+      usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     // back ends know ids only; people know names
     if (response.status < 400 || typeof response.body !== 'string') return response
     return { ...response, body: response.body.replaceAll(record.id, name) }
@@ -144,7 +149,16 @@ export class Gateway {
     }
     const named = namespaceHeader(headers)
     if (named !== null && typeof named === 'object') return named
-    return { name: named ?? this.#byHost(request) ?? DEFAULT_DATABASE, path }
+    return { name: named ?? this.#byHost(request) ?? this.#byToken(request) ?? DEFAULT_DATABASE, path }
+  }
+
+  /** The vendor's command line exports from the bare host, whatever path a database has. */
+  #byToken(request: ServiceRequest): string | null {
+    if (!isExportRoute(request.path)) return null
+    const id = claimedDatabase(request)
+    const { registry, addresses } = this.#options.controlPlane
+    const row = id === null ? undefined : registry.databases.get(id)
+    return row === undefined ? null : addresses.pathOf(row)
   }
 
   #find(name: string): DatabaseRow | undefined {
@@ -169,6 +183,7 @@ interface Target {
 function findRoute(path: string, { method, headers }: ServiceRequest): Route | undefined {
   const isBrowser = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
   if (path === '/' && isBrowser) return WELCOME_PAGE
+  if (isExportRoute(path)) return EXPORT
   return ROUTES.get(path) ?? (JOB.test(path) ? ROUTES.get('/v1/jobs') : undefined)
 }
 

@@ -7,9 +7,12 @@ import type { AccessPolicy } from './access-policy.ts'
 import type { ControlPlane } from './control-plane/control-plane.ts'
 import { createPlatformApp } from './control-plane/routes/app.ts'
 import { DumpStore } from './control-plane/routes/dump-store.ts'
+import { readLimited } from './control-plane/routes/read-body.ts'
+import type { ApiTokens } from './control-plane/tokens/api-tokens.ts'
 import { errorResponse, type ServiceResponse } from './exchange.ts'
 import { checkOptionNames } from './known-options.ts'
 import { listen, urlOf } from './listen.ts'
+import { loginPage, loginRedirect, readLogin } from './login-page.ts'
 
 /** How the platform API is served. */
 export interface PlatformOptions {
@@ -82,7 +85,11 @@ export class PlatformServer {
       takenNameStatus: options.takenNameStatus ?? 409,
       version: version.replace(/ .*$/, ''),
     })
-    http.on('request', (from: IncomingMessage, to: ServerResponse) => void serve({ app, access }, from, to))
+    http.on(
+      'request',
+      (from: IncomingMessage, to: ServerResponse) =>
+        void serve({ app, access, apiTokens: controlPlane.apiTokens }, from, to),
+    )
     await listen(http, options.port ?? 0, host)
     return server
   }
@@ -99,11 +106,13 @@ export class PlatformServer {
 }
 
 interface Handler {
+  readonly apiTokens: ApiTokens
   readonly app: (request: Request) => Promise<Response>
   readonly access: AccessPolicy
 }
 
-async function serve({ app, access }: Handler, from: IncomingMessage, to: ServerResponse): Promise<void> {
+async function serve(parts: Handler, from: IncomingMessage, to: ServerResponse): Promise<void> {
+  const { app, access } = parts
   try {
     const exchange = { headers: from.headers, method: from.method ?? 'GET' }
     const refusal = access.refusalOf(exchange) ?? refusalOfTarget(from.url ?? '/')
@@ -113,17 +122,37 @@ async function serve({ app, access }: Handler, from: IncomingMessage, to: Server
       const headers = { ...cors, ...access.preflightHeaders(exchange, 'GET, POST, PUT, PATCH, DELETE') }
       return respondWith(to, { status: 204, headers, body: '' })
     }
+    const path = (from.url ?? '/').replace(/[?#].*$/, '')
+    if (path === '/' || path === '/signup') return respondWith(to, await login(parts, from))
     const response = await app(toRequest(from))
     for (const [name, value] of [...response.headers, ...Object.entries(cors)]) to.setHeader(name, value)
     to.statusCode = response.status
+    // what was not read must not be taken for the next request
+    if (!from.complete) to.setHeader('connection', 'close')
     if (from.method === 'HEAD' || response.body === null) to.end()
     else await pipeline(Readable.fromWeb(response.body), to)
-    // whoever sends more than is read does not get another turn on the connection
-    if (!from.complete) from.destroy()
   } catch {
     if (to.headersSent) to.destroy()
     else respondWith(to, errorResponse(500, 'internal error'))
   }
+}
+
+/** The page that the vendor's command line sends a browser to, and what it comes back with. */
+async function login({ apiTokens }: Handler, from: IncomingMessage): Promise<ServiceResponse> {
+  if (from.method !== 'POST') {
+    const { searchParams } = new URL(from.url ?? '/', 'http://platform')
+    return loginPage(readLogin(searchParams), null)
+  }
+  const fields = new URLSearchParams(await readLimited(Readable.toWeb(from) as ReadableStream<Uint8Array>))
+  const token = fields.get('token') ?? ''
+  const request = readLogin(fields)
+  if (request.port === null) return loginPage(request, 'There is nobody to go back to.')
+  try {
+    await apiTokens.check(`Bearer ${token}`)
+  } catch {
+    return loginPage(request, 'This is no API token of this server.')
+  }
+  return loginRedirect(request, token)
 }
 
 /** A path is looked at as it was sent: reading it as a URL would resolve what is hidden in it. */

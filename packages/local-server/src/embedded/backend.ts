@@ -17,8 +17,11 @@ import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { DatabaseCopies } from './database-copies.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
+
 import { TableRights } from './engine/table-rights.ts'
 import { type HostCall, type HostCursor, NotBegunError } from './engine-host.ts'
+import { answerExport, isExportRoute } from './export-routes.ts'
+
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
 import { loadDump } from './load-dump.ts'
@@ -183,6 +186,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       const call = { id, permissions, signal: request.signal }
       if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
       if (request.path === '/beta/listen') return this.#listen(call, request.query)
+      if (isExportRoute(request.path)) {
+        if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
+        return await answerExport(request.path, (file) => this.exportTo(id, file))
+      }
       const text = await readText(request.body)
       if (request.path === '/v3/cursor') {
         const body = decodeCursorBody(text)

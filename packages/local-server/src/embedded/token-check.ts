@@ -65,6 +65,13 @@ export function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): strin
   return header.slice(blank + 1).trim()
 }
 
+/** The database a token says it is for; nobody has looked at the signature yet. */
+export function claimedDatabase({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
+  const body = /^Bearer +[^.\s]+\.([^.\s]+)\./i.exec(String(headers['authorization'] ?? ''))?.[1]
+  const id = decodePart(body)?.['id']
+  return typeof id === 'string' ? id : null
+}
+
 type Claims = Readonly<Record<string, unknown>>
 
 function readClaims(token: string, keys: readonly KeyObject[]): Claims {

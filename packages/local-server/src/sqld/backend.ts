@@ -16,6 +16,7 @@ import {
 import type { KeyPair } from '../control-plane/registry/rows.ts'
 import { mintToken } from '../control-plane/tokens/mint.ts'
 import { checkLoaded, readDump } from '../dumps.ts'
+import { isExportRoute } from '../embedded/export-routes.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
 import {
@@ -114,7 +115,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    const { admin } = this.#running
+    const { admin } = await this.#alive()
     const config = this.#config(settings)
     if (source.type === 'fork') {
       if (source.at !== null)
@@ -128,7 +129,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async has(id: DatabaseId): Promise<boolean> {
-    return await this.#running.admin.exists(id)
+    return await (await this.#alive()).admin.exists(id)
   }
 
   async exportTo(): Promise<void> {
@@ -138,7 +139,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
-    await this.#running.admin.configure(id, this.#config(settings))
+    await (await this.#alive()).admin.configure(id, this.#config(settings))
     this.#configured(id, settings)
   }
 
@@ -147,7 +148,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#batons.drop(id)
     this.#tokens.forget(id)
     this.#settings.delete(id)
-    await this.#running.admin.remove(id)
+    await (await this.#alive()).admin.remove(id)
   }
 
   async dropStreams(id: DatabaseId): Promise<void> {
@@ -157,7 +158,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const stats = await this.#running.admin.stats(id)
+    const stats = await (await this.#alive()).admin.stats(id)
     return {
       epoch: this.#epoch,
       rowsRead: stats.rows_read_count,
@@ -167,7 +168,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    const { top_queries: queries = [] } = await this.#running.admin.stats(id)
+    const { top_queries: queries = [] } = await (await this.#alive()).admin.stats(id)
     return queries.map(({ query, rows_read, rows_written }) => ({
       query,
       rowsRead: rows_read,
@@ -178,11 +179,16 @@ export class SqldBackend implements DatabaseBackend {
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
       const { write: mayWrite } = this.#tokens.permissionsOf(request, id)
-      await this.#revive()
+      await this.#alive()
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
       // the server would not mind
       if (blockReads && request.path === '/dump')
         return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
+      if (isExportRoute(request.path))
+        return errorResponse(
+          400,
+          'a database is exported by the back end "embedded" only; libsql-server has /dump',
+        )
       if (request.method !== 'POST') return await this.#readOnly(id, request)
       return await this.#onStream({ id, request, mayWrite })
     } catch (error) {
@@ -198,10 +204,10 @@ export class SqldBackend implements DatabaseBackend {
     await this.#process?.close()
   }
 
-  /** Starts the server again when it has gone away by itself. */
-  async #revive(): Promise<void> {
+  /** The server, which is started again when it has gone away by itself. */
+  async #alive(): Promise<SqldProcess> {
     const dead = this.#process
-    if (dead === null || dead.isRunning || this.#isClosed) return
+    if (dead === null || dead.isRunning || this.#isClosed) return this.#running
     this.#reviving ??= dead
       .close()
       .then(() => this.start())
@@ -209,6 +215,7 @@ export class SqldBackend implements DatabaseBackend {
         this.#reviving = null
       })
     await this.#reviving
+    return this.#running
   }
 
   get #running(): SqldProcess {
@@ -309,7 +316,7 @@ export class SqldBackend implements DatabaseBackend {
   /** Under load the server sometimes denies a database it has; nothing has run then. */
   async #forwardTwice(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
     const answer = await this.#forward(id, request, body)
-    if (answer.statusCode !== 404 || !(await this.#running.admin.exists(id))) return answer
+    if (answer.statusCode !== 404 || !(await (await this.#alive()).admin.exists(id))) return answer
     answer.resume()
     return await this.#forward(id, request, body)
   }

@@ -1,5 +1,5 @@
 /** What a plan allows in a month; 0 is no limit. */
-export interface Quotas {
+interface Quotas {
   readonly rowsRead: number
   readonly rowsWritten: number
   readonly databases: number

@@ -2,7 +2,7 @@ import { Refusal } from '../refusal.ts'
 import type { Scope } from '../registry/rows.ts'
 
 /** What a group-scoped token can be given, in the order in which it is shown. */
-export const SCOPES: readonly Scope[] = [
+const SCOPES: readonly Scope[] = [
   'read',
   'db:create',
   'db:delete',

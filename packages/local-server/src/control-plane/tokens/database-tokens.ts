@@ -5,7 +5,7 @@ import { mintToken } from './mint.ts'
 export type TokenAccess = 'full-access' | 'read-only'
 
 /** Permissions for some tables, or all of them where there are none named. */
-export interface TablePermission {
+interface TablePermission {
   readonly t: readonly string[] | null
   readonly a: readonly string[]
 }

@@ -1,0 +1,250 @@
+import { request } from 'node:http'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Answer, Scene } from './platform-scene.ts'
+
+let scene: Scene
+let own: string
+
+beforeAll(async () => {
+  scene = await Scene.start()
+  own = scene.own
+  await scene.create('app')
+})
+afterAll(() => scene[Symbol.asyncDispose]())
+
+/** All that can be seen of the organization. */
+async function everything(): Promise<unknown> {
+  const paths = ['databases', 'databases/app/configuration', 'groups', 'members', 'api-tokens', 'audit-logs']
+  return await Promise.all(paths.map((path) => scene.done('GET', `${own}/${path}`)))
+}
+
+/** A request whose path goes out as it stands. */
+function sendRaw(method: string, path: string, body = ''): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(scene.platform.url)
+    const headers = {
+      authorization: `Bearer ${scene.platform.token}`,
+      'content-length': Buffer.byteLength(body),
+    }
+    const asked = request({ hostname, port, method, path, headers }, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (part) => (text += part))
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: JSON.parse(text) }))
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
+const database = (body: unknown) => ['POST', '/databases', body] as const
+const configuration = (body: unknown) => ['PATCH', '/databases/app/configuration', body] as const
+const token = (query: string, body: unknown = {}) =>
+  ['POST', `/databases/app/auth/tokens${query}`, body] as const
+
+const MISTAKES: readonly (readonly [method: string, path: string, body: unknown])[] = [
+  database({}),
+  database({ name: 'x' }),
+  database({ group: 'default' }),
+  database({ name: 5, group: 'default' }),
+  database({ name: null, group: 'default' }),
+  database({ name: ['x'], group: 'default' }),
+  database({ name: 'x', group: { name: 'default' } }),
+  database({ name: 'x', group: 'nowhere' }),
+  ...[
+    '',
+    'X',
+    'a_b',
+    '-a',
+    'a-',
+    'a b',
+    'ü',
+    '../x',
+    'a/b',
+    'a.b',
+    'a\u0000',
+    'x'.repeat(58),
+    'v2',
+    'health',
+  ].map((name) => database({ name, group: 'default' })),
+  database({ name: 'app', group: 'default' }),
+  database({ name: 'default-local', group: 'default' }),
+  database({ name: 'x', group: 'default', size_limit: 'many' }),
+  database({ name: 'x', group: 'default', size_limit: '-1' }),
+  database({ name: 'x', group: 'default', seed: 'app' }),
+  database({ name: 'x', group: 'default', seed: { type: 'database' } }),
+  database({ name: 'x', group: 'default', seed: { type: 'database', name: 'nowhere' } }),
+  database({ name: 'x', group: 'default', seed: { type: 'database', name: 'app', timestamp: 'yesterday' } }),
+  database({
+    name: 'x',
+    group: 'default',
+    seed: { type: 'database', name: 'app', timestamp: '2999-01-01T00:00:00Z' },
+  }),
+  database({
+    name: 'x',
+    group: 'default',
+    seed: { type: 'database', name: 'app', timestamp: '2024-01-01T00:00:00Z' },
+  }),
+  database({ name: 'x', group: 'default', seed: { type: 'dump' } }),
+  database({ name: 'x', group: 'default', seed: { type: 'dump', url: 'file:///etc/passwd' } }),
+  database({ name: 'x', group: 'default', seed: { type: 'dump', url: 'http://127.0.0.1:1/nothing' } }),
+  database({ name: 'x', group: 'default', seed: { type: 'database_upload' } }),
+  database({ name: 'x', group: 'default', seed: { type: '__proto__' } }),
+  database({ name: 'x', group: 'default', schema: 'app' }),
+  database({ name: 'x', group: 'default', is_schema: true, schema: 'app' }),
+  database({
+    name: 'x',
+    group: 'default',
+    remote_encryption: { encryption_key: 'k', encryption_cipher: 'aes256gcm' },
+  }),
+  database('not JSON'),
+  database('[1]'),
+  database('"x"'),
+  database('['.repeat(2_000) + ']'.repeat(2_000)),
+  database(`{"name":"x","group":"default","extra":${'['.repeat(100)}${']'.repeat(100)}}`),
+  configuration({ size_limit: {} }),
+  configuration({ size_limit: -5 }),
+  configuration({ block_reads: 'yes' }),
+  configuration({ delete_protection: 1 }),
+  configuration({ allowed_ips: ['nowhere'] }),
+  configuration({ allowed_ips: ['10.0.0.0/99'] }),
+  configuration({ allowed_ips: '10.0.0.1' }),
+  token('?expiration=soon'),
+  token('?expiration=-1d'),
+  token('?expiration=1d2'),
+  token('?expiration=0s'),
+  token('?expiration=999999999y'),
+  token('?authorization=everything'),
+  token('', { permissions: { read_attach: { databases: 'app' } } }),
+  token('', { permissions: { read_attach: { databases: ['nowhere'] } } }),
+  token('', { fine_grained_permissions: [{ t: null, a: ['data_insert'] }] }),
+  ['POST', '/groups', { name: 'default', location: 'local' }],
+  ['POST', '/groups', { name: 'g', location: 'atlantis' }],
+  ['POST', '/groups', { name: 'G g', location: 'local' }],
+  ['POST', '/groups', { name: 'g' }],
+  ['POST', '/groups', { name: 'g', location: 'local', extensions: ['teleport'] }],
+  ['DELETE', '/groups/default/locations/local', undefined],
+  ['POST', '/groups/default/locations/atlantis', undefined],
+  ['POST', '/groups/default/transfer', { organization: 'nowhere' }],
+  ['POST', '/groups/default/transfer', {}],
+  ['PATCH', '', { overages: 'yes' }],
+  ['PATCH', '', { require_mfa: true }],
+  ['DELETE', '', undefined],
+  ['POST', '/members', { username: 'nobody' }],
+  ['POST', '/members', { username: 'owner' }],
+  ['POST', '/members', {}],
+  ['PATCH', '/members/owner', { role: 'viewer' }],
+  ['PATCH', '/members/owner', { role: 'king' }],
+  ['DELETE', '/members/owner', undefined],
+  ['GET', '/audit-logs?page=0', undefined],
+  ['GET', '/audit-logs?page_size=x', undefined],
+  ['GET', '/invoices?type=mine', undefined],
+  ['GET', '/databases?limit=0', undefined],
+  ['GET', '/databases?cursor=x', undefined],
+  ['GET', '/databases/app/usage?from=2023-12-12T00:00:00', undefined],
+  ['GET', '/databases/app/usage?from=2024-01-02T00:00:00Z&to=2024-01-01T00:00:00Z', undefined],
+  ['POST', '/databases/dumps', {}],
+  ['POST', '/databases/app/wakeup', {}],
+  ['POST', '/databases/app/instances', { location: 'ams' }],
+]
+
+test('a request with a mistake is refused with a reason, and changes nothing', async () => {
+  const before = await everything()
+  for (const [method, path, body] of MISTAKES) {
+    const { status, body: answer } = await scene.ask(method, own + path, body === undefined ? {} : { body })
+    const what = `${method} ${path} ${JSON.stringify(body)?.slice(0, 200)}`
+    expect([what, status >= 400 && status < 500, typeof answer?.error]).toEqual([what, true, 'string'])
+    // 401 and 403 would say something of the caller, who is the owner
+    expect([what, status]).not.toEqual([what, 401])
+    expect([what, status]).not.toEqual([what, 403])
+    expect(answer.error.length).toBeLessThan(400)
+  }
+  for (const [path, body] of [
+    ['/v2/organizations/local/invites', {}],
+    ['/v2/organizations/local/invites', { email: 'a@b', username: 'owner' }],
+    ['/v2/organizations/local/invites', { email: 'a b' }],
+    ['/v2/organizations/local/invites', { email: 'a@b', role: 'owner' }],
+    ['/v1/auth/api-tokens/x', { group: 'default' }],
+    ['/v1/auth/api-tokens/x', { organization: 'nowhere' }],
+    ['/v1/auth/api-tokens/x', { organization: 'local', group: 'nowhere', scopes: ['read'] }],
+    ['/v1/auth/api-tokens/x', { organization: 'local', group: 'default', scopes: ['everything'] }],
+    ['/v1/auth/api-tokens/x', { organization: 'local', group: 'default' }],
+    ['/v1/auth/api-tokens/x', { organization: 'local', scopes: ['read'] }],
+    ['/v1/auth/api-tokens/owner', {}],
+  ] as const) {
+    const { status, body: answer } = await scene.ask('POST', path, { body })
+    expect([path, body, status >= 400 && status < 500, typeof answer.error]).toEqual([
+      path,
+      body,
+      true,
+      'string',
+    ])
+  }
+  expect(await everything()).toEqual(before)
+})
+
+test.each([
+  '/v1/organizations/local/databases/../databases/app',
+  '/v1/organizations/local/databases/%2e%2e/databases/app',
+  '/v1/organizations/local/databases/.%2e/%2e./app',
+  '/v1/organizations/local/databases/x%2f..%2fapp',
+  '/v1/organizations/local/databases/app%2f',
+  '/v1/organizations/local/databases/app%5c..',
+  '/v1/organizations/local/databases/app%00',
+  '/v1/organizations/local/databases/app%0d%0a',
+  '/v1/organizations/local/databases/%',
+  '/v1/organizations/local/databases/%c0%ae%c0%ae',
+  '/v1/organizations/./local/databases/app',
+])('DELETE of the odd path %s', async (path) => {
+  const { status, body } = await sendRaw('DELETE', path)
+  expect([status, body]).toEqual([400, { error: 'invalid path' }])
+  expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(200)
+})
+
+test.each([
+  '/v1/organizations/local/databases//app',
+  '/v1/organizations/local/databases/app%20',
+  '/v1/organizations/local/databases/APP',
+  '/v1/organizations/local/databases/app-local',
+  '/V1/organizations/local/databases/app',
+  '/v1/organizations/LOCAL/databases/app',
+  '/v1/organizations/local/databases/app%252f',
+  '/v1/organizations/__proto__/databases/app',
+  '/v1/organizations/local/databases/__proto__',
+])('DELETE of what is not there: %s', async (path) => {
+  expect((await sendRaw('DELETE', path)).status).toBe(404)
+  expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(200)
+})
+
+test('a body that is too large is refused before it is read', async () => {
+  const padding = 'x'.repeat(3 * 1_024 ** 2)
+  const answer = await sendRaw(
+    'POST',
+    `${own}/databases`,
+    JSON.stringify({ name: 'big', group: 'default', padding }),
+  )
+  expect([answer.status, answer.body]).toEqual([413, { error: 'a request body has 1048576 bytes at most' }])
+  expect((await scene.ask('GET', `${own}/databases/big`)).status).toBe(404)
+})
+
+test('keys are read without regard for case, whatever the body calls itself', async () => {
+  await scene.done('POST', `${own}/groups`, { body: { Name: 'shouted', LOCATION: 'local', Version: '' } })
+  expect((await scene.ask('GET', `${own}/groups/shouted`)).status).toBe(200)
+})
+
+test('pages of other sites and other hosts are refused', async () => {
+  const ask = (headers: Record<string, string>) =>
+    new Promise<number>((resolve, reject) => {
+      const { hostname, port } = new URL(scene.platform.url)
+      const all = { authorization: `Bearer ${scene.platform.token}`, ...headers }
+      const asked = request({ hostname, port, path: '/v1/user', headers: all }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode ?? 0)
+      })
+      asked.on('error', reject)
+      asked.end()
+    })
+  expect(await ask({})).toBe(200)
+  expect(await ask({ origin: 'http://localhost:3000' })).toBe(200)
+  expect(await ask({ origin: 'https://evil.example' })).toBe(403)
+  expect(await ask({ host: 'evil.example' })).toBe(403)
+})

@@ -1,0 +1,244 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { Scene } from './platform-scene.ts'
+
+/*
+ * The vendor's command line is a Go program that cannot be had everywhere. These are its requests, command by command,
+ * as they were recorded: the same headers, the same bodies, and of each answer the fields that the command reads.
+ */
+
+/** Sends what the command line sends. */
+class CommandLine {
+  readonly #scene: Scene
+  token = ''
+
+  constructor(scene: Scene) {
+    this.#scene = scene
+  }
+
+  // oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
+  async ask(method: string, path: string, body?: unknown): Promise<any> {
+    const { status, answer } = await this.try(method, path, body)
+    expect([method, path, status, answer?.error]).toEqual([method, path, 200, undefined])
+    return answer
+  }
+
+  async try(method: string, path: string, body?: unknown) {
+    const text = body === undefined ? '' : JSON.stringify(body)
+    const headers = {
+      authorization: `Bearer ${this.token}`,
+      'user-agent': 'turso-cli/dev (linux/amd64)',
+      tursocliversion: 'dev',
+      // on every request but uploads, also without a body
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+    }
+    return await new Promise<{ status: number; answer: any }>((resolve, reject) => {
+      const asked = request(this.#scene.platform.url + path, { method, headers }, (response) => {
+        let received = ''
+        response.setEncoding('utf8').on('data', (part) => (received += part))
+        response.on('end', () => {
+          const answer = received === '' ? undefined : JSON.parse(received)
+          resolve({ status: response.statusCode ?? 0, answer })
+        })
+      })
+      asked.on('error', reject)
+      asked.end(text)
+    })
+  }
+}
+
+const O = '/v1/organizations/local'
+const O2 = '/v2/organizations/local'
+
+test('a session, from login to destroy', async () => {
+  const scene = await Scene.forTest()
+  const cli = new CommandLine(scene)
+
+  // auth login: a browser is opened, and brings a token back
+  const page = await fetch(`${scene.platform.url}/?port=4567&redirect=true&type=cli&state=abc`)
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+  expect(await page.text()).not.toContain(scene.platform.token)
+  const post = (token: string) =>
+    fetch(scene.platform.url, {
+      method: 'POST',
+      body: new URLSearchParams({ token, port: '4567', state: 'abc' }),
+      redirect: 'manual',
+    })
+  expect((await post('wrong')).status).toBe(401)
+  const back = await post(scene.platform.token)
+  const location = new URL(back.headers.get('location') ?? '')
+  expect([back.status, location.origin, location.searchParams.get('state')]).toEqual([
+    303,
+    'http://localhost:4567',
+    'abc',
+  ])
+  cli.token = location.searchParams.get('jwt') ?? ''
+
+  // before every command
+  expect(await cli.ask('GET', '/v1/auth/validate')).toEqual({ exp: -1 })
+  expect((await cli.ask('GET', '/v1/current-user')).user.username).toBe('owner')
+  expect((await cli.ask('GET', '/releases/latest')).latest).toMatch(/^v/)
+
+  // org list, members, invites, audit-logs, plan show
+  expect((await cli.ask('GET', '/v2/organizations')).organizations).toMatchObject([
+    { slug: 'local', type: 'personal' },
+  ])
+  expect((await cli.ask('GET', `${O}/members`)).members).toMatchObject([{ username: 'owner', role: 'owner' }])
+  await cli.ask('POST', `${O}/invite`, { email: 'ann@example.test', role: 'member' })
+  expect((await cli.ask('GET', `${O}/invites`)).invites).toMatchObject([
+    { Email: 'ann@example.test', Accepted: false },
+  ])
+  await cli.ask('DELETE', `${O}/invites/ann@example.test`)
+  expect((await cli.ask('GET', '/v1/plans')).plans[0]).toMatchObject({ price: '0', quotas: { groups: 1 } })
+  expect((await cli.ask('GET', `${O}/subscription`)).subscription).toMatchObject({ plan: 'scaler' })
+
+  // org create, destroy
+  await cli.ask('POST', '/v1/organizations?dry_run=true', { name: 'second' })
+  await cli.ask('POST', '/v1/organizations/stripe-customer', { Name: 'second' })
+  expect((await cli.ask('POST', '/v1/billing/portal', { stripe_id: 'local' })).portal.url).toMatch(/^http/)
+  expect(await cli.ask('GET', '/v1/billing/payment-methods?stripe_id=local')).toEqual({ exists: true })
+  expect(
+    (await cli.ask('POST', '/v1/organizations?dry_run=false', { name: 'second', stripe_id: 'local' })).org
+      .slug,
+  ).toBe('second')
+  await cli.ask('POST', '/v1/organizations/second/subscription', { plan: 'scaler' })
+  expect((await cli.try('POST', '/v1/organizations?dry_run=true', { name: 'second' })).status).toBe(409)
+  await cli.ask('DELETE', '/v1/organizations/second')
+
+  // group create, list, locations
+  const locations = (await cli.ask('GET', `${O2}/locations`)).locations
+  await cli.ask('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
+  await cli.ask('GET', `${O}/groups/team/locations/ams/wait`)
+  const { groups } = await cli.ask('GET', `${O}/groups`)
+  const team = groups.find(({ name }: { name: string }) => name === 'team')
+  expect(team.locations).toContain(team.primary)
+  expect(Object.assign({}, ...Object.values(locations))).toHaveProperty(team.primary)
+  await cli.ask('PATCH', `${O}/groups/team/configuration`, { delete_protection: false })
+  await cli.ask('POST', `${O}/groups/team/rename`, { Name: 'crew' })
+  expect((await cli.ask('GET', `${O}/groups/crew/aws/migration/info`)).status).toBe('none')
+
+  // db create, import
+  const { database } = await cli.ask('POST', `${O}/databases`, {
+    name: 'app',
+    location: 'ams',
+    group: 'crew',
+  })
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const form = new FormData()
+  form.append('file', new Blob(['BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (42); COMMIT;']), 'dump.sql')
+  const uploaded = await fetch(`${scene.platform.url}${O}/databases/dumps`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${cli.token}` },
+    body: form,
+  })
+  const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
+  const imported = await cli.ask('POST', `${O}/databases`, {
+    name: 'imported',
+    group: 'crew',
+    seed: { type: 'dump', url },
+  })
+  await cli.ask('POST', `${O}/databases`, {
+    name: 'branch',
+    group: 'crew',
+    seed: { type: 'database', value: 'imported' },
+  })
+
+  // db list, show
+  const first = await cli.ask('GET', `${O}/databases?limit=2`)
+  const second = await cli.ask('GET', `${O}/databases?limit=2&cursor=${first.pagination.next}`)
+  expect(second.pagination.next).toBeNull()
+  const listed = [...first.databases, ...second.databases]
+  expect(listed.map(({ Name }) => Name)).toEqual(['default', 'app', 'imported', 'branch'])
+  // this one makes it use plain HTTP
+  expect(listed.every(({ primaryRegion }) => primaryRegion === 'local')).toBe(true)
+  const usage = (await cli.ask('GET', `${O}/databases/app/usage`)).database
+  expect(usage.usage).toMatchObject({ rows_read: expect.any(Number) })
+  const [instance] = (await cli.ask('GET', `${O}/databases/app/instances`)).instances
+  expect(instance).toMatchObject({ type: 'primary', hostname: database.Hostname })
+
+  // db shell, .dump, tokens, inspect
+  const { jwt } = await cli.ask('POST', `${O}/databases/imported/auth/tokens?expiration=2d`, {})
+  const host = `http://${imported.database.Hostname}`
+  const shell = await fetch(`${host}/v2/pipeline`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${jwt}` },
+    body: JSON.stringify({
+      requests: [
+        { type: 'batch', batch: { steps: [{ stmt: { sql: 'select a from t', want_rows: true } }] } },
+        { type: 'close' },
+      ],
+    }),
+  })
+  expect(await shell.text()).toContain('"value":"42"')
+  const dump = await fetch(`${host}/dump`, { headers: { authorization: `Bearer ${jwt}` } })
+  expect(await dump.text()).toContain('INSERT INTO t VALUES(42)')
+  const queries = await cli.ask('GET', `${O}/databases/imported/usage/queries?from=2024-01-01T00:00:00Z`)
+  expect(Array.isArray(queries)).toBe(true)
+  await cli.ask('POST', `${O}/groups/crew/auth/tokens?expiration=never&authorization=read-only`, {})
+
+  // db export asks at the bare host; the token says for which database
+  const [origin] = host.replace('http://', '').split('/')
+  const info = await fetch(`http://${origin}/info`, { headers: { authorization: `Bearer ${jwt}` } })
+  if (inject('target') === 'embedded') {
+    const { current_generation: generation } = (await info.json()) as { current_generation: number }
+    const exported = await fetch(`http://${origin}/export/${generation}`, {
+      headers: { authorization: `Bearer ${jwt}` },
+    })
+    const file = join(directory, 'exported.db')
+    await writeFile(file, Buffer.from(await exported.arrayBuffer()))
+    const opened = new DatabaseSync(file, { readOnly: true })
+    expect(opened.prepare('SELECT a FROM t').all()).toEqual([{ a: 42 }])
+    opened.close()
+    const frames = await fetch(`http://${origin}/sync/${generation}/1/1`, {
+      headers: { authorization: `Bearer ${jwt}` },
+    })
+    expect(frames.status).toBe(404)
+    expect((await fetch(`http://${origin}/export/${generation}`)).status).toBe(401)
+    const { bytes_synced: bytes } = (await cli.ask('GET', `${O}/databases/imported/usage`)).database.usage
+    expect(bytes).toBeGreaterThanOrEqual(4_096)
+  } else expect(info.status).toBe(400)
+
+  // db config: null leaves as it is
+  await cli.ask('PATCH', `${O}/databases/app/configuration`, { allow_attach: null, delete_protection: true })
+  expect(await cli.ask('GET', `${O}/databases/app/configuration`)).toMatchObject({ delete_protection: true })
+  // 403 would make it forget the organization
+  expect((await cli.try('DELETE', `${O}/databases/app`)).status).toBe(400)
+  await cli.ask('PATCH', `${O}/databases/app/configuration`, { allow_attach: null, delete_protection: false })
+
+  // auth api-tokens
+  const minted = await cli.ask('POST', '/v2/auth/api-tokens/ci', {
+    organization: 'local',
+    group: 'crew',
+    scopes: ['read-only'],
+  })
+  expect(minted.token.value).toMatch(/^ey/)
+  expect((await cli.ask('GET', '/v1/auth/api-tokens')).tokens).toContainEqual(
+    expect.objectContaining({
+      name: 'ci',
+      group: 'crew',
+      scopes: ['read'],
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+    }),
+  )
+  await cli.ask('DELETE', '/v1/auth/api-tokens/ci')
+
+  // db tokens invalidate, destroy; group destroy; audit log
+  await cli.ask('POST', `${O}/databases/imported/auth/rotate`)
+  expect((await fetch(`${host}/dump`, { headers: { authorization: `Bearer ${jwt}` } })).status).toBe(401)
+  for (const name of ['app', 'imported', 'branch']) await cli.ask('DELETE', `${O}/databases/${name}`)
+  await cli.ask('DELETE', `${O}/groups/crew`)
+  const { audit_logs: logs, pagination } = await cli.ask('GET', `${O}/audit-logs?page=1&page_size=25`)
+  expect(logs[0]).toMatchObject({ code: 'group-delete', origin: 'cli', author: 'owner' })
+  expect(pagination).toMatchObject({ page: 1, page_size: 25, total_rows: logs.length })
+
+  // without a selected organization; auth logout --all
+  expect((await cli.ask('GET', '/v1/databases?limit=1000')).databases).toHaveLength(1)
+  expect((await cli.ask('POST', '/v1/auth/invalidate')).ValidFrom).toBeGreaterThan(1_700_000_000)
+  expect((await cli.try('GET', '/v1/auth/validate')).status).toBe(401)
+})

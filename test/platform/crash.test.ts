@@ -1,0 +1,261 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { sql } from './platform-scene.ts'
+
+/** How many calls are made while the server is killed again and again; 500 with BATON_PLATFORM_CALLS=500. */
+const CALLS = Number(process.env['BATON_PLATFORM_CALLS'] ?? 60)
+const SLOTS = 6
+const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+
+/** A server in a process of its own. */
+interface Running {
+  readonly child: ChildProcess
+  readonly platform: { readonly url: string; readonly token: string }
+}
+
+async function start(directory: string): Promise<Running> {
+  const flags = [
+    '--conditions=@batonsql/source',
+    '--disable-warning=ExperimentalWarning',
+    CLI,
+    'dev',
+    '--json',
+  ]
+  const options = ['--data', directory, '--port', '0', '--platform-port', '0', '--backend', inject('target')]
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const child = spawn(process.execPath, [...flags, ...options], { stdio: ['ignore', 'pipe', 'inherit'], env })
+  let line = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    line += chunk.toString()
+    if (line.endsWith('\n')) return { child, platform: JSON.parse(line).platform }
+  }
+  throw new Error('the server did not start')
+}
+
+async function kill({ child }: Running): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, 'exit')
+  child.kill('SIGKILL')
+  await gone
+}
+
+/** Asks for something; null when the server went away before it answered. */
+async function ask(
+  { platform }: Running,
+  method: string,
+  path: string,
+  body?: object,
+  token = platform.token,
+) {
+  try {
+    const response = await fetch(`${platform.url}/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+  } catch {
+    return null
+  }
+}
+
+/**
+ * One name, and what has been acknowledged about it: whoever uses it makes one call after the other. `maybe` is a call
+ * that was not answered.
+ */
+class Slot {
+  readonly name: string
+  readonly group: string
+  /** The id of the database, null for none; undefined when a call about it was not answered. */
+  database: string | null | undefined = null
+  /** The same for the group around it. */
+  hasGroup: boolean | undefined = false
+  isBlocked: boolean | undefined = false
+  hasMarker = false
+  groupToken: string | null = null
+  readonly deadTokens: string[] = []
+  calls = 0
+
+  constructor(number: number) {
+    this.name = `db-${number}`
+    this.group = `group-${number}`
+  }
+
+  get path(): string {
+    return `/databases/${this.name}`
+  }
+
+  /** Makes one call. */
+  async step(running: Running): Promise<void> {
+    this.calls += 1
+    if (this.hasGroup === false) return await this.#createGroup(running)
+    if (this.database === null)
+      return Math.random() < 0.2 ? await this.#deleteGroup(running) : await this.#create(running)
+    const choice = Math.random()
+    if (choice < 0.35) await this.#delete(running)
+    else if (choice < 0.55) await this.#block(running)
+    else if (choice < 0.75) await ask(running, 'POST', `${this.path}/auth/rotate`)
+    else if (choice < 0.9) await this.#deleteGroup(running)
+    else await this.#mint(running)
+  }
+
+  /** Looks at what is there after a restart: what was acknowledged, and nothing half done. */
+  async check(running: Running): Promise<void> {
+    const group = await ask(running, 'GET', `/groups/${this.group}`)
+    if (this.hasGroup !== undefined)
+      expect([this.group, group?.status]).toEqual([this.group, this.hasGroup ? 200 : 404])
+    const found = await ask(running, 'GET', this.path)
+    const id: string | null = found?.status === 200 ? found.body.database.DbId : null
+    if (this.database !== undefined) expect([this.name, id]).toEqual([this.name, this.database])
+    // no database without its group, or without its data
+    if (group?.status === 404) expect([this.name, id]).toEqual([this.name, null])
+    if (id !== null) await this.#checkData(running, found?.body.database.Hostname, id)
+    for (const token of this.deadTokens)
+      expect((await ask(running, 'GET', '/groups', undefined, token))?.status).toBe(401)
+    this.hasGroup = group?.status === 200
+    if (!this.hasGroup) this.#tokensDie()
+    this.database = id
+    if (id === null) this.hasMarker = false
+  }
+
+  async #checkData(running: Running, host: string, id: string): Promise<void> {
+    const configuration = await ask(running, 'GET', `${this.path}/configuration`)
+    if (this.isBlocked !== undefined) expect(configuration?.body.block_writes).toBe(this.isBlocked)
+    this.isBlocked = configuration?.body.block_writes === true
+    const { jwt } = (await ask(running, 'POST', `${this.path}/auth/tokens`))?.body ?? {}
+    const tables = await sql(host, jwt, "SELECT name FROM sqlite_schema WHERE name = 'marker'")
+    expect([this.name, tables.error]).toEqual([this.name, null])
+    if (this.hasMarker) expect(tables.rows).toEqual([['marker']])
+    if (tables.rows.length > 0) {
+      // what is in it was written to it, not to another of the name
+      expect((await sql(host, jwt, 'SELECT id FROM marker')).rows).toEqual([[id]])
+      this.hasMarker = true
+    }
+    if (this.isBlocked) expect((await sql(host, jwt, 'CREATE TABLE refused (a)')).error).toBe('BLOCKED')
+  }
+
+  async #createGroup(running: Running): Promise<void> {
+    this.hasGroup = undefined
+    const answer = await ask(running, 'POST', '/groups', { name: this.group, location: 'local' })
+    if (answer?.status === 200) this.hasGroup = true
+  }
+
+  async #create(running: Running): Promise<void> {
+    this.database = undefined
+    this.hasMarker = false
+    this.isBlocked = false
+    const answer = await ask(running, 'POST', '/databases', { name: this.name, group: this.group })
+    if (answer === null) return
+    expect(answer.status).toBe(200)
+    this.database = answer.body.database.DbId
+    const token = await ask(running, 'POST', `${this.path}/auth/tokens`)
+    if (token === null) return
+    const statements = [
+      'BEGIN',
+      'CREATE TABLE marker (id)',
+      `INSERT INTO marker VALUES ('${this.database}')`,
+      'COMMIT',
+    ]
+    const written = await sql(answer.body.database.Hostname, token.body.jwt, statements).catch(() => null)
+    this.hasMarker = written?.error === null
+  }
+
+  async #delete(running: Running): Promise<void> {
+    this.database = undefined
+    const answer = await ask(running, 'DELETE', this.path)
+    if (answer?.status === 200) this.database = null
+  }
+
+  async #block(running: Running): Promise<void> {
+    const wanted = this.isBlocked !== true
+    this.isBlocked = undefined
+    const answer = await ask(running, 'PATCH', `${this.path}/configuration`, { block_writes: wanted })
+    if (answer?.status === 200) this.isBlocked = wanted
+  }
+
+  async #deleteGroup(running: Running): Promise<void> {
+    this.hasGroup = undefined
+    this.database = undefined
+    const answer = await ask(running, 'DELETE', `/groups/${this.group}`)
+    if (answer?.status !== 200) return
+    this.hasGroup = false
+    this.database = null
+    this.#tokensDie()
+  }
+
+  async #mint(running: Running): Promise<void> {
+    const body = { organization: 'local', group: this.group, scopes: ['read'] }
+    const answer = await ask(running, 'POST', `/auth/api-tokens/${this.name}-${this.calls}`, body)
+    if (answer?.status === 200) this.groupToken = answer.body.token
+  }
+
+  #tokensDie(): void {
+    if (this.groupToken !== null) this.deadTokens.push(this.groupToken)
+    this.groupToken = null
+  }
+}
+
+test(`SIGKILL at random moments during ${CALLS} calls: what was acknowledged is there, nothing is half there`, {
+  timeout: 60_000 + CALLS * 1_000,
+}, async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
+  let running = await start(directory)
+  onTestFinished(async () => {
+    await kill(running)
+    await rm(directory, { recursive: true, force: true, maxRetries: 5 })
+  })
+  const slots = Array.from({ length: SLOTS }, (_, number) => new Slot(number))
+  const made = (): number => slots.reduce((sum, { calls }) => sum + calls, 0)
+  let kills = 0
+  while (made() < CALLS) {
+    const round = { isOver: false }
+    const due = Math.min(CALLS, made() + CALLS / 4)
+    const working = slots.map(async (slot) => {
+      // a call that was not answered ends the slot's turn: what came of it is looked at first
+      while (!round.isOver && made() < due && slot.database !== undefined && slot.hasGroup !== undefined)
+        await slot.step(running)
+    })
+    await sleep(30 + Math.random() * 400)
+    const dying = kill(running)
+    await dying
+    kills += 1
+    round.isOver = true
+    await Promise.all(working)
+    running = await start(directory)
+    for (const slot of slots) await slot.check(running)
+  }
+  expect(kills).toBeGreaterThanOrEqual(3)
+  const { databases } = (await ask(running, 'GET', '/databases'))?.body ?? {}
+  const folders = join(
+    directory,
+    ...(inject('target') === 'embedded' ? ['databases'] : ['sqld', 'sqld', 'dbs']),
+  )
+  const ids = databases.map(({ DbId }: { DbId: string }) => DbId)
+  expect((await readdir(folders)).sort()).toEqual(expect.arrayContaining(ids.sort()))
+  if (inject('target') === 'embedded') expect(await readdir(folders)).toHaveLength(ids.length)
+})
+
+test('when libsql-server itself is killed, databases and their settings are there again', async () => {
+  if (inject('target') !== 'sqld') return
+  const directory = await mkdtemp(join(tmpdir(), 'baton-crash-'))
+  const running = await start(directory)
+  onTestFinished(async () => {
+    await kill(running)
+    await rm(directory, { recursive: true, force: true, maxRetries: 5 })
+  })
+  const slot = new Slot(0)
+  for (let call = 0; call < 3; call += 1) await slot.step(running)
+  const { pid } = JSON.parse(await readFile(join(directory, 'sqld', 'sqld.pid'), 'utf8')) as { pid: number }
+  process.kill(pid, 'SIGKILL')
+  await sleep(50)
+  // the first thing asked of it is one for the control plane
+  expect((await ask(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(200)
+  await slot.check(running)
+})

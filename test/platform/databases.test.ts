@@ -1,0 +1,227 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { Scene, sql } from './platform-scene.ts'
+
+describe('what a database begins as', () => {
+  test('a copy has the rows of its source and goes its own way; open transactions of the source go on', async () => {
+    const scene = await Scene.forTest()
+    const source = await scene.create('source')
+    const token = await scene.tokenFor('source')
+    await sql(source.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+    const open = await sql(source.host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
+    const copy = await scene.create('copy', { seed: { type: 'database', value: 'source' } })
+    const copyToken = await scene.tokenFor('copy')
+    expect((await sql(copy.host, copyToken, 'SELECT a FROM t')).rows).toEqual([['1']])
+    // the source's tokens are no good for it
+    expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(401)
+    expect(
+      (await sql(source.host, token, ['COMMIT', 'SELECT a FROM t'], { baton: open.baton })).rows,
+    ).toEqual([['1'], ['2']])
+    await sql(copy.host, copyToken, 'DELETE FROM t')
+    expect((await sql(source.host, token, 'SELECT count(*) FROM t')).rows).toEqual([['2']])
+    const { database } = await scene.done('GET', `${scene.own}/databases/copy`)
+    expect(database.parent).toEqual({ id: source.id, name: 'source', branched_at: expect.any(String) })
+    const children = await scene.done('GET', `${scene.own}/databases?parent=${source.id}`)
+    expect(children.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['copy'])
+  })
+
+  async function upload(scene: Scene, text: string): Promise<string> {
+    const form = new FormData()
+    form.append('file', new Blob([text]), 'dump.sql')
+    const response = await fetch(`${scene.platform.url}${scene.own}/databases/dumps`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${scene.platform.token}` },
+      body: form,
+    })
+    return ((await response.json()) as { dump_url: string }).dump_url
+  }
+
+  test('what a dump makes, all of it', async () => {
+    const scene = await Scene.forTest()
+    const dump = `PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a, b);
+      INSERT INTO t VALUES (1, 'it''s; so'); INSERT INTO t VALUES (2, x'00ff');
+      CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE t SET b = 'new' WHERE a = new.a; END;\nCOMMIT;\n`
+    const { host } = await scene.create('app', { seed: { type: 'dump', url: await upload(scene, dump) } })
+    const token = await scene.tokenFor('app')
+    const select = 'SELECT a, b FROM t WHERE a <> 2'
+    expect((await sql(host, token, ['INSERT INTO t VALUES (3, 0)', select])).rows).toEqual([
+      ['1', "it's; so"],
+      ['3', 'new'],
+    ])
+    const bare = 'create table d (x); insert into d values (7);'
+    const second = await scene.create('bare', { seed: { type: 'dump', url: await upload(scene, bare) } })
+    expect((await sql(second.host, await scene.tokenFor('bare'), 'SELECT x FROM d')).rows).toEqual([['7']])
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['no SQL', '<html><body>404</body></html>'],
+    ['a failing statement', 'CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1);'],
+    ['SQL that reaches files', `CREATE TABLE t (a); INSERT INTO t VALUES (readfile('/etc/hostname'));`],
+  ])('a dump of %s makes no database', async (_, dump) => {
+    const scene = await Scene.forTest()
+    const url = await upload(scene, dump)
+    const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
+    const { status, body: answer } = await scene.ask('POST', `${scene.own}/databases`, { body })
+    expect([status, answer]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
+    expect((await scene.ask('GET', `${scene.own}/databases/app`)).status).toBe(404)
+    // the name is free, and a dump is used once
+    expect((await scene.ask('POST', `${scene.own}/databases`, { body })).body.error).toBe(
+      'there is no such dump',
+    )
+    await scene.create('app')
+  })
+
+  test('a schema database and its child, where the back end has them', async () => {
+    const scene = await Scene.forTest()
+    const made = await scene.ask('POST', `${scene.own}/databases`, {
+      body: { name: 'parent', group: 'default', is_schema: true },
+    })
+    if (inject('target') === 'embedded') {
+      expect(made).toEqual({
+        status: 400,
+        body: { error: expect.stringContaining('not supported by the back end') },
+      })
+      return
+    }
+    const child = await scene.create('child', { schema: 'parent' })
+    const parentToken = await scene.tokenFor('parent')
+    await sql(made.body.database.Hostname, parentToken, 'CREATE TABLE t (a)')
+    expect((await sql(child.host, await scene.tokenFor('child'), 'SELECT count(*) FROM t')).rows).toEqual([
+      ['0'],
+    ])
+    const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
+    expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
+    const refused = await scene.ask('DELETE', `${scene.own}/databases/parent`)
+    expect([refused.status, refused.body.error]).toEqual([
+      400,
+      expect.stringContaining('still referring to it'),
+    ])
+    await scene.done('DELETE', `${scene.own}/databases/child`)
+    await scene.done('DELETE', `${scene.own}/databases/parent`)
+  })
+})
+
+describe('configuration', () => {
+  test('blocks, size, addresses and protection are enforced, and come back', async () => {
+    const scene = await Scene.forTest()
+    const { host } = await scene.create('app', { size_limit: '256mb' })
+    const token = await scene.tokenFor('app')
+    const path = `${scene.own}/databases/app/configuration`
+    const change = (body: object) => scene.done('PATCH', path, { body })
+    await sql(host, token, 'CREATE TABLE t (a)')
+    expect(await scene.done('GET', path)).toEqual({
+      size_limit: '256mb',
+      allow_attach: false,
+      block_reads: false,
+      block_writes: false,
+      delete_protection: false,
+      allowed_ips: [],
+      allowed_aws_vpc_ids: [],
+    })
+    // null leaves what it is given for, but clears the lists
+    expect(await change({ block_writes: true, size_limit: null, delete_protection: null })).toMatchObject({
+      size_limit: '256mb',
+      block_writes: true,
+      delete_protection: false,
+    })
+    expect((await sql(host, token, 'INSERT INTO t VALUES (1)')).error).toBe('BLOCKED')
+    expect((await sql(host, token, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
+    await change({ block_writes: false, block_reads: true })
+    expect((await sql(host, token, 'SELECT count(*) FROM t')).error).toBe('BLOCKED')
+    await change({ block_reads: false, size_limit: '100kb' })
+    const fill = `INSERT INTO t SELECT hex(randomblob(500)) FROM (WITH RECURSIVE n(i) AS
+      (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n)`
+    expect((await sql(host, token, fill)).error).toBe('SQLITE_FULL')
+    await change({ allowed_ips: ['10.0.0.0/8', '2001:db8::/32'] })
+    expect((await sql(host, token, 'SELECT 1')).status).toBe(403)
+    await change({ allowed_ips: ['127.0.0.0/8'] })
+    expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
+    expect(await change({ allowed_ips: null, delete_protection: true })).toMatchObject({ allowed_ips: [] })
+    expect((await scene.ask('DELETE', `${scene.own}/databases/app`)).body.error).toContain(
+      'delete_protection',
+    )
+    expect((await scene.ask('DELETE', `${scene.own}/groups/default`)).status).toBe(400)
+    await change({ delete_protection: false })
+    await scene.done('DELETE', `${scene.own}/databases/app`)
+  })
+})
+
+test('a list is given in pages of the wanted size', async () => {
+  const scene = await Scene.forTest()
+  for (const name of ['a', 'b', 'c', 'd']) await scene.create(name)
+  const names: string[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const query: string = cursor === '' ? '' : `&cursor=${cursor}`
+    const { databases, pagination } = await scene.done('GET', `${scene.own}/databases?limit=2${query}`)
+    expect(databases.length).toBeLessThanOrEqual(2)
+    names.push(...databases.map(({ Name }: { Name: string }) => Name))
+    cursor = pagination.next
+  }
+  expect(names).toEqual(['default', 'a', 'b', 'c', 'd'])
+})
+
+test('a database answers after the delay that was asked for, and 404 before', async () => {
+  const scene = await Scene.forTest({ readyDelayMs: 700, takenNameStatus: 400 })
+  const { host } = await scene.create('app')
+  const token = await scene.tokenFor('app')
+  expect((await sql(host, token, 'SELECT 1')).status).toBe(404)
+  await sleep(800)
+  expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
+  const again = await scene.ask('POST', `${scene.own}/databases`, { body: { name: 'app', group: 'default' } })
+  expect(again).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
+})
+
+test('after a deletion the name is free, and nothing of the old database shows', async () => {
+  const scene = await Scene.forTest()
+  const old = await scene.create('app')
+  const token = await scene.tokenFor('app')
+  await sql(old.host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  await scene.done('DELETE', `${scene.own}/databases/app`)
+  expect((await sql(old.host, token, 'SELECT a FROM t')).status).toBe(404)
+  const young = await scene.create('app')
+  expect(young.id).not.toBe(old.id)
+  expect((await sql(young.host, token, 'SELECT 1')).status).toBe(401)
+  const { rows } = await sql(young.host, await scene.tokenFor('app'), 'SELECT count(*) FROM sqlite_schema')
+  expect(rows).toEqual([['0']])
+})
+
+test('rows read and written are counted, also those before a restart and of databases that are gone', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const usageOf = async (scene: Scene) =>
+    (await scene.done('GET', `${scene.own}/databases/app/usage`)).database
+  const totalOf = async (scene: Scene) => (await scene.done('GET', `${scene.own}/usage`)).organization.usage
+  const work = async (scene: Scene, statements: string[]): Promise<void> => {
+    const { database } = await scene.done('GET', `${scene.own}/databases/app`)
+    expect((await sql(database.Hostname, await scene.tokenFor('app'), statements)).error).toBeNull()
+  }
+  let before: { rows_read: number; rows_written: number }
+  {
+    await using scene = await Scene.start({}, directory)
+    await scene.create('app')
+    await work(scene, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2), (3)', 'SELECT * FROM t'])
+    const { total, usage, uuid, instances } = await usageOf(scene)
+    expect([total, instances]).toEqual([usage, [{ uuid, usage }]])
+    before = total
+    expect(before).toMatchObject({ rows_read: expect.any(Number), rows_written: expect.any(Number) })
+    expect([before.rows_read >= 3, before.rows_written >= 3]).toEqual([true, true])
+    const { top_queries: queries } = await scene.done('GET', `${scene.own}/databases/app/stats`)
+    expect(queries).toContainEqual({ query: 'SELECT * FROM t', rows_read: 3, rows_written: 0 })
+  }
+  await using scene = await Scene.start({}, directory)
+  expect((await usageOf(scene)).total).toMatchObject({ ...before, storage_bytes: expect.any(Number) })
+  await work(scene, ['SELECT * FROM t'])
+  expect((await usageOf(scene)).total.rows_read).toBe(before.rows_read + 3)
+  const past = await scene.done(
+    'GET',
+    `${scene.own}/databases/app/usage?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z`,
+  )
+  expect(past.database.total).toMatchObject({ rows_read: 0, rows_written: 0 })
+  const total = await totalOf(scene)
+  await scene.done('DELETE', `${scene.own}/databases/app`)
+  expect(await totalOf(scene)).toMatchObject({ rows_read: total.rows_read, databases: 1 })
+})

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { DOCUMENTED_ROUTES, fill } from './documented-routes.ts'
+import { Scene, sql } from './platform-scene.ts'
+import { faultsOf } from './shape.ts'
+
+let scene: Scene
+const VALUES = {
+  organizationSlug: 'local',
+  slug: 'local',
+  databaseName: 'app',
+  instanceName: 'local',
+  groupName: 'team',
+  location: 'fra',
+  username: 'bob',
+  email: 'carol@example.test',
+  tokenName: 'robot',
+}
+
+beforeAll(async () => {
+  scene = await Scene.start()
+  await scene.platform.createUser({ username: 'bob' })
+  await scene.platform.createUser({ username: 'dora' })
+  const { own } = scene
+  await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
+  const { host } = await scene.create('app', { group: 'team' })
+  await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  await scene.create('copy', { group: 'team', seed: { type: 'database', name: 'app' } })
+  await scene.done('POST', `${own}/members`, { body: { username: 'bob', role: 'admin' } })
+  await scene.done('POST', '/v2/organizations/local/invites', { body: { email: VALUES.email } })
+  await scene.done('POST', '/v1/organizations', { body: { name: 'elsewhere' } })
+})
+afterAll(() => scene[Symbol.asyncDispose]())
+
+/** What routes with a body are sent. */
+const BODIES: Readonly<Record<string, object>> = {
+  'POST /v1/organizations/{organizationSlug}/databases': { name: 'fresh', group: 'team' },
+  'PATCH /v1/organizations/{organizationSlug}/databases/{databaseName}/configuration': { size_limit: '10mb' },
+  'POST /v1/organizations/{organizationSlug}/groups': { name: 'second', location: 'ams' },
+  'PATCH /v1/organizations/{organizationSlug}/groups/{groupName}/configuration': { delete_protection: false },
+  'POST /v1/organizations/{organizationSlug}/groups/{groupName}/transfer': { organization: 'elsewhere' },
+  'PATCH /v1/organizations/{organizationSlug}': { overages: true },
+  'POST /v1/organizations/{organizationSlug}/members': { username: 'dora' },
+  'PATCH /v1/organizations/{organizationSlug}/members/{username}': { role: 'viewer' },
+  'POST /v2/organizations/{organizationSlug}/invites': { email: 'erin@example.test', role: 'viewer' },
+  'POST /v1/auth/api-tokens/{tokenName}': { organization: 'local' },
+}
+
+/** What a token has only when it is scoped. */
+const OPTIONAL = /tokens\[\d+\]\.(?:organization|group|scopes): missing/
+
+/** What takes something away comes last, and the transfer after what needs the group here. */
+const last = (method: string, path: string): number =>
+  (path.endsWith('/transfer') ? 1 : 0) +
+  (method === 'DELETE' ? 2 : 0) +
+  (path.endsWith('{groupName}') ? 1 : 0)
+const ordered = [...DOCUMENTED_ROUTES].sort((a, b) => last(a.method, a.path) - last(b.method, b.path))
+
+test('there are 49', () => expect(DOCUMENTED_ROUTES).toHaveLength(49))
+
+test('each documented route answers with its documented shape', async () => {
+  const faults: Record<string, unknown> = {}
+  for (const { method, path, response } of ordered) {
+    const name = `${method} ${path}`
+    const isAfterTransfer = last(method, path) >= 2 && /\{groupName\}|\{databaseName\}/.test(path)
+    const tokenId = path.includes('{tokenId}') ? await idOfNewToken() : ''
+    const slug = isAfterTransfer ? 'elsewhere' : 'local'
+    const target = fill(path, { ...VALUES, slug, organizationSlug: slug, tokenId })
+    const { status, body } = await scene.ask(method, target, name in BODIES ? { body: BODIES[name] } : {})
+    const all =
+      status === response.status ? faultsOf(response.body, body) : [`${status} ${JSON.stringify(body)}`]
+    const found = all.filter((fault) => !OPTIONAL.test(fault))
+    if (found.length > 0) faults[name] = found
+  }
+  expect(faults).toEqual({})
+})
+
+async function idOfNewToken(): Promise<string> {
+  const body = { organization: 'local' }
+  return (await scene.done('POST', '/v1/auth/api-tokens/short-lived', { body })).id
+}

@@ -1,0 +1,342 @@
+import { request } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import { Scene, sql } from './platform-scene.ts'
+
+/** A user who has an organization with a group, and a token that reaches it. */
+async function neighbour(scene: Scene, slug = 'other') {
+  const token = await scene.platform.createUser({ username: `owner-of-${slug}` })
+  await scene.done('POST', '/v1/organizations', { token, body: { name: slug } })
+  const own = `/v1/organizations/${slug}`
+  await scene.done('POST', `${own}/groups`, { token, body: { name: 'default', location: 'local' } })
+  return { token, own, slug }
+}
+
+describe('groups', () => {
+  test('a deleted one takes its databases and tokens along; a new one of its name has none of them', async () => {
+    const scene = await Scene.forTest()
+    const { own, platform } = scene
+    const make = () => scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
+    const { group: old } = await make()
+    const { host } = await scene.create('app', { group: 'team' })
+    const token = await scene.tokenFor('app')
+    const { jwt } = await scene.done('POST', `${own}/groups/team/auth/tokens`)
+    const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
+    const apiToken = await scene.mint('robot', robot)
+    expect((await scene.ask('GET', `${own}/databases/app`, { token: apiToken })).status).toBe(200)
+    await scene.done('DELETE', `${own}/groups/team`)
+    for (const dead of [token, jwt]) expect((await sql(host, dead, 'SELECT 1')).status).toBe(404)
+    const { group: young } = await make()
+    expect(young.uuid).not.toBe(old.uuid)
+    expect((await scene.ask('GET', `${own}/groups/team`, { token: apiToken })).status).toBe(401)
+    expect(await scene.done('GET', `${own}/databases?group=team`)).toEqual({ databases: [] })
+    const again = await scene.create('app', { group: 'team' })
+    for (const dead of [token, jwt]) expect((await sql(again.host, dead, 'SELECT 1')).status).toBe(401)
+  })
+
+  test('a transfer moves the databases with their rows; tokens of all kinds end', async () => {
+    const scene = await Scene.forTest()
+    const { own, platform } = scene
+    await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
+    const { host } = await scene.create('app', { group: 'team' })
+    const token = await scene.tokenFor('app')
+    await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+    const robot = { organization: platform.organization, group: 'team', scopes: ['full-access'] }
+    const apiToken = await scene.mint('robot', robot)
+    const stranger = await neighbour(scene)
+    const transfer = (organization: string) =>
+      scene.ask('POST', `${own}/groups/team/transfer`, { body: { organization } })
+    // whoever is nobody there cannot give it away
+    expect((await transfer('other')).status).toBe(403)
+    await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
+    expect((await transfer('mine')).body).toMatchObject({ name: 'team', primary: 'local' })
+    expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(404)
+    expect((await scene.ask('GET', own, { token: apiToken })).status).toBe(401)
+    const { database } = await scene.done('GET', '/v1/organizations/mine/databases/app')
+    expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
+    const { jwt } = await scene.done('POST', '/v1/organizations/mine/databases/app/auth/tokens')
+    expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['1']])
+    expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
+    expect(
+      (await scene.ask('GET', '/v1/organizations/mine/databases/app', { token: stranger.token })).status,
+    ).toBe(403)
+  })
+
+  test('an archived one sleeps until it is unarchived', async () => {
+    const scene = await Scene.forTest()
+    const { host } = await scene.create('app')
+    const token = await scene.tokenFor('app')
+    await scene.platform.archiveGroup('default')
+    expect((await sql(host, token, 'SELECT 1')).status).toBe(502)
+    const create = () =>
+      scene.ask('POST', `${scene.own}/databases`, { body: { name: 'late', group: 'default' } })
+    expect((await create()).body).toEqual({
+      error: 'cannot create database on group default because it is archived',
+    })
+    expect((await scene.done('GET', `${scene.own}/databases/app`)).database.archived).toBe(true)
+    await scene.done('POST', `${scene.own}/groups/default/unarchive`)
+    expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
+    expect((await create()).status).toBe(200)
+    await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('there is no group "nowhere"')
+  })
+
+  test('locations, name and protection can be changed', async () => {
+    const scene = await Scene.forTest()
+    const path = `${scene.own}/groups/default`
+    expect((await scene.done('POST', `${path}/locations/fra`)).group.locations).toEqual(['local', 'fra'])
+    expect((await scene.done('DELETE', `${path}/locations/fra`)).group.locations).toEqual(['local'])
+    await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
+    expect((await scene.ask('DELETE', path)).status).toBe(400)
+    await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
+    await scene.done('POST', `${path}/rename`, { body: { Name: 'renamed' } })
+    expect((await scene.ask('GET', path)).body).toEqual({ error: 'group not found' })
+    expect((await scene.done('GET', `${scene.own}/databases/default`)).database.group).toBe('renamed')
+  })
+})
+
+describe('members and invites', () => {
+  test('a role is given, changed and taken, and with it what tokens may do', async () => {
+    const scene = await Scene.forTest()
+    const { own } = scene
+    const token = await scene.platform.createUser({ username: 'bob', email: 'bob@example.test' })
+    const create = () =>
+      scene.ask('POST', `${own}/databases`, { token, body: { name: 'bobs', group: 'default' } })
+    expect((await create()).status).toBe(403)
+    await scene.done('POST', `${own}/members`, { body: { username: 'bob', role: 'viewer' } })
+    expect((await create()).status).toBe(403)
+    expect((await scene.ask('POST', `${own}/members`, { body: { username: 'bob' } })).status).toBe(409)
+    await scene.done('PATCH', `${own}/members/bob`, { body: { role: 'member' } })
+    expect((await create()).status).toBe(200)
+    const scoped = await scene.mint('scoped', { organization: 'local' }, token)
+    expect((await scene.ask('GET', own, { token: scoped })).status).toBe(200)
+    // members do not make tokens for groups
+    const wanted = { organization: 'local', group: 'default', scopes: ['read'] }
+    expect((await scene.ask('POST', '/v1/auth/api-tokens/g', { token, body: wanted })).status).toBe(403)
+    expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
+    expect((await scene.ask('GET', own, { token })).status).toBe(403)
+    expect((await scene.ask('GET', own, { token: scoped })).status).toBe(401)
+    const codes = (await scene.done('GET', `${own}/audit-logs`)).audit_logs.map(
+      ({ code }: { code: string }) => code,
+    )
+    expect(codes).toEqual(['org-member-rm', 'user-token-create', 'db-create', 'org-member-add'])
+  })
+
+  test('an invite waits for its address, is replaced by the next one, and needs the plan', async () => {
+    const scene = await Scene.forTest()
+    const path = '/v2/organizations/local/invites'
+    await scene.done('POST', path, { body: { email: 'ann@example.test', role: 'viewer' } })
+    await scene.done('POST', path, { body: { email: 'ann@example.test', role: 'admin' } })
+    const { invites } = await scene.done('GET', path)
+    expect(invites).toMatchObject([{ email: 'ann@example.test', role: 'admin' }])
+    const token = await scene.platform.createUser({ username: 'ann', email: 'ann@example.test' })
+    expect((await scene.done('GET', `${scene.own}/members`, { token })).members).toContainEqual({
+      username: 'ann',
+      email: 'ann@example.test',
+      role: 'admin',
+    })
+    expect(await scene.done('GET', path)).toEqual({ invites: [] })
+    expect((await scene.ask('DELETE', `${path}/ann@example.test`)).body).toEqual({
+      error: 'invite not found',
+    })
+    await scene.done('POST', `${scene.own}/subscription`, { body: { plan: 'starter' } })
+    for (const gated of [path, `${scene.own}/audit-logs`]) {
+      const { status, body } = await scene.ask('GET', gated)
+      expect([status, body.code]).toEqual([402, 'feature_not_available_for_starter_plan'])
+    }
+  })
+})
+
+test('paths without an organization mean the own one', async () => {
+  const scene = await Scene.forTest()
+  await scene.create('app')
+  expect((await scene.done('GET', '/v1/databases/app')).database.Name).toBe('app')
+  const { token } = await neighbour(scene)
+  expect(await scene.done('GET', '/v1/databases', { token })).toEqual({ databases: [] })
+})
+
+describe('organizations that share a server', () => {
+  test('never reach each other: names, hosts, headers, paths, tokens, batons', async () => {
+    const scene = await Scene.forTest()
+    const other = await neighbour(scene)
+    const mine = await scene.create('app')
+    const { database: theirs } = await scene.done('POST', `${other.own}/databases`, {
+      token: other.token,
+      body: { name: 'app', group: 'default' },
+    })
+    expect(theirs.Hostname).toMatch(/\/app-other$/)
+    const myToken = await scene.tokenFor('app')
+    const theirToken = (
+      await scene.done('POST', `${other.own}/databases/app/auth/tokens`, { token: other.token })
+    ).jwt
+    const theirGroupToken = (
+      await scene.done('POST', `${other.own}/groups/default/auth/tokens`, { token: other.token })
+    ).jwt
+    await sql(mine.host, myToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('mine')"])
+    await sql(theirs.Hostname, theirToken, ['CREATE TABLE t (a)', "INSERT INTO t VALUES ('theirs')"])
+
+    // tokens
+    for (const token of [theirToken, theirGroupToken])
+      expect((await sql(mine.host, token, 'SELECT a FROM t')).status).toBe(401)
+    expect((await sql(theirs.Hostname, myToken, 'SELECT a FROM t')).status).toBe(401)
+    // batons, with the token of either
+    const open = await sql(mine.host, myToken, ['BEGIN', 'SELECT 1'], { keep: true })
+    for (const [host, token] of [
+      [theirs.Hostname, theirToken],
+      [theirs.Hostname, myToken],
+      [mine.host, theirToken],
+    ] as const)
+      expect(
+        (await sql(host, token, 'SELECT a FROM t', { baton: open.baton })).status,
+      ).toBeGreaterThanOrEqual(400)
+    // headers that name another database than the path
+    for (const [name, value] of [
+      ['x-namespace', 'app'],
+      ['x-namespace', mine.id],
+      ['x-namespace-bin', Buffer.from(mine.id).toString('base64').replaceAll('=', '')],
+      ['x-authorization', `Bearer ${myToken}`],
+      ['x-proxy-authorization', `Bearer ${myToken}`],
+      ['x-forwarded-host', `app.local`],
+    ] as const) {
+      const response = await fetch(`http://${theirs.Hostname}/v2/pipeline`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${theirToken}`, [name]: value },
+        body: JSON.stringify({
+          requests: [{ type: 'execute', stmt: { sql: 'SELECT a FROM t' } }, { type: 'close' }],
+        }),
+      })
+      expect([name, await response.text()]).toEqual([name, expect.stringContaining('"theirs"')])
+    }
+    // routes of the engine that take a database by name or id
+    const [origin = ''] = mine.host.split('/')
+    for (const path of [
+      `/dev/${mine.id}/v2/pipeline`,
+      `/${mine.id}/v2/pipeline`,
+      '/app-other/../app/v2/pipeline',
+      '/v1/execute',
+    ])
+      expect(
+        (await sql(`${origin}${path}`.replace(/\/v2\/pipeline$/, ''), theirToken, 'SELECT a FROM t')).status,
+      ).not.toBe(200)
+    // names in ATTACH
+    for (const name of ['app', mine.id]) {
+      const attached = await sql(theirs.Hostname, theirToken, [`ATTACH "${name}" AS x`, 'SELECT a FROM x.t'])
+      expect(attached.error ?? attached.status).not.toBe(200)
+      expect(JSON.stringify(attached)).not.toContain('mine')
+    }
+    expect((await sql(mine.host, myToken, 'SELECT a FROM t')).rows).toEqual([['mine']])
+    expect((await sql(theirs.Hostname, theirToken, 'SELECT a FROM t')).rows).toEqual([['theirs']])
+  })
+
+  test('never reach each other through the platform API', async () => {
+    const scene = await Scene.forTest()
+    const other = await neighbour(scene)
+    await scene.create('app')
+    const organizationToken = await scene.mint('org', { organization: 'other' }, other.token)
+    const groupToken = await scene.mint(
+      'group',
+      { organization: 'other', group: 'default', scopes: ['full-access'] },
+      other.token,
+    )
+    for (const token of [other.token, organizationToken, groupToken]) {
+      for (const [method, path] of [
+        ['GET', 'databases'],
+        ['GET', 'databases/app'],
+        ['DELETE', 'databases/app'],
+        ['POST', 'databases/app/auth/tokens'],
+        ['POST', 'databases/app/auth/rotate'],
+        ['DELETE', 'groups/default'],
+        ['GET', 'usage'],
+      ] as const)
+        expect([path, (await scene.ask(method, `${scene.own}/${path}`, { token })).status]).toEqual([
+          path,
+          403,
+        ])
+      expect(
+        (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
+      ).toEqual(['other'])
+    }
+    // what of the neighbour's is named in a body
+    const create = (body: object) =>
+      scene.ask('POST', `${other.own}/databases`, { token: other.token, body: { group: 'default', ...body } })
+    expect((await create({ name: 'x', seed: { type: 'database', name: 'app' } })).status).toBe(404)
+    expect((await create({ name: 'x', schema: 'app' })).status).toBe(404)
+    const form = new FormData()
+    form.append('file', new Blob(['CREATE TABLE secret (a)']), 'd.sql')
+    const headers = { authorization: `Bearer ${scene.platform.token}` }
+    const uploaded = await fetch(`${scene.platform.url}${scene.own}/databases/dumps`, {
+      method: 'POST',
+      body: form,
+      headers,
+    })
+    const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
+    expect((await create({ name: 'x', seed: { type: 'dump', url } })).body).toEqual({
+      error: 'there is no such dump',
+    })
+    // addresses are shared: whoever would get one that is taken is told so
+    await scene.create('x-other')
+    expect((await create({ name: 'x' })).status).toBe(422)
+    expect((await create({ name: 'y' })).status).toBe(200)
+    const taken = await scene.ask('POST', `${scene.own}/databases`, {
+      body: { name: 'y-other', group: 'default' },
+    })
+    expect(taken.status).toBe(422)
+  })
+
+  test('the token of a group sees its group alone', async () => {
+    const scene = await Scene.forTest()
+    const { own } = scene
+    await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'local' } })
+    await scene.create('inside', { group: 'team' })
+    await scene.create('outside')
+    const token = await scene.mint('robot', { organization: 'local', group: 'team', scopes: ['full-access'] })
+    const names = (await scene.done('GET', `${own}/databases`, { token })).databases.map(
+      ({ Name }: { Name: string }) => Name,
+    )
+    expect(names).toEqual(['inside'])
+    expect((await scene.done('GET', `${own}/groups`, { token })).groups).toHaveLength(1)
+    for (const [method, path] of [
+      ['GET', 'databases/outside'],
+      ['DELETE', 'databases/outside'],
+      ['PATCH', 'databases/outside/configuration'],
+      ['POST', 'databases/outside/auth/tokens'],
+      ['POST', 'databases/outside/auth/rotate'],
+      ['GET', 'groups/default'],
+      ['POST', 'groups/default/auth/rotate'],
+    ] as const)
+      expect([
+        path,
+        (await scene.ask(method, `${own}/${path}`, { token, ...(method === 'PATCH' && { body: {} }) }))
+          .status,
+      ]).toEqual([path, 404])
+    const create = (body: object) => scene.ask('POST', `${own}/databases`, { token, body })
+    expect((await create({ name: 'x', group: 'default' })).body).toEqual({ error: 'group not found' })
+    expect(
+      (await create({ name: 'x', group: 'team', seed: { type: 'database', name: 'outside' } })).status,
+    ).toBe(404)
+    expect((await create({ name: 'x', group: 'team' })).status).toBe(200)
+  })
+})
+
+test('with a domain, every database has a host of its own', async () => {
+  const scene = await Scene.forTest({ domain: 'db.test:8443' })
+  const made = await scene.done('POST', `${scene.own}/databases`, { body: { name: 'a-b', group: 'default' } })
+  expect(made.database.Hostname).toBe('a-b-local.db.test:8443')
+  const { port } = scene.server
+  const token = await scene.tokenFor('a-b')
+  const statusFor = (host: string) =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { host, authorization: `Bearer ${token}` }
+      const asked = request(
+        { host: '127.0.0.1', port, path: '/v2/pipeline', method: 'POST', headers },
+        (answer) => {
+          answer.resume()
+          resolve(answer.statusCode ?? 0)
+        },
+      )
+      asked.on('error', reject)
+      asked.end('{"requests":[]}')
+    })
+  expect(await statusFor('a-b-local.db.test:8443')).toBe(200)
+  expect(await statusFor('b-local.db.test:8443')).toBe(404)
+  expect(await statusFor('a-b-local.db.test.evil.example')).toBe(403)
+  expect(await statusFor('db.test')).toBe(403)
+})

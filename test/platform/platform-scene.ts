@@ -1,0 +1,129 @@
+import {
+  type LocalPlatform,
+  type LocalServer,
+  type PlatformOptions,
+  startLocalServer,
+} from '@batonsql/local-server'
+import { inject, onTestFinished } from 'vitest'
+
+/** An answer of the platform API. */
+export interface Answer {
+  readonly status: number
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into whatever was answered
+  readonly body: any
+}
+
+/** What a request is sent with. */
+export interface Sending {
+  readonly token?: string | null
+  readonly body?: unknown
+}
+
+/** What happened to statements of a pipeline: rows of the last one, or the code of the first error. */
+export interface SqlAnswer {
+  readonly status: number
+  readonly rows: readonly (readonly string[])[]
+  readonly error: string | null
+  readonly baton: string | null
+}
+
+/** A server with the platform API, on the back end of this run, and short ways to ask it. */
+export class Scene implements AsyncDisposable {
+  readonly server: LocalServer
+  readonly platform: LocalPlatform
+
+  private constructor(server: LocalServer, platform: LocalPlatform) {
+    this.server = server
+    this.platform = platform
+  }
+
+  static async start(options: PlatformOptions = {}, dataDirectory?: string): Promise<Scene> {
+    const backend = inject('target') as 'embedded' | 'sqld'
+    const server = await startLocalServer({
+      backend,
+      platform: options,
+      ...(dataDirectory !== undefined && { dataDirectory }),
+    })
+    return new Scene(server, server.platform as LocalPlatform)
+  }
+
+  /** One that ends with the test. */
+  static async forTest(options: PlatformOptions = {}): Promise<Scene> {
+    const scene = await Scene.start(options)
+    onTestFinished(() => scene[Symbol.asyncDispose]())
+    return scene
+  }
+
+  /** `/v1/organizations/<the server's own>` */
+  get own(): string {
+    return `/v1/organizations/${this.platform.organization}`
+  }
+
+  async ask(method: string, path: string, { token, body }: Sending = {}): Promise<Answer> {
+    const bearer = token === undefined ? this.platform.token : token
+    const response = await fetch(this.platform.url + path, {
+      method,
+      headers: bearer === null ? {} : { authorization: `Bearer ${bearer}` },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+  }
+
+  /** The same, where a failure is not what the test is about. */
+  async done(method: string, path: string, sending: Sending = {}): Promise<Answer['body']> {
+    const { status, body } = await this.ask(method, path, sending)
+    if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
+    return body
+  }
+
+  /** Makes a database of the server's organization. */
+  async create(name: string, extra: object = {}): Promise<{ readonly host: string; readonly id: string }> {
+    const { database } = await this.done('POST', `${this.own}/databases`, {
+      body: { name, group: 'default', ...extra },
+    })
+    return { host: database.Hostname, id: database.DbId }
+  }
+
+  /** A token for a database of the server's organization. */
+  async tokenFor(name: string, query = '', body: object = {}): Promise<string> {
+    return (await this.done('POST', `${this.own}/databases/${name}/auth/tokens${query}`, { body })).jwt
+  }
+
+  /** An API token of the owner, or of somebody else. */
+  async mint(name: string, body: object = {}, token?: string): Promise<string> {
+    const path = `/v1/auth/api-tokens/${name}`
+    return (await this.done('POST', path, { body, ...(token !== undefined && { token }) })).token
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server.close()
+  }
+}
+
+/** Runs statements at a database's host. */
+export async function sql(
+  host: string,
+  token: string,
+  statements: string | readonly string[],
+  { baton = null, keep = false }: { readonly baton?: string | null; readonly keep?: boolean } = {},
+): Promise<SqlAnswer> {
+  const requests = [statements].flat().map((text) => ({ type: 'execute', stmt: { sql: text } }))
+  const response = await fetch(`http://${host}/v2/pipeline`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    body: JSON.stringify({ baton, requests: [...requests, ...(keep ? [] : [{ type: 'close' }])] }),
+  })
+  const text = await response.text()
+  if (response.status !== 200) return { status: response.status, rows: [], error: text, baton: null }
+  const answer = JSON.parse(text)
+  const results = answer.results.slice(0, requests.length)
+  const failed = results.find((result: { type: string }) => result.type === 'error')
+  const cells = results.at(-1)?.response?.result?.rows ?? []
+  return {
+    status: 200,
+    rows: cells.map((row: { value?: string }[]) => row.map(({ value }) => String(value))),
+    error: failed === undefined ? null : (failed.error.code ?? failed.error.message),
+    baton: answer.baton,
+  }
+}

@@ -1,0 +1,45 @@
+/** A shape as the fixture writes it. */
+export interface Shape {
+  readonly type?: string
+  readonly nullable?: boolean
+  readonly deprecated?: boolean
+  readonly enum?: readonly unknown[]
+  readonly fields?: Readonly<Record<string, Shape>>
+  readonly values?: Shape
+  readonly items?: Shape
+}
+
+/** What a value lacks to have a shape, each as `path: what is wrong`. Fields beyond it are no fault. */
+export function faultsOf(shape: Shape | null, value: unknown, path = 'body'): string[] {
+  if (shape === null) return value === undefined ? [] : [`${path}: should be empty`]
+  if (value === null && shape.nullable === true) return []
+  if (shape.enum !== undefined && !shape.enum.includes(value))
+    return [`${path}: ${String(value)} is no ${shape.enum.join('|')}`]
+  switch (shape.type) {
+    case 'object': {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: no object`]
+      const entries = Object.entries(value)
+      const ofFields = Object.entries(shape.fields ?? {}).flatMap(([name, field]) => {
+        const member = (value as Readonly<Record<string, unknown>>)[name]
+        return member === undefined
+          ? [`${path}.${name}: missing`]
+          : faultsOf(field, member, `${path}.${name}`)
+      })
+      const { values } = shape
+      const ofValues =
+        values === undefined
+          ? []
+          : entries.flatMap(([name, item]) => faultsOf(values, item, `${path}.${name}`))
+      return [...ofFields, ...ofValues]
+    }
+    case 'array':
+      if (!Array.isArray(value)) return [`${path}: no array`]
+      return value.flatMap((item, at) => faultsOf(shape.items ?? {}, item, `${path}[${at}]`))
+    case 'integer':
+      return Number.isInteger(value) ? [] : [`${path}: no integer`]
+    case undefined:
+      return []
+    default:
+      return typeof value === shape.type ? [] : [`${path}: ${typeof value}, not ${shape.type}`]
+  }
+}
