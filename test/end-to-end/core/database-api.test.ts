@@ -1,13 +1,14 @@
-import type { ChangeEvent, Client, Dump, RestoreError } from '@batonsql/core'
+import type { ChangeEvent, Client, ClientConfig, Dump, JobStatus, RestoreError } from '@batonsql/core'
 import {
   createClient,
   describe as describeStatement,
   dump,
   executeMultiple,
+  jobs,
   listen,
   restore,
 } from '@batonsql/core'
-import { startLocalServer } from '@batonsql/local-server'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openRestartableServer, type RestartableServer } from '../../targets/restartable-server.ts'
 import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
@@ -17,7 +18,7 @@ import { openTestServer, type TestDatabase } from '../../targets/test-server.ts'
 const server = await openTestServer()
 const opened: Client[] = []
 afterAll(() => Promise.all(opened.map((db) => db.close())))
-const open = (config: Parameters<typeof createClient>[0]): Client => {
+const open = (config: ClientConfig): Client => {
   const db = createClient(config)
   opened.push(db)
   return db
@@ -25,10 +26,18 @@ const open = (config: Parameters<typeof createClient>[0]): Client => {
 const embedded = await startLocalServer()
 afterAll(() => embedded.close())
 let count = 0
+const openOn = async (
+  on: LocalServer,
+  name: string,
+  options?: Parameters<LocalServer['createDatabase']>[1],
+): Promise<Client> => {
+  const { url, authToken } = await on.createDatabase(name, options)
+  return open({ url, authToken })
+}
 /** An empty database on the server under test, or on an embedded one. */
 const databases = {
   'the server under test': async () => open((await server.createDatabase()).config),
-  'an embedded server': async () => open(await embedded.createDatabase(`copy-${(count += 1)}`)),
+  'an embedded server': async () => openOn(embedded, `copy-${(count += 1)}`),
 }
 type Place = keyof typeof databases
 
@@ -431,4 +440,43 @@ describe('listen', () => {
     expect((await next).value).toMatchObject({ type: 'changes', insert: 1 })
     await listener.return()
   })
+})
+
+test('jobs: a change of a schema on its way to its children, and one that fails', async ({ skip }) => {
+  const target = inject('target')
+  if (target !== 'embedded' && target !== 'sqld') skip('a server whose databases are not ours to make')
+  await using schemas = await startLocalServer({ backend: target === 'sqld' ? 'sqld' : 'embedded' })
+  const parent = await openOn(schemas, 'parent', { isSchema: true })
+  await parent.execute('create table t (a integer primary key, b)')
+  const children = await Promise.all(
+    ['one', 'two'].map((name) => openOn(schemas, name, { schema: 'parent' })),
+  )
+  await parent.execute('alter table t add column c')
+  const { jobs: found } = await jobs.list(parent)
+  expect(found[0]).toMatchObject({ status: 'RunSuccess' })
+  const id = found[0]?.id as number
+  const seen: JobStatus[] = []
+  const job = await jobs.wait(parent, id, { onProgress: ({ status }) => seen.push(status) })
+  expect(seen).toEqual(['RunSuccess'])
+  expect(job).toMatchObject({ id, error: null })
+  expect(job.progress.map(({ status, error }) => [status, error])).toEqual([
+    ['Success', null],
+    ['Success', null],
+  ])
+  for (const child of children) expect((await child.execute('select c from t')).columns).toEqual(['c'])
+
+  // what the parent lets pass and a child does not
+  await children[0]?.batch(['insert into t (b) values (1)', 'insert into t (b) values (1)'])
+  await expect(parent.execute('create unique index u on t (b)')).rejects.toThrow()
+  const failed = (await jobs.list(parent)).jobs[0]?.id as number
+  expect(failed).toBeGreaterThan(id)
+  await expect(jobs.wait(parent, failed)).rejects.toMatchObject({
+    name: 'SqlError',
+    code: 'SCHEMA_MIGRATION_ERROR',
+  })
+  const { status, error, progress } = await jobs.get(parent, failed)
+  expect([status, new Set(progress.map((task) => task.status))]).toEqual(['RunFailure', new Set(['Failure'])])
+  expect(error).toContain('UNIQUE constraint failed')
+  await expect(jobs.get(parent, 999)).rejects.toMatchObject({ status: 404 })
+  await expect(jobs.list(children[0] as Client)).rejects.toMatchObject({ status: 400 })
 })
