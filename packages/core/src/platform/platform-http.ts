@@ -20,8 +20,8 @@ import {
 } from './platform-errors.ts'
 import { type PlatformPath, type Query, queryText } from './platform-path.ts'
 import { checkPlatformToken, redact } from './platform-token.ts'
+import { hintFor, readErrorBody, requestIdOf } from './refusal.ts'
 import { readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
-import { isObject } from './view.ts'
 
 /** What each call takes, and what calls of a kind take besides. */
 export const CALL = { signal: 'object', timeoutMs: TIME }
@@ -336,31 +336,4 @@ export class PlatformHttp {
 function responseOf(error: PlatformError, { attempt }: Call): PlatformResponse {
   const { status, headers, requestId } = error
   return { status: status ?? 0, headers, requestId, attempts: attempt + 1 }
-}
-
-function readErrorBody(text: string): { error: string | null; code: string | null } {
-  try {
-    const body: unknown = JSON.parse(text)
-    if (!isObject(body)) return { error: null, code: null }
-    const { error, code } = body
-    const words = error === undefined || typeof error === 'string' ? error : JSON.stringify(error)
-    return { error: words ?? null, code: typeof code === 'string' ? code : null }
-  } catch {
-    return { error: null, code: null }
-  }
-}
-
-function hintFor(status: number, said: string | null): string | null {
-  if (status === 401 && said?.includes('could not parse jwt id'))
-    return 'the token is one of a database: the platform API wants an API token'
-  if (status === 401) return 'check token'
-  if (status === 0) return 'a redirect, which is not followed'
-  return null
-}
-
-const REQUEST_IDS = ['x-request-id', 'request-id', 'fly-request-id', 'x-amzn-requestid', 'cf-ray']
-
-function requestIdOf(headers: Readonly<Record<string, string>>): string | null {
-  const name = REQUEST_IDS.find((each) => headers[each])
-  return name ? (headers[name] as string) : null
 }
