@@ -14,8 +14,12 @@ const undiciLicense = readFileSync(new URL('node_modules/undici/LICENSE', import
  * One file for each kind of runtime, because every file more costs time when it is imported: `imports` of the manifest
  * says which sources are in it.
  */
-const flavour = (name: string, conditions: readonly string[], dts = false): UserConfig => ({
-  entry: { [name]: 'src/index.ts' },
+const flavour = (
+  name: string,
+  conditions: readonly string[],
+  { dts = false, source = 'src/index.ts' } = {},
+): UserConfig => ({
+  entry: { [name]: source },
   format: ['esm'],
   platform: 'neutral',
   dts,
@@ -26,9 +30,11 @@ const flavour = (name: string, conditions: readonly string[], dts = false): User
 })
 
 export default defineConfig([
-  flavour('edge', ['workerd'], true),
+  flavour('edge', ['workerd'], { dts: true }),
   flavour('fetch', ['bun', 'node']),
   flavour('node', ['node']),
+  // the same everywhere: it has the platform's `fetch`
+  flavour('platform', ['workerd'], { dts: true, source: 'src/platform/index.ts' }),
   {
     entry: { undici: 'vendor/undici.js' },
     outDir: 'dist/vendor',

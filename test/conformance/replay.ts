@@ -14,6 +14,10 @@ export interface ReplayTarget {
   readonly url: string
   /** Path prefix of the database that stands for the recorded server's only one. */
   readonly prefix: string
+  /** What the server calls the recorded databases, and their names in the recording. */
+  readonly names: ReadonlyMap<string, string>
+  /** Changes a database as the recorded server was told to by its administrator. */
+  configure(database: string, configuration: Readonly<Record<string, unknown>>): Promise<void>
   /** Makes a token from the claims written in the recording. */
   token(claims: Readonly<Record<string, unknown>>): string
 }
@@ -83,6 +87,7 @@ class Replay {
 
   async exchange(step: TranscriptStep, index: number): Promise<void> {
     const { request, response } = step
+    if (request.port === 'admin') return await this.#administer(request)
     const headers: Record<string, string> = { host: 'localhost' }
     for (const [name, value] of Object.entries(request.headers ?? {})) headers[name] = this.#header(value)
     const body = request.body === undefined ? undefined : this.#fill(request.body)
@@ -92,7 +97,8 @@ class Replay {
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
     const answer = await this.#send(request.method, request.path, headers, { body, stream })
     const recorded = response.chunks?.map(({ text }) => text).join('') ?? response.body ?? ''
-    this.#learnBatons(recorded, answer.text)
+    const text = this.#named(answer.text)
+    this.#learnBatons(recorded, text)
     const expected: Observed = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
@@ -105,7 +111,21 @@ class Replay {
       allow: answer.allow,
       body: null,
     }
-    this.#compare(index, expected, actual, recorded, answer.text)
+    this.#compare(index, expected, actual, recorded, text)
+  }
+
+  /** Of the recorded server's own administration only changes of the configuration have a counterpart. */
+  async #administer({ method, path, body = '' }: TranscriptStep['request']): Promise<void> {
+    if (method === 'GET') return
+    const database = /^\/v1\/namespaces\/([^/]+)\/config$/.exec(path)?.[1]
+    if (database === undefined) throw new Error(`the recording administers its server by ${path}`)
+    await this.#target.configure(database, JSON.parse(body) as Record<string, unknown>)
+  }
+
+  #named(text: string): string {
+    let named = text
+    for (const [id, name] of this.#target.names) named = named.replaceAll(id, name)
+    return named
   }
 
   #compare(step: number, expected: Observed, actual: Observed, recorded: string, text: string): void {

@@ -22,6 +22,11 @@ export class TokenForge {
     return new TokenForge(key, ids)
   }
 
+  /** The id of a database. */
+  idOf(name: string): string {
+    return this.#ids.get(name) ?? name
+  }
+
   /** `_key` and `_alg` say how it is signed; `{ now: n }` is n seconds from now. */
   forge({ _key: key, _alg: algorithm = 'EdDSA', ...claims }: Claims): string {
     const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

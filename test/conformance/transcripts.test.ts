@@ -1,7 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import {
+  type DatabaseOptions,
+  type LocalServer,
+  type NewDatabaseOptions,
+  startLocalServer,
+} from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
 import { plantKey } from './planted-key.ts'
@@ -42,7 +47,13 @@ async function replayAlone(transcript: Transcript): Promise<Mismatch[]> {
   const name = `case-${transcript.id}`
   await server.createDatabase(name)
   try {
-    return await replay(transcript, { url: server.url, prefix: `/${name}`, token: () => 'none' })
+    return await replay(transcript, {
+      url: server.url,
+      prefix: `/${name}`,
+      names: new Map(),
+      configure: (_, configuration) => server.updateDatabase(name, optionsOf(configuration)),
+      token: () => 'none',
+    })
   } finally {
     await server.removeDatabase(name)
   }
@@ -58,23 +69,49 @@ async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
     'bar.x': 'bar',
     'FOO.x': 'FOO',
     'nope.db.test': 'nope',
+    'parent.db.test': 'parent',
+    'kid.db.test': 'kid',
+    'kid2.db.test': 'kid2',
   }
   const key = await plantKey(dataDirectory)
   const ownServer = await startLocalServer({ dataDirectory, auth: transcript.server === 'auth', domains })
   try {
+    const names = new Map<string, string>()
     for (const [name, settings] of Object.entries(transcript.namespaces ?? {})) {
-      const isLimited = settings['max_db_size'] === '100KB'
-      await ownServer.createDatabase(name, isLimited ? { sizeLimitBytes: 100_000 } : {})
+      const { id } = await ownServer.createDatabase(name, newDatabaseOptions(settings))
+      names.set(id, name)
     }
     const tokens = transcript.server === 'auth' ? await TokenForge.open(ownServer, key) : null
     return await replay(transcript, {
       url: ownServer.url,
       prefix: '',
+      names,
+      configure: (name, configuration) => ownServer.updateDatabase(name, optionsOf(configuration)),
       token: (claims) => tokens?.forge(claims) ?? 'none',
     })
   } finally {
     await ownServer.close()
     await rm(dataDirectory, { recursive: true, force: true })
+  }
+}
+
+/** Settings in the words of the recorded server, which forgets what it is not told. */
+function optionsOf(configuration: Readonly<Record<string, unknown>>): DatabaseOptions {
+  return {
+    blockReads: configuration['block_reads'] === true,
+    blockWrites: configuration['block_writes'] === true,
+    blockReason: (configuration['block_reason'] as string | undefined) ?? null,
+    allowAttach: configuration['allow_attach'] === true,
+    ...(configuration['max_db_size'] === '100KB' && { sizeLimitBytes: 100_000 }),
+  }
+}
+
+function newDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewDatabaseOptions {
+  const parent = settings['shared_schema_name'] as string | undefined
+  return {
+    ...optionsOf(settings),
+    isSchema: settings['shared_schema'] === true,
+    ...(parent !== undefined && { schema: parent }),
   }
 }
 

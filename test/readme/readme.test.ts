@@ -19,8 +19,8 @@ const pages = packages.flatMap((name) => {
     ? readdirSync(join(root, folder)).map((page) => `${folder}/${page}`)
     : []
 })
-/** Lines of a list of events, whose names are those of a reader's own program. */
-const FRAGMENTS = ['packages/core/docs/transactions.md']
+/** Lines of a list of events, whose names are those of a reader's own program; and a program for a platform API. */
+const FRAGMENTS = ['packages/core/docs/transactions.md', 'packages/core/docs/platform.md']
 
 const server = await startLocalServer()
 afterAll(() => server.close())

@@ -27,6 +27,9 @@ export class CountingProxy {
         },
         (answer) => {
           to.writeHead(answer.statusCode ?? 502, answer.headers)
+          // a stream of events has headers long before it has anything else
+          to.flushHeaders()
+          answer.on('error', () => to.destroy())
           answer.pipe(to)
         },
       )

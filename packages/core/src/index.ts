@@ -4,6 +4,20 @@ export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './codec/
 export type { InArgs, InStatement } from './codec/statement.ts'
 export type { IntMode, InValue, Value } from './codec/value.ts'
 export type { ClientConfig } from './config.ts'
+export { describe, type StatementDescription } from './database-api/describe.ts'
+export { type Dump, type DumpOptions, dump } from './database-api/dump.ts'
+export {
+  type Job,
+  type JobList,
+  type JobStatus,
+  jobs,
+  type TaskStatus,
+  type WaitForJobOptions,
+} from './database-api/jobs.ts'
+export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from './database-api/listen.ts'
+export { type RestoreOptions, type RestoreProgress, restore } from './database-api/restore.ts'
+export { RestoreError } from './database-api/restore-error.ts'
+export type { ScriptSource } from './database-api/statement-reader.ts'
 export { enterTransaction } from './enter-transaction.ts'
 export {
   type ConstraintViolation,

@@ -36,21 +36,19 @@ const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGG
  * @throws SyntaxError with line and column of what is not ended: a quote, a comment, a trigger
  */
 export function splitStatements(script: string): ScriptStatement[] {
-  const statements: ScriptStatement[] = []
+  return Array.from(scanStatements(script), ({ statement }) => statement)
+}
+
+/** The same one by one, each with where it ends: behind its semicolon, where it has one. */
+export function* scanStatements(
+  script: string,
+): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
   let begun: { index: number; line: number; column: number } | null = null
   /** The first words, enough to know a trigger by; and the last two tokens, which end its body. */
   let head = ''
   let last: [string, string] = ['', '']
   let line = 1
   let lineStart = 0
-  const finish = (end: number): void => {
-    if (begun) {
-      const { index, ...position } = begun
-      statements.push({ sql: script.slice(index, end).trimEnd(), ...position })
-    }
-    begun = null
-    head = ''
-  }
   for (const { index, groups, 0: text } of script.matchAll(TOKEN)) {
     const position = { line, column: index - lineStart + 1 }
     if (text.includes('\n')) {
@@ -60,16 +58,26 @@ export function splitStatements(script: string): ScriptStatement[] {
     if (groups?.['blank'] !== undefined) continue
     if (groups?.['open'] !== undefined) throw notEnded(position, text === '/*' ? 'comment' : 'quote')
     const isInBody = TRIGGER.test(head) && last.join(' ') !== '; END'
-    if (groups?.['end'] !== undefined && !isInBody) finish(index)
-    else {
+    if (groups?.['end'] !== undefined && !isInBody) {
+      if (begun) yield { statement: statementOf(script, begun, index), end: index + 1 }
+      begun = null
+      head = ''
+    } else {
       begun ??= { index, ...position }
       if (head.length < HEAD_LENGTH) head += `${text.toUpperCase()} `
     }
     last = [last[1], text.toUpperCase()]
   }
   if (begun && TRIGGER.test(head) && last[1] !== 'END') throw notEnded(begun, 'trigger')
-  finish(script.length)
-  return statements
+  if (begun) yield { statement: statementOf(script, begun, script.length), end: script.length }
+}
+
+function statementOf(
+  script: string,
+  { index, line, column }: { readonly index: number; readonly line: number; readonly column: number },
+  end: number,
+): ScriptStatement {
+  return { sql: script.slice(index, end).trimEnd(), line, column }
 }
 
 function notEnded({ line, column }: { line: number; column: number }, what: string): SyntaxError {

@@ -17,12 +17,14 @@ void baton_opened(sqlite3*);
 static int mayWrite = 0;
 static int mayAttach = 0;
 static int mayConfigure = 0;
+static int isRestricted = 0;
 static int wasDenied = 0;
 
-void baton_grant(int write, int attach, int configure){
+void baton_grant(int write, int attach, int configure, int restricted){
   mayWrite = write;
   mayAttach = attach;
   mayConfigure = configure;
+  isRestricted = restricted;
   wasDenied = 0;
 }
 
@@ -63,6 +65,10 @@ static void loadExtension(sqlite3_context *context, int count, sqlite3_value **v
 
 static int authorize(void *data, int action, const char *a, const char *b, const char *c, const char *d){
   (void)data; (void)c; (void)d;
+  if( isRestricted && !host_permits(action, a ? a : "", b ? b : "") ){
+    wasDenied = 1;
+    return SQLITE_DENY;
+  }
   switch( action ){
     case SQLITE_SELECT: case SQLITE_READ: case SQLITE_RECURSIVE: case SQLITE_TRANSACTION: case SQLITE_SAVEPOINT:
       return SQLITE_OK;

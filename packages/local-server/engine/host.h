@@ -28,6 +28,9 @@ HOST_IMPORT("float") int host_float(double value, char *into);
 /* Asked every few thousand instructions: other than 0 ends the statement with SQLITE_INTERRUPT. */
 HOST_IMPORT("interrupted") int host_interrupted(void);
 
+/* Asked when a statement is compiled for somebody who may not do everything: one of SQLITE_READ, SQLITE_CREATE_TABLE, … */
+HOST_IMPORT("permits") int host_permits(int action, const char *first, const char *second);
+
 /*
 ** A database is open for writing in one instance of the engine, and for reading in some others, each with its own index
 ** of the write-ahead log. A writer moves the log to the file only while no reader reads.

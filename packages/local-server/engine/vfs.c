@@ -5,6 +5,8 @@
 **
 ** An instance that only reads says that it cannot have the shared index. SQLite then builds an index of its own from
 ** the log whenever the log has grown, and holds the lock of readers that use the file (READ_0) while it reads.
+**
+** Files under ATTACHED_PREFIX are copies of other databases that nobody else uses. They are read only.
 */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "sqlite3.h"
 
 #define MAX_PATH_BYTES 512
+#define ATTACHED_PREFIX "/attached/"
 #define SHM_SLOTS SQLITE_SHM_NLOCK
 #define SLOT_READ_0 3
 
@@ -23,6 +26,7 @@
 typedef struct Shared Shared;
 struct Shared {
   char *path;
+  int isAttached;
   int references;
   int readers;          /* connections that hold SHARED or more */
   int reserved;         /* whether one holds RESERVED or more */
@@ -51,6 +55,10 @@ static int isReader = 0;
 /* To be called before anything is opened. */
 void baton_only_read(void){ isReader = 1; }
 
+static int isAttachedPath(const char *path){
+  return strncmp(path, ATTACHED_PREFIX, sizeof(ATTACHED_PREFIX) - 1) == 0;
+}
+
 static Shared *acquireShared(const char *path){
   Shared *found = databases;
   while( found && strcmp(found->path, path) ) found = found->next;
@@ -59,6 +67,7 @@ static Shared *acquireShared(const char *path){
     if( !found ) return 0;
     found->path = strdup(path);
     if( !found->path ){ free(found); return 0; }
+    found->isAttached = isAttachedPath(path);
     found->next = databases;
     databases = found;
   }
@@ -102,7 +111,7 @@ static int fileLock(sqlite3_file *base, int level){
   File *file = (File*)base;
   Shared *shared = file->shared;
   if( !shared || file->level >= level ) return SQLITE_OK;
-  if( isReader && level > SQLITE_LOCK_SHARED ) return SQLITE_BUSY;
+  if( (isReader || shared->isAttached) && level > SQLITE_LOCK_SHARED ) return SQLITE_BUSY;
   if( level == SQLITE_LOCK_SHARED ){
     if( shared->pending || shared->exclusive ) return SQLITE_BUSY;
     shared->readers++;
@@ -222,7 +231,7 @@ static int shmMap(sqlite3_file *base, int region, int size, int extend, void vol
 
 /* To be called before a lock is given back under which the index has changed. */
 static void tellReaders(const Shared *shared){
-  if( shared->regionCount == 0 ) return;
+  if( shared->isAttached || shared->regionCount == 0 ) return;
   const unsigned *index = (const unsigned*)shared->regions[0];
   host_log_is_moved(index[INDEX_FRAMES] == index[INDEX_MOVED]);
 }
@@ -240,7 +249,7 @@ static int shmLock(sqlite3_file *base, int first, int count, int flags){
   if( isReader ) return lockAsReader(first, flags);
   Shared *shared = file->shared;
   unsigned mask = ((1u << count) - 1u) << first;
-  int concernsReaders = (flags & SQLITE_SHM_EXCLUSIVE) && (mask & (1u << SLOT_READ_0));
+  int concernsReaders = !shared->isAttached && (flags & SQLITE_SHM_EXCLUSIVE) && (mask & (1u << SLOT_READ_0));
   if( flags & SQLITE_SHM_UNLOCK ){
     if( flags & SQLITE_SHM_EXCLUSIVE ) tellReaders(shared);
     if( concernsReaders && (file->exclusiveSlots & mask) ) host_admit_readers();
@@ -291,7 +300,8 @@ static int vfsOpen(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base, 
   }
   if( flags & SQLITE_OPEN_DELETEONCLOSE ) file->deleteOnClose = strdup(path);
   file->base.pMethods = &FILE_METHODS;
-  if( isReader ) flags = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
+  if( isReader || isAttachedPath(path) )
+    flags = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
   if( outFlags ) *outFlags = flags;
   return SQLITE_OK;
 }

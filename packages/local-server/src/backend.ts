@@ -63,6 +63,9 @@ export class BackendRefusal extends Error {
   override readonly name = 'BackendRefusal'
 }
 
+/** Schemas are shared: what changes a schema database changes its children. */
+export type SchemaRole = 'plain' | 'schema' | 'child'
+
 /** An engine that holds databases by opaque id. Knows nothing of names, or of who owns a token. */
 export interface DatabaseBackend extends AsyncDisposable {
   readonly kind: 'embedded' | 'sqld'
@@ -71,6 +74,8 @@ export interface DatabaseBackend extends AsyncDisposable {
   setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine; resolves with what `GET /version` answers. */
   start(): Promise<string>
+  /** To be called when the settings of all databases are known: goes on with what the end of the process has interrupted. */
+  resume(): void
   /**
    * Afterwards the database exists complete with these settings, or the id must not be used again.
    * @throws BackendRefusal when the source is of no use, or of a kind the back end does not have

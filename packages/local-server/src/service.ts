@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { AccessPolicy } from './access-policy.ts'
-import type { DatabaseBackend } from './backend.ts'
+import type { DatabaseBackend, DatabaseId, DatabaseSource } from './backend.ts'
 import { DEFAULT_GROUP } from './control-plane/bootstrap.ts'
 import { ControlPlane } from './control-plane/control-plane.ts'
 import { NEW_CONFIGURATION } from './control-plane/databases.ts'
@@ -44,12 +44,21 @@ export interface DatabaseOptions {
   readonly blockWrites?: boolean
   /** Shown to clients that meet a block. @default null */
   readonly blockReason?: string | null
+  /** Lets other databases of the server attach this one, to read it. @default false */
+  readonly allowAttach?: boolean
 }
 
 /** What a database begins as. */
 export interface NewDatabaseOptions extends DatabaseOptions {
   /** An SQLite file that it begins as a copy of; no other program may write to it meanwhile. Back end `embedded` only. */
   readonly fromFile?: string
+  /**
+   * Whether others can share its schema: what changes it then changes them, too (see `/v1/jobs`).
+   * @default false
+   */
+  readonly isSchema?: boolean
+  /** The name of the database whose schema it shares; it begins as a copy of that one. */
+  readonly schema?: string
 }
 
 /** What a new token allows. */
@@ -60,7 +69,7 @@ export interface TokenOptions {
   readonly expiresInSeconds?: number
 }
 
-const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason'] as const
+const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
 /** The slug of the organization of a server, unless it is named. */
 export const HOME_ORGANIZATION = 'local'
 
@@ -134,7 +143,7 @@ export class Service implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
     this.#checkOpen()
     checkDatabaseName(name)
-    const { fromFile, ...rest } = options
+    const { fromFile, isSchema = false, schema, ...rest } = options
     const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, rest)
     const { home, registry, addresses, databases } = this.controlPlane
     if (addresses.isTaken(home.organization, name)) throw new Error(`database "${name}" exists already`)
@@ -144,10 +153,25 @@ export class Service implements AsyncDisposable {
       organization: home.organization,
       group,
       name,
-      source: fromFile === undefined ? { type: 'empty' } : { type: 'file', file: fromFile },
+      source: this.#sourceOf({ fromFile, isSchema, schema }),
       configuration,
       readyDelayMs: 0,
     })
+  }
+
+  /** @throws TypeError when it is more than one */
+  #sourceOf({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
+    const given: DatabaseSource[] = []
+    if (fromFile !== undefined) given.push({ type: 'file', file: fromFile })
+    if (isSchema) given.push({ type: 'schema' })
+    if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
+    if (given.length > 1) throw new TypeError('createDatabase: give one of fromFile, isSchema and schema')
+    return given[0] ?? { type: 'empty' }
+  }
+
+  /** What tokens, ATTACH and jobs call a database. */
+  databaseId(name: string): string {
+    return this.#database(name).id
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
@@ -230,6 +254,13 @@ export class Service implements AsyncDisposable {
   }
 }
 
+/** Which of the ways to begin were chosen. */
+interface SourceOptions {
+  readonly fromFile: string | undefined
+  readonly isSchema: boolean
+  readonly schema: string | undefined
+}
+
 interface ServiceParts {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null
@@ -243,11 +274,19 @@ interface ServiceParts {
 function createBackend(
   { backend, auth, sqldPath }: ServiceOptions,
   directory: string,
-  { controlKey }: ControlPlane,
+  { controlKey, registry }: ControlPlane,
 ): DatabaseBackend {
   const isOpen = !auth
-  if (backend === 'embedded') return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen })
-  return new SqldBackend({ directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath })
+  if (backend === 'sqld')
+    return new SqldBackend({ directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath })
+  // databases are attached by name or id, and only those of the same group
+  const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
+    const own = registry.databases.rows.find(({ id }) => id === from)
+    return registry.databases.rows.find(
+      (row) => row.group === own?.group && (row.name === name || row.id === name),
+    )?.id
+  }
+  return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen, idOf })
 }
 
 function checkDatabaseName(name: string): void {

@@ -28,8 +28,8 @@ import { WriteLock } from './write-lock.ts'
 export interface SendOptions {
   readonly signal?: AbortSignal | undefined
   readonly deadline: Deadline
-  /** Called each time the request leaves, after its waits. */
-  readonly onSend?: (() => void) | undefined
+  /** Called each time the request leaves, after its waits, with what gives it up. */
+  readonly onSend?: ((giveUp: (reason: unknown) => void) => void) | undefined
 }
 
 /** What is known of a request. */
@@ -166,26 +166,32 @@ export class Http {
     let release = (): void => lane?.release()
     try {
       const headers = await this.#withToken(notSent, endsStream)
-      onSend?.()
       signal?.throwIfAborted()
       const ms = deadline.leftMs
       if (ms <= 0) throw late(false)
       const { method, path, body, address } = message
       let exchange: Exchange<T> | null = null
       const isSent = (): boolean => exchange?.isSent === true
-      const { promise, resolve, reject } = this.#wait<T>(
-        { signal, ms, late: () => late(isSent()) },
-        endsStream,
-        () => (isSent() ? 'unknown' : 'not_applied'),
+      const waiter = this.#wait<T>({ signal, ms, late: () => late(isSent()) }, endsStream, () =>
+        isSent() ? 'unknown' : 'not_applied',
       )
+      onSend?.(waiter.reject)
+      if (waiter.isOver) return message.read(await waiter.promise)
       exchange = message.send({ method, origin, path: address.basePath + path, headers, body })
+      const { answer } = exchange
       let isAnswered = false
-      const answer = exchange.answer.finally(() => {
-        isAnswered = true
-      })
-      answer.then(resolve, reject)
+      answer.then(
+        (head) => {
+          isAnswered = true
+          waiter.resolve(head)
+        },
+        (error: unknown) => {
+          isAnswered = true
+          waiter.reject(error)
+        },
+      )
       try {
-        return await message.read(await promise)
+        return await message.read(await waiter.promise)
       } catch (error) {
         if (isAnswered) throw error
         if (!onLate || !exchange.isSent) exchange.abort()

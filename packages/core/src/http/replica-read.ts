@@ -3,6 +3,9 @@ import { TransportError } from '../errors.ts'
 import { REPLICA_WAIT_MS } from '../limits.ts'
 import type { Http, SendOptions } from './http.ts'
 
+/** Why a read is given up that waits for an index which will not come. */
+const DROPPED = Symbol('dropped')
+
 /**
  * Sends what a replica answers only when it has caught up with what this client has seen. A database that was restored, or
  * whose primary was restarted, may count from the beginning; its index may never catch up, and the answer would never come:
@@ -21,28 +24,27 @@ export async function sendWithIndex<T>(
   const giveUp = async (): Promise<void> => {
     if (await server.isBehind(index, (wanted) => isBehind(http, wanted))) server.dropIndex(index)
   }
-  const stuck = new AbortController()
+  let giveUpRequest: ((reason: unknown) => void) | undefined
   const stopIfDropped = (): void => {
-    if (server.hasDropped(index)) stuck.abort(stuck)
+    if (server.hasDropped(index)) giveUpRequest?.(DROPPED)
   }
-  let stopTimer = (): void => {}
-  const onSend = (): void => {
-    call.onSend?.()
+  let stopTimer: (() => void) | undefined
+  const onSend: SendOptions['onSend'] = (giveUpThis) => {
+    call.onSend?.(giveUpThis)
+    giveUpRequest = giveUpThis
     // dropped while this one queued
     stopIfDropped()
-    stopTimer()
+    stopTimer?.()
     stopTimer = http.clock.after(REPLICA_WAIT_MS, () => void giveUp().then(stopIfDropped))
   }
   try {
-    if (!isRead) return await send(index, call)
-    const signal = call.signal ? AbortSignal.any([call.signal, stuck.signal]) : stuck.signal
-    return await send(index, { ...call, signal, onSend })
+    return await send(index, isRead ? { ...call, onSend } : call)
   } catch (error) {
-    if (error === stuck) return await sendWithIndex(http, isRead, call, send)
+    if (error === DROPPED) return await sendWithIndex(http, isRead, call, send)
     if (error instanceof TransportError && error.code === 'TIMEOUT') void giveUp()
     throw error
   } finally {
-    stopTimer()
+    stopTimer?.()
   }
 }
 

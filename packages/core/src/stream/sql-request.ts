@@ -4,7 +4,6 @@ import { decodeResult } from '../codec/result.ts'
 import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
-import type { Deadline } from '../http/deadline.ts'
 import type { SendOptions } from '../http/http.ts'
 import { TRANSACTION_WINDOW_MS } from '../limits.ts'
 import type { BatchOptions } from '../options.ts'
@@ -143,9 +142,7 @@ export class SqlRequest {
   /** The deadline that is over first, and the signals, of the calls that share the request. */
   get sendOptions(): Pick<SendOptions, 'deadline' | 'signal'> {
     const signals = this.calls.flatMap(({ options }) => options.signal ?? [])
-    const [deadline] = this.calls.map((call) => call.deadline).sort((a, b) => a.leftMs - b.leftMs) as [
-      Deadline,
-    ]
+    const { deadline } = this.calls.reduce((a, b) => (b.deadline.leftMs < a.deadline.leftMs ? b : a))
     return { deadline, signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0] }
   }
 }

@@ -70,13 +70,12 @@ export class StatementQueue {
       this.dropPrefix()
     }
     this.#calls.push(call)
-    this.#watch(call)
   }
 
   /** Puts calls in front that have to be sent once more. */
   putBack(calls: readonly QueuedCall[]): void {
     this.#calls.unshift(...calls)
-    for (const call of calls) this.#watch(call)
+    for (const call of calls) this.watch(call)
   }
 
   /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
@@ -107,7 +106,7 @@ export class StatementQueue {
   /** Stops the time of the calls, and of those that come. */
   hold(): void {
     this.#isHeld = true
-    for (const call of this.#calls) this.#watch(call)
+    for (const call of this.#calls) this.watch(call)
   }
 
   /** Begins the time of the calls. */
@@ -115,7 +114,7 @@ export class StatementQueue {
     this.#isHeld = false
     for (const call of this.#calls) {
       call.deadline.restart()
-      this.#watch(call)
+      this.watch(call)
     }
   }
 
@@ -130,7 +129,7 @@ export class StatementQueue {
   }
 
   /** Lets a call that still waits go when its time is over, or its signal says so. */
-  #watch(call: QueuedCall): void {
+  watch(call: QueuedCall): void {
     call.stopWatch?.()
     const { deadline, options } = call
     const { clock, config } = this.#http

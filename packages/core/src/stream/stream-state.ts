@@ -129,7 +129,7 @@ export class StreamState implements PumpHost {
     if (this.#life === 'open') this.#life = 'closing'
     this.cursor?.stop()
     this.#endWaits()
-    this.#transaction?.clock.pause()
+    this.#transaction?.clock.stop()
     const closed = this.#start()
     // nobody should wait for a server that did not answer before
     if (!this.connection.isBroken) await closed
@@ -210,7 +210,8 @@ export class StreamState implements PumpHost {
     const deadline = call.deadline ?? this.connection.http.deadline(options.timeoutMs)
     const transaction = this.current
     return await new Promise((resolve, reject) => {
-      this.queue.add({
+      const mayWait = this.pump.busy !== null || this.queue.length > 0 || transaction?.isWaiting
+      const queued: QueuedCall = {
         ...call,
         deadline,
         options: { ...options },
@@ -222,8 +223,11 @@ export class StreamState implements PumpHost {
           if (transaction && ends) this.#reopen(transaction)
           reject(error)
         },
-      })
+      }
+      this.queue.add(queued)
       void this.#start()
+      // the request that leaves in this tick has a watch of its own
+      if (mayWait) this.queue.watch(queued)
     })
   }
 

@@ -53,6 +53,11 @@ export class StreamTransaction implements LockHolder {
     return this.#endTurn !== null
   }
 
+  /** Whether it waits for its turn. */
+  get isWaiting(): boolean {
+    return this.turn !== null && !this.hasTurn
+  }
+
   /** Waits for its turn to write. @throws TransportError when that takes too long; TypeError when it would wait for itself */
   async takeTurn(sql: string): Promise<void> {
     const { writeLock } = this.#http
@@ -84,10 +89,11 @@ export class StreamTransaction implements LockHolder {
   end(type: EndEvent | 'transaction:lost', error?: DatabaseError): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.clock.pause()
+    this.clock.stop()
     this.#stopWanting()
     this.#emit({ type, id: this.#id, ...(error && { error }) } as ClientEvent)
-    this.#over.abort()
+    // costly, and seldom heard
+    if (this.isWaiting) this.#over.abort()
   }
 
   #emit(event: ClientEvent): void {

@@ -20,7 +20,8 @@ export class TransactionClock {
   /** Since when no request is under way; null while one is. */
   idleSince: number | null = null
   #isWarned = false
-  #cancelTimer = (): void => {}
+  /** Cancels the timer; null when none is set. One stays while requests come and go. */
+  #cancelTimer: (() => void) | null = null
 
   /** @param timeoutMs Infinity = no end, only a warning before others may take the lock */
   constructor(clock: Clock, timeoutMs: number, alarms: Alarms) {
@@ -47,16 +48,21 @@ export class TransactionClock {
   /** A request leaves: while it is under way nothing times out. */
   pause(): void {
     this.idleSince = null
-    this.#cancelTimer()
+  }
+
+  /** The transaction is over: nothing times out any more. */
+  stop(): void {
+    this.pause()
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
   }
 
   /** An answer came. A statement that follows at once comes before the timer, however late it is. */
   resume(gotLock: boolean): void {
-    this.#cancelTimer()
     this.idleSince = this.#clock.now()
     if (gotLock) this.#lockedSince ??= Math.floor(this.#clock.now())
     const since = this.#lockedSince
-    if (since === null) return
+    if (since === null || this.#cancelTimer) return
     if (!this.#isWarned) this.#wakeAt(since + this.#window * EXPIRING_AT, () => this.#warn(since))
     else if (this.#timeoutMs !== Infinity) this.#wakeAt(since + this.#timeoutMs, () => this.#alarms.expire())
   }
@@ -68,6 +74,9 @@ export class TransactionClock {
   }
 
   #wakeAt(time: number, callback: () => void): void {
-    this.#cancelTimer = this.#clock.after(Math.max(0, time - this.#clock.now()), callback)
+    this.#cancelTimer = this.#clock.after(Math.max(0, time - this.#clock.now()), () => {
+      this.#cancelTimer = null
+      if (this.idleSince !== null) callback()
+    })
   }
 }

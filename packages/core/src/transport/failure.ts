@@ -16,7 +16,7 @@ export function networkError(cause: unknown, origin: string, isSent: boolean, re
 }
 
 /** fetch hides the reason one or two levels down. An error may have itself as its cause. */
-function rootMessage(error: unknown): string {
+export function rootMessage(error: unknown): string {
   let root = error
   for (let depth = 0; depth < 5; depth++) {
     const { cause, errors } = (root ?? {}) as { cause?: unknown; errors?: unknown[] }

@@ -72,6 +72,7 @@ export class ControlPlane {
     const version = await backend.start()
     this.#running = { backend, databases, usage }
     await databases.reconcile()
+    backend.resume()
     this.#sampler = setInterval(() => this.#sample(), SAMPLE_INTERVAL_MS).unref()
     return version
   }

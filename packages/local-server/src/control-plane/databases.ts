@@ -121,9 +121,17 @@ export class Databases {
     })
   }
 
-  /** From now on nobody finds it, and its name is free; resolves when its data is gone. */
+  /**
+   * From now on nobody finds it, and its name is free; resolves when its data is gone.
+   * @throws Refusal while others share its schema
+   */
   async remove(row: DatabaseRow): Promise<void> {
     const { registry } = this.#options
+    if (
+      row.isSchema &&
+      registry.databases.rows.some(({ schema, state }) => schema === row.id && state !== 'deleting')
+    )
+      throw new Refusal(400, `cannot delete \`${row.name}\` because databases are still refering to it`)
     registry.transaction(() => this.markDeleting(row))
     await this.finishRemoval(row)
   }

@@ -17,13 +17,17 @@ import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { DatabaseCopies } from './database-copies.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
-import { type HostCursor, NotBegunError } from './engine-host.ts'
+
+import { TableRights } from './engine/table-rights.ts'
+import { type HostCall, type HostCursor, NotBegunError } from './engine-host.ts'
 import { answerExport, isExportRoute } from './export-routes.ts'
+
 import { HostTable } from './host-table.ts'
 import { JsonShapeError } from './json-shape.ts'
 import { loadDump } from './load-dump.ts'
 import { SYSTEM_CLOCK } from './protocol/clock.ts'
-import type { CallOutcome } from './protocol/host-messages.ts'
+import type { Answer, CallOutcome, Question } from './protocol/host-messages.ts'
+import { MIGRATION } from './protocol/permissions.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
 import type { Permissions } from './protocol/pipeline-types.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -34,6 +38,9 @@ import {
   type PipelineBody,
   readText,
 } from './request-decoder.ts'
+import { jobResponse } from './schema/job-responses.ts'
+import { SchemaMigrations } from './schema/schema-migrations.ts'
+import { type Job, SchemaStore } from './schema/schema-store.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
 import { TokenCheck } from './token-check.ts'
 import { UsageBook } from './usage-book.ts'
@@ -46,6 +53,8 @@ export interface EmbeddedOptions {
   readonly directory: string
   /** Whether everybody may do everything, without a token. */
   readonly isOpen: boolean
+  /** Finds the database that a statement of another one names; by default ids are names. */
+  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
 }
 
 /** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
@@ -53,32 +62,41 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
   readonly features: BackendFeatures = {
     pointInTime: false,
-    schemaDatabases: false,
-    tablePermissions: false,
-    attach: false,
+    schemaDatabases: true,
+    tablePermissions: true,
+    attach: true,
   }
   readonly #directory: string
   readonly #tokens: TokenCheck
   readonly #hosts: HostTable
   readonly #streams: StreamTable
+  readonly #idOf: (from: DatabaseId, name: string) => DatabaseId | undefined
+  readonly #schemas: SchemaStore
+  readonly #migrations: SchemaMigrations
+  /** Numbers of streams of the server's own, which take no place of a client's. */
+  #lastOwnStream = 0
   readonly #copies: DatabaseCopies
   readonly #usage = new UsageBook()
 
-  constructor({ directory, isOpen }: EmbeddedOptions) {
+  constructor({ directory, isOpen, idOf = (_, name) => name as DatabaseId }: EmbeddedOptions) {
+    this.#idOf = idOf
     this.#directory = directory
     this.#tokens = new TokenCheck(isOpen)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#hosts.find(id)?.closeStream(stream))
     this.#hosts = new HostTable({
       pathOf: (id) => this.#fileOf(id),
+      roleOf: (id) => this.#schemas.roleOf(id),
       isIdle: (id) => this.#streams.countOf(id) === 0 && !this.#copies.isUnderWay(id),
+      onAsk: (id, question) => this.#answer(id, question),
       onExit: (id) => this.#streams.closeAll(id),
       onUsage: (id, usage) => this.#usage.add(id, usage),
     })
-    this.#copies = new DatabaseCopies({
-      hosts: this.#hosts,
-      fileOf: (id) => this.#fileOf(id),
-      isIdle: (id) => this.#streams.countOf(id) === 0,
+    this.#schemas = new SchemaStore(directory)
+    this.#migrations = new SchemaMigrations(this.#schemas, {
+      run: (id, job, isDryRun) => this.#migrate(id, job, isDryRun),
+      block: (id, isBlocked) => this.#hosts.block(id, isBlocked),
     })
+    this.#copies = new DatabaseCopies({ hosts: this.#hosts, fileOf: (id) => this.#fileOf(id) })
   }
 
   async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
@@ -87,19 +105,33 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async start(): Promise<string> {
     const sqliteVersion = await this.#hosts.prepare()
+    await this.#schemas.load()
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
   }
 
+  resume(): void {
+    this.#migrations.resume()
+  }
+
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    if (source.type === 'schema' || source.type === 'schema-child')
-      throw new BackendRefusal('schema databases are not supported by the back end "embedded"')
     if (source.type === 'fork' && source.at !== null)
       throw new BackendRefusal('the back end "embedded" keeps no past: a copy is made of the present only')
+    if (source.type === 'schema-child') await this.#addChild(id, source.parent)
+    if (source.type === 'schema') await this.#schemas.addSchema(id)
     await mkdir(this.#folderOf(id), { recursive: true })
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
-    if (source.type === 'fork') await this.#copies.fork(source.from, id)
+    if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
+    if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
+  }
+
+  /** @throws BackendRefusal */
+  async #addChild(id: DatabaseId, parent: DatabaseId): Promise<void> {
+    if (this.#schemas.roleOf(parent) !== 'schema')
+      throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
+    this.#migrations.checkNotMigrating(parent)
+    await this.#schemas.addChild(id, parent)
   }
 
   async has(id: DatabaseId): Promise<boolean> {
@@ -117,7 +149,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#configure(id, settings)
   }
 
+  /** @throws BackendRefusal while the database has children */
   async remove(id: DatabaseId): Promise<void> {
+    if (this.#schemas.childrenOf(id).length > 0)
+      throw new BackendRefusal(`cannot delete \`${id}\` because databases are still refering to it`)
+    await this.#migrations.whenDone(id)
+    await this.#schemas.remove(id)
     this.#tokens.forget(id)
     this.#usage.forget(id)
     await this.#hosts.forget(id)
@@ -142,8 +179,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
       const permissions = this.#tokens.permissionsOf(request, id)
-      // there are no schema databases here
-      if (request.path.startsWith('/v1/jobs')) return errorResponse(400, 'Invalid namespace')
+      if (request.path.startsWith('/v1/jobs')) {
+        if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
+        return jobResponse(this.#schemas, id, request.path)
+      }
       const call = { id, permissions, signal: request.signal }
       if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
       if (request.path === '/beta/listen') return this.#listen(call, request.query)
@@ -167,6 +206,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#migrations.close()
     this.#streams.clear()
     await this.#hosts.close()
   }
@@ -201,6 +241,8 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #dump(call: DatabaseCall, query: string): Promise<ServiceResponse> {
     const { preserveRowIds } = readDumpQuery(query)
+    if (this.#schemas.roleOf(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
+    checkReadsAll(call)
     const lease = await this.#streams.open(call.id)
     const lines = new CursorBodyStream(() => '')
     const hosts = await this.#hostsFor(call.id, lease)
@@ -212,8 +254,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     return await this.#streamed(lease, dump, lines, {})
   }
 
-  #listen({ id, signal }: DatabaseCall, query: string): ServiceResponse {
+  #listen(call: DatabaseCall, query: string): ServiceResponse {
+    const { id, signal, permissions } = call
     const subscription = readListenQuery(query)
+    const { tables } = permissions
+    if (tables !== null && !new TableRights(tables).allows('data_read', subscription.table))
+      throw forbiddenToRead(id)
     const body = this.#hosts.feedOf(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     return {
@@ -221,6 +267,44 @@ export class EmbeddedBackend implements DatabaseBackend {
       headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' },
       body,
     }
+  }
+
+  /** What a worker is told that needs something of other databases. */
+  async #answer(id: DatabaseId, question: Question): Promise<Answer> {
+    try {
+      if (question.type === 'migrate') return await this.#migrations.migrate(id, question.program)
+      const { name, allowed, path } = question
+      const target = this.#idOf(id, name)
+      if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
+      if (target === undefined || this.#hosts.settingsOf(target)?.allowAttach !== true) return 'not allowed'
+      await this.#snapshot(target, path)
+      return null
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
+    try {
+      const outcome = await untilBegun(null, () =>
+        this.#hosts.get(id).migration(this.#ownCall(), { job, program, isDryRun }),
+      )
+      return outcome.type === 'failure' ? outcome.body : outcome.text || null
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  /** Copies a database to a file, and the log that belongs to it. */
+  async #snapshot(id: DatabaseId, path: string): Promise<void> {
+    const outcome = await untilBegun(null, () => this.#hosts.get(id).snapshot(this.#ownCall(), path))
+    if (outcome.type === 'failure') throw new Error(outcome.body)
+  }
+
+  /** A call of the server's own. */
+  #ownCall(): HostCall {
+    this.#lastOwnStream -= 1
+    return { stream: this.#lastOwnStream, permissions: MIGRATION, signal: new AbortController().signal }
   }
 
   /** Answers with what a host writes, once it has begun to. */
@@ -302,6 +386,17 @@ interface DatabaseCall {
 }
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
+
+const forbiddenToRead = (id: DatabaseId): PipelineFailure =>
+  PipelineFailure.service(
+    403,
+    `Authorization forbidden: Current session doesn't not have Read permission to namespace ${id}`,
+  )
+
+/** @throws PipelineFailure where single tables must not be read */
+function checkReadsAll({ id, permissions: { read, tables } }: DatabaseCall): void {
+  if (!read || (tables !== null && !new TableRights(tables).mayReadAll)) throw forbiddenToRead(id)
+}
 
 function head(baton: string | null): string {
   return `"baton":${baton === null ? 'null' : `"${baton}"`},"base_url":null`

@@ -1,7 +1,5 @@
-import { constants } from 'node:fs'
-import { copyFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { BackendRefusal, type DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import type { HostTable } from './host-table.ts'
 
@@ -13,8 +11,6 @@ const WAIT_STEP_MS = 5
 export interface CopyParts {
   readonly hosts: HostTable
   readonly fileOf: (id: DatabaseId) => string
-  /** Whether no stream of the database is open. */
-  readonly isIdle: (id: DatabaseId) => boolean
 }
 
 /** Copies of database files. While one is made, whoever comes waits: a request could change the file meanwhile. */
@@ -46,24 +42,6 @@ export class DatabaseCopies {
     })
   }
 
-  /**
-   * Makes the file of a new database. Open streams go on: what they have not committed is not in it.
-   * @throws BackendRefusal when a request keeps the database busy
-   */
-  async fork(from: DatabaseId, to: DatabaseId): Promise<void> {
-    await this.#alone(from, async () => {
-      const { hosts, fileOf, isIdle } = this.#parts
-      if (!(await this.#isQuiet(from))) throw new BackendRefusal('the database to copy is busy; try again')
-      // it may be about to be closed for want of use, which moves its log
-      if (isIdle(from)) await hosts.release(from)
-      // an open one has its log beside it: the new one begins like one that was left by a crash
-      for (const suffix of ['', '.wal', '-wal']) {
-        const source = `${fileOf(from)}${suffix}`
-        await copyFile(source, `${fileOf(to)}${suffix}`, constants.COPYFILE_EXCL).catch(ignoreMissing)
-      }
-    })
-  }
-
   async #alone(id: DatabaseId, work: () => Promise<void>): Promise<void> {
     await this.wait(id)
     const copied = work()
@@ -81,8 +59,4 @@ export class DatabaseCopies {
     }
     return true
   }
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ENOENT') throw error
 }

@@ -4,6 +4,7 @@ import { DatabaseHosts } from './database-hosts.ts'
 import { type EngineHost, type HostCall, NotBegunError } from './engine-host.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
 import type { CallOutcome, OpenedDatabase } from './protocol/host-messages.ts'
+import { OWNER } from './protocol/permissions.ts'
 import type { PipelineRequest } from './protocol/pipeline-types.ts'
 
 const SETTINGS: DatabaseSettings = {
@@ -16,7 +17,7 @@ const SETTINGS: DatabaseSettings = {
 }
 const CALL: HostCall = {
   stream: 1,
-  permissions: { read: true, write: true },
+  permissions: OWNER,
   signal: new AbortController().signal,
 }
 const QUERY: readonly PipelineRequest[] = [
@@ -47,7 +48,7 @@ class FakeHost {
 function hostsOver(...fakes: FakeHost[]): DatabaseHosts {
   const left = fakes as unknown as EngineHost[]
   const take = (): EngineHost => left.shift() as EngineHost
-  return new DatabaseHosts({ id: 'd' as DatabaseId, path: '/d', settings: SETTINGS, take })
+  return new DatabaseHosts({ id: 'd' as DatabaseId, path: '/d', settings: SETTINGS, role: 'plain', take })
 }
 
 test('the answer of a reader is taken as long as there is the writer', async () => {

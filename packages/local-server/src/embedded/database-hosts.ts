@@ -1,4 +1,4 @@
-import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend.ts'
 import {
   type CursorListener,
   type EngineHost,
@@ -22,6 +22,7 @@ export interface DatabaseHostsOptions {
   readonly id: DatabaseId
   readonly path: string
   readonly settings: DatabaseSettings
+  readonly role: SchemaRole
   /** A worker without a database, for these hosts. */
   take(): EngineHost
 }
@@ -82,7 +83,8 @@ export class DatabaseHosts {
     { version, isWhole }: { readonly version: 2 | 3; readonly isWhole: boolean },
   ): Promise<CallOutcome> {
     const answer = this.#openWriter().pipeline(call, requests, version)
-    if (!isWhole) return answer.outcome
+    // what changes a schema database waits for others
+    if (!isWhole || this.#options.role === 'schema') return answer.outcome
     return new Promise((resolve, reject) => {
       const pipeline: WholePipeline = { call, requests, version, answer, resolve, isMoved: false }
       this.#whole.add(pipeline)
@@ -107,6 +109,19 @@ export class DatabaseHosts {
 
   dump(call: HostCall, preserveRowIds: boolean, onText: CursorListener): HostCursor {
     return this.#openWriter().dump(call, preserveRowIds, onText)
+  }
+
+  /** Runs a migration, or tries it out; the text of its outcome is what went wrong. */
+  migration(
+    call: HostCall,
+    migration: { job: number; program: string; isDryRun: boolean },
+  ): Promise<CallOutcome> {
+    return this.#openWriter().migration(call, migration).outcome
+  }
+
+  /** Copies the database to a file and its log. */
+  snapshot(call: HostCall, path: string): Promise<CallOutcome> {
+    return this.#openWriter().snapshot(call, path).outcome
   }
 
   /** Has committed changes reported, or no longer. */
@@ -207,8 +222,8 @@ export class DatabaseHosts {
   }
 
   #open(host: EngineHost, reader: number | null): void {
-    const { id, path } = this.#options
-    host.open({ id, path, settings: this.#settings, board: this.#board.memory, reader })
+    const { id, path, role } = this.#options
+    host.open({ id, path, role, settings: this.#settings, board: this.#board.memory, reader })
   }
 
   #hosts(): readonly EngineHost[] {

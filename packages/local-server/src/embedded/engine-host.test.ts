@@ -6,6 +6,7 @@ import type { DatabaseSettings } from '../backend.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
 import { DatabaseBoard } from './protocol/database-board.ts'
+import { OWNER } from './protocol/permissions.ts'
 
 const SETTINGS: DatabaseSettings = {
   sizeLimitBytes: null,
@@ -24,20 +25,35 @@ test('what is said of a database while it is released does no harm to its worker
     onExit: () => exits.push('exit'),
     onReleased() {},
     onChanges() {},
+    onAsk: async () => null,
     onUsage() {},
   })
   await host.ready
   const { memory } = new DatabaseBoard()
-  host.open({ id: 'd', path: join(folder, 'data.db'), settings: SETTINGS, board: memory, reader: null })
+  host.open({
+    id: 'd',
+    path: join(folder, 'data.db'),
+    settings: SETTINGS,
+    role: 'plain',
+    board: memory,
+    reader: null,
+  })
   const released = host.release({ keep: true })
   host.closeStream(1)
   host.watch(true)
   host.applySettings(SETTINGS)
   await released
   // another database: the worker still works
-  host.open({ id: 'e', path: join(folder, 'other.db'), settings: SETTINGS, board: memory, reader: null })
+  host.open({
+    id: 'e',
+    path: join(folder, 'other.db'),
+    settings: SETTINGS,
+    role: 'plain',
+    board: memory,
+    reader: null,
+  })
   const { outcome } = host.pipeline(
-    { stream: 2, permissions: { read: true, write: true }, signal: new AbortController().signal },
+    { stream: 2, permissions: OWNER, signal: new AbortController().signal },
     [{ type: 'close' }],
     3,
   )

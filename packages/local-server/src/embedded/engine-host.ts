@@ -3,9 +3,11 @@ import { Worker } from 'node:worker_threads'
 import type { DatabaseSettings } from '../backend.ts'
 import { CallBoard } from './protocol/call-board.ts'
 import type {
+  Answer,
   CallOutcome,
   FromHost,
   OpenedDatabase,
+  Question,
   StatementUsage,
   TableChanges,
   ToHost,
@@ -59,6 +61,8 @@ export interface HostListener {
   onReleased(): void
   /** A transaction has been committed, of a database that is watched. */
   onChanges(changes: readonly TableChanges[]): void
+  /** The worker needs something of other databases. Never rejects. */
+  onAsk(question: Question): Promise<Answer>
   /** What the worker's database was used for. */
   onUsage(usage: readonly StatementUsage[]): void
 }
@@ -169,6 +173,22 @@ export class EngineHost {
     })
   }
 
+  /** Runs a migration, or tries it out; the text of its outcome is what went wrong. */
+  migration(call: HostCall, migration: { job: number; program: string; isDryRun: boolean }): HostAnswer {
+    const { stream, permissions } = call
+    return this.#call(call, null, (number) => {
+      this.#send({ type: 'migration', call: number, stream, permissions, ...migration })
+    })
+  }
+
+  /** Copies the database to a file and its log. */
+  snapshot(call: HostCall, path: string): HostAnswer {
+    const { stream, permissions } = call
+    return this.#call(call, null, (number) => {
+      this.#send({ type: 'snapshot', call: number, stream, permissions, path })
+    })
+  }
+
   /** Has committed changes reported, or no longer. */
   watch(isWatched: boolean): void {
     this.#send({ type: 'watch', isWatched })
@@ -272,6 +292,7 @@ export class EngineHost {
   #receive(message: FromHost): void {
     if (message.type === 'ready') return
     if (message.type === 'released') return this.#wasReleased()
+    if (message.type === 'ask') return void this.#answer(message.number, message.question)
     if (message.type === 'changes') return this.#listener.onChanges(message.changes)
     if (message.type === 'answer' && message.usage.length > 0) this.#listener.onUsage(message.usage)
     const pending = this.#calls.get(message.call)
@@ -283,6 +304,11 @@ export class EngineHost {
       this.#detach()
       pending.resolve(message.outcome)
     }
+  }
+
+  async #answer(number: number, question: Question): Promise<void> {
+    const answer = await this.#listener.onAsk(question)
+    this.#send({ type: 'told', number, answer })
   }
 
   /** Ends a statement that keeps others waiting for too long, and the worker when that does not help. */

@@ -1,9 +1,9 @@
-import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
 import { engineModule } from './engine-module.ts'
-import type { StatementUsage } from './protocol/host-messages.ts'
+import type { Answer, Question, StatementUsage } from './protocol/host-messages.ts'
 
 /** A host nobody has needed for so long gives up its database; the next request opens it again. */
 const IDLE_MS = 5_000
@@ -16,6 +16,9 @@ const MAX_OPEN = 48
 /** What the table has to know about databases. */
 export interface HostTableOptions {
   pathOf(id: DatabaseId): string
+  roleOf(id: DatabaseId): SchemaRole
+  /** The worker of a database needs something of others. Never rejects. */
+  onAsk(id: DatabaseId, question: Question): Promise<Answer>
   /** Whether no stream of the database is open. */
   isIdle(id: DatabaseId): boolean
   /** A database has no host any more, and its streams have ended. */
@@ -32,6 +35,8 @@ export class HostTable {
   readonly #lastUse = new Map<DatabaseId, number>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
   readonly #owners = new Map<EngineHost, DatabaseId>()
+  /** Databases that are being migrated. */
+  readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #reserve: EngineHost[] = []
   #sweeper: NodeJS.Timeout | null = null
@@ -51,7 +56,18 @@ export class HostTable {
 
   configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
-    this.#hosts.get(id)?.applySettings(settings)
+    this.#apply(id)
+  }
+
+  /** Keeps everybody but migrations from writing to a database, or no longer. */
+  block(id: DatabaseId, isBlocked: boolean): void {
+    if (isBlocked) this.#migrating.add(id)
+    else this.#migrating.delete(id)
+    this.#apply(id)
+  }
+
+  settingsOf(id: DatabaseId): DatabaseSettings | undefined {
+    return this.#settings.get(id)
   }
 
   find(id: DatabaseId): DatabaseHosts | undefined {
@@ -64,14 +80,15 @@ export class HostTable {
     this.#lastUse.set(id, performance.now())
     const present = this.#hosts.get(id)
     if (present !== undefined) return present
-    const settings = this.#settings.get(id)
+    const settings = this.#effectiveSettings(id)
     if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
     const take = (): EngineHost => {
       const host = this.#takeReserve()
       this.#owners.set(host, id)
       return host
     }
-    const hosts = new DatabaseHosts({ id, path: this.#options.pathOf(id), settings, take })
+    const path = this.#options.pathOf(id)
+    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), settings, take })
     this.#hosts.set(id, hosts)
     if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
@@ -116,6 +133,18 @@ export class HostTable {
     await Promise.all([...this.#hosts.values(), ...this.#reserve].map((hosts) => hosts.end()))
   }
 
+  #effectiveSettings(id: DatabaseId): DatabaseSettings | undefined {
+    const settings = this.#settings.get(id)
+    return settings && this.#migrating.has(id)
+      ? { ...settings, blockWrites: true, blockReason: 'the database is being migrated' }
+      : settings
+  }
+
+  #apply(id: DatabaseId): void {
+    const settings = this.#effectiveSettings(id)
+    if (settings !== undefined) this.#hosts.get(id)?.applySettings(settings)
+  }
+
   /** Takes the workers of a database away from it. */
   async #retire(id: DatabaseId, keep: boolean): Promise<void> {
     this.#lastUse.delete(id)
@@ -137,6 +166,10 @@ export class HostTable {
       onChanges: (changes) => {
         const id = this.#owners.get(host)
         if (id !== undefined) this.#feeds.get(id)?.publish(changes)
+      },
+      onAsk: async (question) => {
+        const id = this.#owners.get(host)
+        return id === undefined ? 'the database is closed' : await this.#options.onAsk(id, question)
       },
       onUsage: (usage) => {
         const id = this.#owners.get(host)

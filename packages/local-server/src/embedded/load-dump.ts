@@ -1,8 +1,9 @@
 import { BackendRefusal } from '../backend.ts'
 import { checkResult, type LoadResult, readDump } from '../dumps.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
+import { OWNER } from './protocol/permissions.ts'
 
-const LOADING = { permissions: { read: true, write: true }, signal: new AbortController().signal }
+const LOADING = { permissions: OWNER, signal: new AbortController().signal }
 
 /** Runs a file of SQL statements in a new database. @throws BackendRefusal with what the engine says of it */
 export async function loadDump(hosts: DatabaseHosts, stream: number, file: string): Promise<void> {

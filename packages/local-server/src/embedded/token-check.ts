@@ -1,12 +1,19 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { DatabaseId } from '../backend.ts'
 import type { ServiceRequest } from '../exchange.ts'
+import { OWNER } from './protocol/permissions.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
-import type { Permissions } from './protocol/pipeline-types.ts'
+import {
+  type Permissions,
+  TABLE_ACTIONS,
+  type TableAction,
+  type TablePermission,
+} from './protocol/pipeline-types.ts'
 
 const LEEWAY_SECONDS = 60
-const FULL: Permissions = { read: true, write: true }
-const READ: Permissions = { read: true, write: false }
+/** Of tokens that name no table: whatever their level, a shared schema is not theirs to change, unless they say so. */
+const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
+const READ: Permissions = { ...FULL, write: false }
 
 /** Finds out what the sender of a request may do with a database. */
 export class TokenCheck {
@@ -32,7 +39,7 @@ export class TokenCheck {
 
   /** Throws a `PipelineFailure`: 401 for a bad token, 404 for one of another database. */
   permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
-    if (this.#isOpen) return FULL
+    if (this.#isOpen) return OWNER
     const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? [])
     const permissions = rightsFrom(claims, database)
     // without permission for a database nobody learns that it exists
@@ -105,8 +112,9 @@ function decodeBase64Url(text: string | undefined): Buffer | null {
   return bytes.toString('base64url') === text ? bytes : null
 }
 
-function hasSoundTypes({ exp, id, a, p }: Claims): boolean {
+function hasSoundTypes({ exp, id, a, p, perm }: Claims): boolean {
   return (
+    (perm === undefined || perm === null || (Array.isArray(perm) && perm.every(isTableClaim))) &&
     (exp === undefined || exp === null || (Number.isInteger(exp) && Number(exp) >= 0)) &&
     (id === undefined || id === null || typeof id === 'string') &&
     (a === undefined || a === null || a === 'ro' || a === 'rw' || a === 'roa') &&
@@ -115,17 +123,45 @@ function hasSoundTypes({ exp, id, a, p }: Claims): boolean {
 }
 
 /** Null when the token is not for this database. */
-function rightsFrom({ id, a, p }: Claims, database: DatabaseId): Permissions | null {
-  if (typeof p === 'object' && p !== null) return fineRights(p as Claims, database)
-  if (typeof id === 'string' && id !== database) return null
-  return a === 'ro' || a === 'roa' ? READ : FULL
+function rightsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
+  const rights =
+    typeof p === 'object' && p !== null ? scopedRights(p as Claims, database) : legacyRights(id, a, database)
+  // an empty list is what tokens without limits of this kind have
+  if (rights === null || !Array.isArray(perm) || perm.length === 0) return rights
+  return { ...rights, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
 }
 
-function fineRights(permissions: Claims, database: DatabaseId): Permissions | null {
-  const covers = (level: string): boolean => {
+/** Rights to single tables: `t` are their names (null or none = all), `a` what is allowed. */
+interface TableClaim {
+  readonly t?: readonly string[] | null
+  readonly a: readonly TableAction[]
+}
+
+function tablePermission({ t, a }: TableClaim): TablePermission {
+  return { tables: t == null || t.length === 0 ? null : t, actions: a }
+}
+
+function isTableClaim(claim: unknown): boolean {
+  const { t, a } = (claim ?? {}) as { t?: unknown; a?: unknown }
+  const isNames = t == null || (Array.isArray(t) && t.every((name) => typeof name === 'string'))
+  const known: readonly unknown[] = TABLE_ACTIONS
+  return isNames && Array.isArray(a) && a.every((action) => known.includes(action))
+}
+
+function legacyRights(id: unknown, a: unknown, database: DatabaseId): Permissions | null {
+  if (typeof id === 'string' && id !== database) return null
+  if (a === 'roa') return { ...READ, attach: typeof id === 'string' ? [id] : 'all' }
+  return a === 'ro' ? READ : FULL
+}
+
+function scopedRights(permissions: Claims, database: DatabaseId): Permissions | null {
+  const namesOf = (level: string): readonly string[] => {
     const scope = permissions[level] as { ns?: unknown } | null | undefined
-    return Array.isArray(scope?.ns) && scope.ns.includes(database)
+    return Array.isArray(scope?.ns) ? scope.ns.filter((name) => typeof name === 'string') : []
   }
-  if (['rw', 'rwa', 'ddl'].some(covers)) return FULL
-  return ['ro', 'roa'].some(covers) ? READ : null
+  const covers = (level: string): boolean => namesOf(level).includes(database)
+  const attach = [...namesOf('roa'), ...namesOf('rwa')]
+  if (['rw', 'rwa', 'ddl'].some(covers))
+    return { ...FULL, attach, changeSharedSchema: ['rwa', 'ddl'].some(covers) }
+  return ['ro', 'roa'].some(covers) ? { ...READ, attach } : null
 }

@@ -106,6 +106,8 @@ export class SqldBackend implements DatabaseBackend {
     return this.#process.version
   }
 
+  resume(): void {}
+
   async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     return await moveUnknownAside(join(this.#options.directory, 'sqld', 'dbs'), known)
   }

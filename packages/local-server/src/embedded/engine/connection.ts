@@ -4,12 +4,19 @@ import { DeniedError, type EngineConnection, type EngineStatement } from './engi
 import type { Grant } from './engine-instance.ts'
 import { isWriting, RunningStatement } from './running-statement.ts'
 import type { Statement } from './sql/statement.ts'
+import type { TableRights } from './table-rights.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'
 
 /** Savepoint around what is compiled without being run. */
 const UNDONE = 'baton_undone'
 /** What cannot be told from its text may be anything. */
 const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
+
+/** What a client may do. */
+export interface StatementRights {
+  readonly write: boolean
+  readonly tables: TableRights | null
+}
 
 /** What a connection reports. */
 export interface ConnectionEvents {
@@ -52,6 +59,12 @@ export class Connection implements Writer {
 
   get isAutocommit(): boolean {
     return !this.#engine.inTransaction
+  }
+
+  /** For statements of the server's own. What they change of the connection shows: nobody gets it afterwards. */
+  get own(): EngineConnection {
+    this.#isUnused = false
+    return this.#engine
   }
 
   /** The number of the call it works for from now on. */
@@ -104,23 +117,27 @@ export class Connection implements Writer {
   }
 
   /**
-   * Compiles a statement, for `begin` to start it. `mayWrite` says whether the client has permission to write.
+   * Compiles a statement, for `begin` to start it. `rights` are the client's.
    * Compiling a change of the schema may have its effect already, so it waits for the write lock before.
    */
-  async prepare(statement: Statement, mayWrite: boolean): Promise<RunningStatement> {
+  async prepare(statement: Statement, rights: StatementRights): Promise<RunningStatement> {
     const startedAt = performance.now()
     let isUndone = false
     if (this.#events.isWatched() !== (this.#changes !== null)) this.#watch()
     try {
       if (changesSchema(statement)) {
-        checkMayWrite(mayWrite)
+        checkMayWrite(rights.write)
         await this.#lock()
       }
       if (statement.kind === 'explain' && changesSchema(statement)) {
         this.#engine.run(`SAVEPOINT ${UNDONE}`)
         isUndone = true
       }
-      const grant = { write: isWriting(statement) }
+      const grant = {
+        write: isWriting(statement),
+        attach: statement.kind === 'attach',
+        tables: rights.tables,
+      }
       const prepared = this.#prepare(statement, grant)
       const run = new RunningStatement(this, this.#engine, prepared, {
         statement,
@@ -140,17 +157,17 @@ export class Connection implements Writer {
   /** Compiles a statement that is not to run, and lets `look` see it. */
   async examine<T>(
     statement: Statement,
-    mayWrite: boolean,
+    rights: StatementRights,
     look: (prepared: EngineStatement) => T,
   ): Promise<T> {
     const mustUndo = changesSchema(statement)
     if (mustUndo) {
-      checkMayWrite(mayWrite)
+      checkMayWrite(rights.write)
       await this.#lock()
       this.#engine.run(`SAVEPOINT ${UNDONE}`)
     }
     try {
-      const prepared = this.#prepare(statement, { write: mustUndo, attach: true })
+      const prepared = this.#prepare(statement, { write: mustUndo, attach: true, tables: rights.tables })
       try {
         return look(prepared)
       } finally {

@@ -1,20 +1,28 @@
 import {
   closeSync,
+  constants,
+  copyFileSync,
   existsSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
+  mkdirSync,
   openSync,
   readSync,
   renameSync,
   rmSync,
   writeSync,
 } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { ReadGate } from './read-gate.ts'
+import type { Attachment } from './session.ts'
 
 /** The name the engine knows the database file by. */
 export const MAIN_FILE = '/main.db'
 const LOG_FILE = `${MAIN_FILE}-wal`
+/** Where the engine finds copies of other databases, which it opens to be read only. */
+const ATTACHED = '/attached/'
+const ATTACHED_FOLDER = 'attached'
 
 const ERROR = 1
 const FULL = 2
@@ -38,6 +46,7 @@ export class DatabaseFiles {
   readonly #descriptors = new Map<number, string>()
 
   readonly #gate: ReadGate
+  #attachments = 0
 
   /** `path` is where the database file is; null for an engine without files. */
   constructor(path: string | null, gate: ReadGate) {
@@ -47,6 +56,8 @@ export class DatabaseFiles {
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(LOG_FILE, `${path}.wal`)
     if (gate.onlyRead) return
+    // what a process that was killed has left
+    rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
     // in this order: a file without its mark always has its log under the name every program knows
     this.#remark(MAGIC, IN_USE)
     // the log of another program that has not closed the file
@@ -60,6 +71,44 @@ export class DatabaseFiles {
     // it could not be moved to the file, for instance because the disk is full
     if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
     this.#remark(IN_USE, MAGIC)
+  }
+
+  /** A name for the copy of another database, and where `fetch` is to put it. It is removed when that fails. */
+  async attach(fetch: (path: string) => Promise<void>): Promise<Attachment> {
+    this.#attachments += 1
+    const file = `${this.#attachments}.db`
+    const name = `${ATTACHED}${file}`
+    const path = join(dirname(this.#paths.get(MAIN_FILE) ?? ''), ATTACHED_FOLDER, file)
+    const suffixes = ['', '-wal', '-journal']
+    const remove = (): void => {
+      for (const suffix of suffixes) {
+        this.#paths.delete(`${name}${suffix}`)
+        rmSync(`${path}${suffix}`, { force: true })
+      }
+    }
+    try {
+      await fetch(path)
+    } catch (error) {
+      remove()
+      throw error
+    }
+    for (const suffix of suffixes) this.#paths.set(`${name}${suffix}`, `${path}${suffix}`)
+    return { name, remove }
+  }
+
+  /**
+   * Copies the database, and the log of what is not in its file yet, as every program knows them. Must not be interrupted by
+   * work of the engine.
+   */
+  copyTo(path: string): void {
+    mkdirSync(dirname(path), { recursive: true })
+    const main = this.#paths.get(MAIN_FILE) ?? ''
+    const log = this.#paths.get(LOG_FILE) ?? ''
+    if (!existsSync(main)) return closeSync(openSync(path, 'wx', 0o600)) // nothing was ever written
+    // no second copy of the bytes where the file system can share them
+    copyFileSync(main, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+    if (existsSync(log)) copyFileSync(log, `${path}-wal`, constants.COPYFILE_EXCL)
+    remark(path, IN_USE, MAGIC)
   }
 
   /** A descriptor; -1 when the file is not there, or the name is none of ours. */
@@ -149,16 +198,21 @@ export class DatabaseFiles {
   }
 
   #remark(from: Buffer, to: Buffer): void {
-    const descriptor = openPath(this.#paths.get(MAIN_FILE) ?? '', false, false)
-    if (descriptor < 0) return // it is not there yet
-    try {
-      const head = Buffer.alloc(from.length)
-      if (readSync(descriptor, head, 0, head.length, 0) < head.length || !head.equals(from)) return
-      writeSync(descriptor, to, 0, to.length, 0)
-      fsyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
-    }
+    remark(this.#paths.get(MAIN_FILE) ?? '', from, to)
+  }
+}
+
+/** Replaces the mark at the beginning of a database file, if it has the other one. */
+function remark(path: string, from: Buffer, to: Buffer): void {
+  const descriptor = openPath(path, false, false)
+  if (descriptor < 0) return // it is not there yet
+  try {
+    const head = Buffer.alloc(from.length)
+    if (readSync(descriptor, head, 0, head.length, 0) < head.length || !head.equals(from)) return
+    writeSync(descriptor, to, 0, to.length, 0)
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { DatabaseSettings } from '../../backend.ts'
+import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
 import type { Clock } from '../protocol/clock.ts'
 import type { DatabaseBoard } from '../protocol/database-board.ts'
 import type { TableChanges } from '../protocol/host-messages.ts'
@@ -21,6 +21,7 @@ const MAX_SPARES = 4
 export interface DatabaseOptions {
   readonly id: string
   readonly settings: DatabaseSettings
+  readonly role: SchemaRole
   readonly clock: Clock
   readonly board: DatabaseBoard
   readonly onlyRead: boolean
@@ -31,6 +32,7 @@ export interface DatabaseOptions {
 /** One database inside its worker: what its connections share. */
 export class Database {
   readonly id: string
+  readonly role: SchemaRole
   readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
   readonly #texts = new ProgramTexts()
@@ -50,8 +52,9 @@ export class Database {
   readonly #dumps = new Set<EngineConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
-    const { id, settings, clock, board, onlyRead } = options
+    const { id, settings, role, clock, board, onlyRead } = options
     this.id = id
+    this.role = role
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings

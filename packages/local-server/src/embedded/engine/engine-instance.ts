@@ -4,6 +4,7 @@ import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { floatText } from './float-text.ts'
 import type { ReadGate } from './read-gate.ts'
+import type { TableRights } from './table-rights.ts'
 
 /** An address in the module's memory; 0 is none. */
 export type Pointer = number
@@ -15,6 +16,8 @@ export interface Grant {
   readonly attach?: boolean
   /** Whether it may be any pragma: for statements of the server's own. @default false */
   readonly configure?: boolean
+  /** What it may do with tables; null = no further limits. @default null */
+  readonly tables?: TableRights | null
 }
 
 /** What the module exports, as far as it is used: SQLite's own functions, and those of `engine/*.c`. */
@@ -26,7 +29,7 @@ interface EngineExports {
   baton_open(path: Pointer, name: Pointer, onlyRead: number): Pointer
   baton_only_read(): void
   baton_reset(connection: Pointer): number
-  baton_grant(write: number, attach: number, configure: number): void
+  baton_grant(write: number, attach: number, configure: number, restricted: number): void
   baton_was_denied(): number
   baton_rows(statement: Pointer, limit: number, asLines: number, maxBytes: number): number
   baton_dump_rows(statement: Pointer, prefix: Pointer, limit: number): number
@@ -102,6 +105,7 @@ export class EngineInstance {
   readonly scratch: Pointer
   readonly #board: CallBoard
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
+  #tables: TableRights | null = null
 
   constructor(module: EngineModule, { files, gate, board }: EngineHostParts) {
     this.#board = board
@@ -137,8 +141,10 @@ export class EngineInstance {
   }
 
   /** Says what the next statement that is compiled or run may do. */
-  grant({ write, attach = false, configure = false }: Grant): void {
-    this.api.baton_grant(Number(write), Number(attach), Number(configure))
+  grant({ write, attach = false, configure = false, tables = null }: Grant): void {
+    this.#tables = tables
+    tables?.begin()
+    this.api.baton_grant(Number(write), Number(attach), Number(configure), Number(tables !== null))
   }
 
   /** The text that ends with a NUL at an address; empty for none. */
@@ -189,6 +195,8 @@ export class EngineInstance {
         Buffer.from(this.api.memory.buffer).write(floatText(value), into, 'latin1'),
       changed: (connection: Pointer, action: number, table: Pointer) =>
         this.#watchers.get(connection)?.changed(action, this.text(table)),
+      permits: (action: number, first: Pointer, second: Pointer) =>
+        Number(this.#tables?.permits(action, this.text(first), this.text(second)) ?? true),
       committing: (connection: Pointer) => this.#watchers.get(connection)?.committing(),
       interrupted: () => Number(this.#board.isInterrupted),
     }

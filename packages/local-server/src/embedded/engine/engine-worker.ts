@@ -50,11 +50,15 @@ function receive(message: ToHost): void {
     case 'pipeline':
     case 'cursor':
     case 'dump':
+    case 'migration':
+    case 'snapshot':
       void answer(message)
       return
     case 'watch':
       if (open !== null) open.isWatched = message.isWatched
       return
+    case 'told':
+      return open?.told(message.number, message.answer)
     case 'cursor-read':
       return open?.readOn(message.call)
     case 'abandon':

@@ -3,12 +3,16 @@ import type { CallBoard } from '../protocol/call-board.ts'
 import { SYSTEM_CLOCK } from '../protocol/clock.ts'
 import { DatabaseBoard } from '../protocol/database-board.ts'
 import type {
+  Answer,
   CallOutcome,
   CursorCall,
   DumpCall,
   FromHost,
+  MigrationCall,
   OpenedDatabase,
   PipelineCall,
+  Question,
+  SnapshotCall,
   StreamCall,
 } from '../protocol/host-messages.ts'
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
@@ -18,9 +22,12 @@ import { runCursor } from './cursor.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
 import { ReaderGate, writerGate } from './read-gate.ts'
+import { attachRefused } from './refusals.ts'
 import { ResultError } from './result-error.ts'
+import { failureOf, runMigration, tryMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
 
@@ -44,8 +51,11 @@ export class OpenDatabase {
   /** Calls on their way, and the session each one runs in. */
   readonly #running = new Map<number, Session>()
   readonly #cursorReaders = new Map<number, () => void>()
+  /** Questions to the server that it has not answered. */
+  readonly #questions = new Map<number, (answer: Answer) => void>()
+  #lastQuestion = 0
 
-  constructor({ id, path, settings, board: memory, reader }: OpenedDatabase, parts: WorkerParts) {
+  constructor({ id, path, settings, role, board: memory, reader }: OpenedDatabase, parts: WorkerParts) {
     this.#board = parts.board
     this.#send = parts.send
     const board = new DatabaseBoard(memory)
@@ -56,6 +66,7 @@ export class OpenDatabase {
     this.#database = new Database(engine, {
       id,
       settings,
+      role,
       clock: SYSTEM_CLOCK,
       board,
       onlyRead,
@@ -100,6 +111,12 @@ export class OpenDatabase {
     this.#cursorReaders.delete(call)
   }
 
+  /** The server has answered a question. */
+  told(number: number, answer: Answer): void {
+    this.#questions.get(number)?.(answer)
+    this.#questions.delete(number)
+  }
+
   /** The client of a call has left. */
   abandon(call: number): void {
     this.#running.get(call)?.stopWaiting(call)
@@ -129,7 +146,15 @@ export class OpenDatabase {
   #sessionFor(stream: number): Session {
     let session = this.#sessions.get(stream)
     if (session === undefined) {
-      session = new Session(this.#database, new StoredTexts(), (call) => this.#board.isAbandoned(call))
+      session = new Session(this.#database, new StoredTexts(), {
+        isAbandoned: (call) => this.#board.isAbandoned(call),
+        attach: (name, allowed) =>
+          this.#files.attach(async (path) => {
+            const refusal = await this.#ask({ type: 'attach', name, allowed, path })
+            if (refusal !== null) throw attachRefused(name, refusal !== 'not permitted')
+          }),
+        migrate: (program) => this.#ask({ type: 'migrate', program }),
+      })
       this.#sessions.set(stream, session)
     }
     return session
@@ -143,6 +168,10 @@ export class OpenDatabase {
         return this.#cursor(session, message)
       case 'dump':
         return this.#dump(session, message)
+      case 'migration':
+        return this.#migrate(session, message)
+      case 'snapshot':
+        return this.#snapshot(session, message)
       default:
         return message satisfies never
     }
@@ -179,6 +208,34 @@ export class OpenDatabase {
     const output = this.#outputOf(call, session)
     await session.exclusive(call, () => this.#database.dump(call, preserveRowIds, output))
     return { type: 'results', text: '', isClosed: true }
+  }
+
+  async #migrate(session: Session, { call, job, program, isDryRun }: MigrationCall): Promise<CallOutcome> {
+    const run = async (): Promise<unknown> =>
+      isDryRun
+        ? await tryMigration(session, decodeMigration(program))
+        : await runMigration(session, this.#database, { text: program, job })
+    try {
+      await session.exclusive(call, run)
+      return { type: 'results', text: '', isClosed: true }
+    } catch (error) {
+      if (isFatal(error)) throw error
+      return { type: 'results', text: failureOf(error), isClosed: true }
+    }
+  }
+
+  async #snapshot(session: Session, { call, path }: SnapshotCall): Promise<CallOutcome> {
+    await session.exclusive(call, async () => this.#files.copyTo(path))
+    return { type: 'results', text: '', isClosed: true }
+  }
+
+  #ask(question: Question): Promise<Answer> {
+    this.#lastQuestion += 1
+    const number = this.#lastQuestion
+    return new Promise((resolve) => {
+      this.#questions.set(number, resolve)
+      this.#send({ type: 'ask', number, question })
+    })
   }
 
   /** Hands text over and waits until the client wants more. @throws ClientLeftError when it has left */

@@ -2,6 +2,7 @@ import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { Permissions, PipelineRequest } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
 import { encodeError, ResultError } from './result-error.ts'
+import { checkNoTransaction, migrateSchema, type ProgramRequest } from './schema-requests.ts'
 import type { BatchOutcome, Session } from './session.ts'
 
 /** A pipeline with what it runs under. */
@@ -59,6 +60,22 @@ async function respond(
   request: OpenRequest,
   call: Pipeline,
 ): Promise<string> {
+  if (database.role === 'schema' && runsProgram(request)) {
+    const migrated = await migrateSchema(session, database, request, call)
+    if (migrated !== null) return encodeProgram(request, migrated)
+    const answer = await answerTo(session, database, request, call)
+    checkNoTransaction(session)
+    return answer
+  }
+  return await answerTo(session, database, request, call)
+}
+
+async function answerTo(
+  session: Session,
+  database: Database,
+  request: OpenRequest,
+  call: Pipeline,
+): Promise<string> {
   switch (request.type) {
     case 'execute':
       return `{"type":"execute","result":${await session.execute(request.statement, call.permissions)}}`
@@ -81,6 +98,23 @@ async function respond(
       return `{"type":"get_autocommit","is_autocommit":${session.isAutocommit}}`
     default:
       return request satisfies never
+  }
+}
+
+function runsProgram(request: OpenRequest): request is ProgramRequest {
+  return request.type === 'execute' || request.type === 'batch' || request.type === 'sequence'
+}
+
+function encodeProgram({ type }: ProgramRequest, results: readonly (string | null)[]): string {
+  switch (type) {
+    case 'execute':
+      return `{"type":"execute","result":${results[0]}}`
+    case 'batch':
+      return `{"type":"batch","result":${encodeBatch({ results, errors: results.map(() => null) }, null)}}`
+    case 'sequence':
+      return '{"type":"sequence"}'
+    default:
+      return type satisfies never
   }
 }
 

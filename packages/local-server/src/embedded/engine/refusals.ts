@@ -1,4 +1,4 @@
-import type { DatabaseSettings } from '../../backend.ts'
+import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { Permissions } from '../protocol/pipeline-types.ts'
 import { ArgumentsError } from './arguments.ts'
@@ -6,17 +6,31 @@ import { DeniedError, EngineError, TextEncodingError, ValueTooBigError } from '.
 import { resultErrorOf } from './error-mapping.ts'
 import { ResultError } from './result-error.ts'
 import { PreemptedError } from './running-statement.ts'
-import { identifier, upper } from './sql/sql-scanner.ts'
+import { identifier, type Token, upper } from './sql/sql-scanner.ts'
 import type { Statement } from './sql/statement.ts'
 
 /** Refuses a statement the client has no permission for. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
   if (statement.access === 'read' && !permissions.read) throw forbidden('Read', databaseId)
   if (statement.access === 'write' && !permissions.write) throw forbidden('Write', databaseId)
-  if (statement.access === 'attach') {
-    const name = attachTarget(statement)
-    throw PipelineFailure.service(403, `Authorization forbidden: Namespace \`${name}\` doesn't allow attach`)
-  }
+}
+
+/** Refuses a change of a schema that the database shares. @throws PipelineFailure with status 403 */
+export function checkSharedSchema(
+  statement: Statement,
+  { changeSharedSchema }: Permissions,
+  { id, role }: { readonly id: string; readonly role: SchemaRole },
+): void {
+  if (role !== 'child' || statement.kind !== 'schema' || changeSharedSchema) return
+  const text = `DDL statements not permitted on namespace ${id}`
+  throw PipelineFailure.service(403, `Authorization forbidden: ${text}`)
+}
+
+/** The database cannot be attached: the client may not, it does not allow that, or there is none. */
+export function attachRefused(name: string, isPermitted: boolean): PipelineFailure {
+  if (!isPermitted) return forbidden('AttachRead', name)
+  const text = `Namespace \`${name}\` doesn't allow attach`
+  return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
 
 /** Refuses a statement while the database is blocked. @throws ResultError with code `BLOCKED` */
@@ -29,7 +43,7 @@ export function checkBlocked(statement: Statement, settings: DatabaseSettings): 
 }
 
 /** The refusal of a client without a permission, in the service's words. */
-export function forbidden(permission: 'Read' | 'Write', databaseId: string): PipelineFailure {
+export function forbidden(permission: 'Read' | 'Write' | 'AttachRead', databaseId: string): PipelineFailure {
   const text = `Current session doesn't not have ${permission} permission to namespace ${databaseId}`
   return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
@@ -56,6 +70,18 @@ export function toAnswer(error: unknown, permissions: Permissions, databaseId: s
   return error instanceof EngineError ? resultErrorOf(error) : error
 }
 
-function attachTarget({ sql, tokens }: Statement): string {
-  return identifier(sql, tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]) ?? ''
+/** The name of the database that a statement attaches. */
+export function attachTarget(statement: Statement): string {
+  return identifier(statement.sql, targetToken(statement)) ?? ''
+}
+
+/** The statement for the engine, which knows the database by another name. */
+export function withAttachTarget(statement: Statement, file: string): Statement {
+  const { start, end } = targetToken(statement) as Token
+  const source = `${statement.sql.slice(0, start)}'${file}'${statement.sql.slice(end)}`
+  return { ...statement, source }
+}
+
+function targetToken({ sql, tokens }: Statement): Token | undefined {
+  return tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
 }

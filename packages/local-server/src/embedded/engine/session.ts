@@ -1,14 +1,27 @@
+import { MIGRATION } from '../protocol/permissions.ts'
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
-import { ClientLeftError, type Connection } from './connection.ts'
+import { ClientLeftError, type Connection, type StatementRights } from './connection.ts'
 import type { Database } from './database.ts'
-import type { EngineColumn } from './engine-connection.ts'
-import { checkBlocked, checkPermissions, forbidden, toAnswer, transactionTimeout } from './refusals.ts'
+import type { EngineColumn, EngineConnection } from './engine-connection.ts'
+import { encodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
+import {
+  attachTarget,
+  checkBlocked,
+  checkPermissions,
+  checkSharedSchema,
+  forbidden,
+  toAnswer,
+  transactionTimeout,
+  withAttachTarget,
+} from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { ResultError } from './result-error.ts'
 import type { RunningStatement } from './running-statement.ts'
+import { upper } from './sql/sql-scanner.ts'
 import { firstStatement, type Statement } from './sql/statement.ts'
 import type { StoredTexts } from './stored-texts.ts'
+import { TableRights } from './table-rights.ts'
 
 const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
@@ -16,9 +29,27 @@ const PAUSE_AFTER_MS = 20
 const CURSOR_BYTES = 64 * 1_024
 
 /** A statement of a program with what it is to be run with. */
-interface Step {
+export interface Step {
   readonly statement: Statement
   readonly request: StatementRequest
+}
+
+/** A copy of another database that the engine can open. */
+export interface Attachment {
+  /** As the engine knows it. */
+  readonly name: string
+  /** To be called when it is closed. */
+  remove(): void
+}
+
+/** What a session asks the world outside. */
+export interface SessionHost {
+  /** Whether the client of a call has left. */
+  isAbandoned(call: number): boolean
+  /** @throws PipelineFailure when the database is not there, or does not allow it */
+  attach(database: string, allowed: Permissions['attach']): Promise<Attachment>
+  /** Has a migration run. @returns what went wrong; null when nothing has */
+  migrate(program: string): Promise<string | null>
 }
 
 /** What a batch answers: for each step a result, an error, or neither when it was skipped. */
@@ -43,15 +74,17 @@ export class Session {
   readonly texts: StoredTexts
   #lastPause = 0
   #last: Promise<unknown> = Promise.resolve()
-  readonly #isAbandoned: (call: number) => boolean
+  readonly #host: SessionHost
+  /** Copies of databases that were attached. */
+  readonly #attached: Attachment[] = []
   /** Number of the call that is being answered. */
   #call = 0
 
-  /** `texts` are the client's stored texts, `isAbandoned` says whether the client of a call has left. */
-  constructor(database: Database, texts: StoredTexts, isAbandoned: (call: number) => boolean) {
+  /** `texts` are the client's stored texts. */
+  constructor(database: Database, texts: StoredTexts, host: SessionHost) {
     this.texts = texts
     this.#database = database
-    this.#isAbandoned = isAbandoned
+    this.#host = host
     this.#connection = database.connect()
   }
 
@@ -85,7 +118,7 @@ export class Session {
       await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
       this.#lastPause = performance.now()
     }
-    if (this.#isAbandoned(this.#call)) throw new ClientLeftError()
+    if (this.#host.isAbandoned(this.#call)) throw new ClientLeftError()
   }
 
   /** The client of a call has left: it waits for nothing any longer. */
@@ -99,20 +132,20 @@ export class Session {
 
   close(): void {
     this.#connection.close()
+    for (const attachment of this.#attached.splice(0)) attachment.remove()
   }
 
   /** Runs one statement and returns its result as JSON. */
   async execute(request: StatementRequest, permissions: Permissions): Promise<string> {
-    const step = this.#prepareStep(request)
-    checkPermissions(step.statement, permissions, this.#database.id)
+    const [step] = await this.#admit([this.#prepareStep(request)], permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
-    const result = await this.#runStep(step, MAX_RESPONSE_BYTES, permissions)
+    const result = await this.#runStep(step as Step, MAX_RESPONSE_BYTES, permissions)
     return encodeResult(result, this.#database.replicationIndex)
   }
 
   /** Runs a batch; errors of its statements are part of the outcome. */
   async batch(steps: readonly BatchStep[], version: 2 | 3, permissions: Permissions): Promise<BatchOutcome> {
-    const prepared = this.#prepareBatch(steps, version, permissions)
+    const prepared = await this.prepareBatch(steps, version, permissions)
     const results: (string | null)[] = []
     const errors: (ResultError | null)[] = []
     const isTimedOut = this.#connection.takeTimeout()
@@ -142,7 +175,7 @@ export class Session {
     sink: CursorSink,
     onReady: () => void,
   ): Promise<void> {
-    const prepared = this.#prepareBatch(steps, 3, permissions)
+    const prepared = await this.prepareBatch(steps, 3, permissions)
     onReady()
     let isTimedOut = false
     const results: (string | null)[] = []
@@ -166,14 +199,13 @@ export class Session {
 
   /** Runs all statements of a text; the first failing one ends it. */
   async sequence(text: string, permissions: Permissions): Promise<void> {
-    const statements = this.#parse(text)
-    for (const statement of statements) checkPermissions(statement, permissions, this.#database.id)
+    const steps = await this.prepareSequence(text, permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
-    for (const statement of statements) {
-      const run = await this.#prepare({ statement, request: NO_ARGUMENTS }, permissions)
+    for (const step of steps) {
+      const run = await this.#prepare(step, permissions)
       await this.#begin(run, NO_ARGUMENTS, permissions)
       this.#answered(permissions, () => run.discardRows())
-      this.#count(statement, run.finish())
+      this.#count(step.statement, run.finish())
       await this.pause()
     }
   }
@@ -184,7 +216,7 @@ export class Session {
     const statement = firstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
     try {
-      return await this.#connection.examine(statement, permissions.write, (prepared) =>
+      return await this.#connection.examine(statement, rightsFor(statement, permissions), (prepared) =>
         JSON.stringify({
           params: prepared.parameters.map((name) => ({ name })),
           cols: prepared.columns,
@@ -197,14 +229,84 @@ export class Session {
     }
   }
 
-  #prepareBatch(steps: readonly BatchStep[], version: 2 | 3, permissions: Permissions): Step[] {
+  /** The steps of a batch, all of which the client may run. @throws PipelineFailure; ResultError */
+  async prepareBatch(
+    steps: readonly BatchStep[],
+    version: 2 | 3,
+    permissions: Permissions,
+  ): Promise<readonly Step[]> {
     const prepared = steps.map(({ statement, condition }, index) => {
       const step = this.#toStep(this.texts.textOf(statement), statement)
       if (condition !== null) checkCondition(condition, index, version)
       return step
     })
-    for (const { statement } of prepared) checkPermissions(statement, permissions, this.#database.id)
-    return prepared
+    return await this.#admit(prepared, permissions)
+  }
+
+  /** The statements of a text, all of which the client may run. @throws PipelineFailure; ResultError */
+  async prepareSequence(text: string, permissions: Permissions): Promise<readonly Step[]> {
+    const steps = this.#parse(text).map((statement) => ({ statement, request: NO_ARGUMENTS }))
+    return await this.#admit(steps, permissions)
+  }
+
+  /** Checks a program before any of it runs, and fetches what it attaches. @throws PipelineFailure */
+  async #admit(steps: readonly Step[], permissions: Permissions): Promise<readonly Step[]> {
+    for (const { statement } of steps) {
+      checkPermissions(statement, permissions, this.#database.id)
+      checkSharedSchema(statement, permissions, this.#database)
+    }
+    if (!steps.some(({ statement }) => statement.kind === 'attach')) return steps
+    return await Promise.all(steps.map(async (step) => await this.#withAttachment(step, permissions)))
+  }
+
+  async #withAttachment({ statement, request }: Step, { attach }: Permissions): Promise<Step> {
+    if (statement.kind !== 'attach') return { statement, request }
+    const attachment = await this.waiting(() => this.#host.attach(attachTarget(statement), attach))
+    this.#attached.push(attachment)
+    return { statement: withAttachTarget(statement, attachment.name), request }
+  }
+
+  /**
+   * Runs the statements of a migration in the transaction that is open. @returns their results as JSON, null for those whose
+   * condition is not met @throws MigrationError of the first that fails
+   */
+  async runMigration({ steps }: MigrationProgram): Promise<readonly (string | null)[]> {
+    const results: (string | null)[] = []
+    for (const [at, { sql, args, namedArgs, condition }] of steps.entries()) {
+      results.push(null)
+      if (!this.#isMet(condition, results)) continue
+      try {
+        const step = this.#prepareStep({ sql, sqlId: null, args, namedArgs })
+        results[at] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, MIGRATION), null)
+      } catch (error) {
+        throw error instanceof ResultError ? MigrationError.ofStep(at, error, sql) : error
+      }
+      await this.pause()
+    }
+    return results
+  }
+
+  /** Runs a statement of the server's own that begins or ends a transaction. */
+  async control(sql: string): Promise<void> {
+    await this.execute({ ...NO_ARGUMENTS, sql }, MIGRATION)
+  }
+
+  /** The engine's connection, for statements of the server's own within a transaction. */
+  get own(): Pick<EngineConnection, 'run' | 'readInteger'> {
+    return this.#connection.own
+  }
+
+  /** A session of its own for the same call. Whoever asks closes it. */
+  another(database: Database): Session {
+    const session = new Session(database, this.texts, this.#host)
+    session.#call = this.#call
+    session.#connection.call = this.#call
+    return session
+  }
+
+  /** Migrates the children of this schema database, and then itself. @returns what went wrong; null when nothing has */
+  migrate(program: MigrationProgram): Promise<string | null> {
+    return this.waiting(() => this.#host.migrate(encodeMigration(program)))
   }
 
   #prepareStep(request: StatementRequest): Step {
@@ -269,11 +371,12 @@ export class Session {
   }
 
   async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
-    checkBlocked(step.statement, this.#database.settings)
-    const { blockWrites, blockReads } = this.#database.settings
+    const { settings } = this.#database
+    const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
+    if (isBlocked) checkBlocked(step.statement, settings)
     try {
-      const mayWrite = permissions.write && !blockWrites && !blockReads
-      return await this.#connection.prepare(step.statement, mayWrite)
+      const { write, tables } = rightsFor(step.statement, permissions)
+      return await this.#connection.prepare(step.statement, { write: write && !isBlocked, tables })
     } catch (error) {
       throw toAnswer(error, permissions, this.#database.id)
     }
@@ -305,6 +408,11 @@ export class Session {
       })
     )
   }
+}
+
+function rightsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementRights {
+  const replaces = tables !== null && tokens.some((token) => upper(sql, token) === 'REPLACE')
+  return { write, tables: tables && new TableRights(tables, replaces) }
 }
 
 const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }

@@ -1,4 +1,4 @@
-import type { DatabaseSettings } from '../../backend.ts'
+import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
 import type { FailureContentType } from './pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from './pipeline-types.ts'
 
@@ -20,6 +20,8 @@ export type ToHost =
   /** The client of a call has left. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
+  /** What the server says to an `ask`. */
+  | { readonly type: 'told'; readonly number: number; readonly answer: Answer }
   /** Closes the database, or just lets go of it when it is about to be removed; answered by `released`. */
   | { readonly type: 'release'; readonly keep: boolean }
   /** Closes all connections, so that nothing is left in the journal, and ends. */
@@ -30,6 +32,7 @@ export interface OpenedDatabase {
   readonly id: string
   readonly path: string
   readonly settings: DatabaseSettings
+  readonly role: SchemaRole
   /** The memory of the `DatabaseBoard`. */
   readonly board: SharedArrayBuffer
   /** The number of a worker that only reads; null for the one that writes. */
@@ -37,7 +40,7 @@ export interface OpenedDatabase {
 }
 
 /** A call that runs on a stream. */
-export type StreamCall = PipelineCall | CursorCall | DumpCall
+export type StreamCall = PipelineCall | CursorCall | DumpCall | MigrationCall | SnapshotCall
 
 export interface PipelineCall extends Call {
   readonly type: 'pipeline'
@@ -54,6 +57,36 @@ export interface DumpCall extends Call {
   readonly type: 'dump'
   readonly preserveRowIds: boolean
 }
+
+/** Runs a migration of the schema that the database shares; answered by what went wrong, or nothing. */
+export interface MigrationCall extends Call {
+  readonly type: 'migration'
+  readonly job: number
+  /** A `MigrationProgram` as text. */
+  readonly program: string
+  readonly isDryRun: boolean
+}
+
+/** Copies the database, as it is, to a file and its log; answered by nothing. */
+export interface SnapshotCall extends Call {
+  readonly type: 'snapshot'
+  readonly path: string
+}
+
+/** What a worker needs to know of other databases. */
+export type Question =
+  /** Has a copy made of the database that a statement attaches. */
+  | {
+      readonly type: 'attach'
+      readonly name: string
+      readonly allowed: Permissions['attach']
+      readonly path: string
+    }
+  /** Migrates the children of this schema database, and then itself, after a dry run here. */
+  | { readonly type: 'migrate'; readonly program: string }
+
+/** Null when all went well; what went wrong otherwise, for ATTACH the permission that is missing, or empty. */
+export type Answer = string | null
 
 interface Call {
   readonly call: number
@@ -101,6 +134,8 @@ export type FromHost =
     }
   /** A transaction has been committed; sent before its answer. */
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
+  /** Answered by `told`. */
+  | { readonly type: 'ask'; readonly number: number; readonly question: Question }
   /** The cursor's batch is acceptable; its lines follow as asked for. */
   | { readonly type: 'cursor-begin'; readonly call: number }
   | { readonly type: 'cursor-lines'; readonly call: number; readonly text: string }

@@ -29,7 +29,8 @@ export interface SqlReference {
 export type PipelineRequest =
   | { readonly type: 'execute'; readonly statement: StatementRequest }
   | { readonly type: 'batch'; readonly steps: readonly BatchStep[] }
-  | ({ readonly type: 'sequence' | 'describe' } & SqlReference)
+  | ({ readonly type: 'sequence' } & SqlReference)
+  | ({ readonly type: 'describe' } & SqlReference)
   | { readonly type: 'store_sql'; readonly sqlId: number; readonly sql: string }
   | { readonly type: 'close_sql'; readonly sqlId: number }
   | { readonly type: 'get_autocommit' }
@@ -39,4 +40,31 @@ export type PipelineRequest =
 export interface Permissions {
   readonly read: boolean
   readonly write: boolean
+  /** Whether it may change the schema of a database that shares one. */
+  readonly changeSharedSchema: boolean
+  /** Ids of the databases it may attach. */
+  readonly attach: 'all' | readonly string[]
+  /** What it may do with single tables; null = no further limits. */
+  readonly tables: readonly TablePermission[] | null
+  /** Whether blocks do not concern it: for migrations, while the database is blocked for everybody else. */
+  readonly ignoresBlocks: boolean
 }
+
+/** What may be done with some tables, with the actions as tokens name them. */
+export interface TablePermission {
+  /** Names of tables, without regard for case; null = all. */
+  readonly tables: readonly string[] | null
+  readonly actions: readonly TableAction[]
+}
+
+export const TABLE_ACTIONS = [
+  'data_read',
+  'data_add',
+  'data_update',
+  'data_delete',
+  'schema_add',
+  'schema_update',
+  'schema_delete',
+] as const
+
+export type TableAction = (typeof TABLE_ACTIONS)[number]

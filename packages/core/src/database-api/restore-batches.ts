@@ -1,0 +1,93 @@
+import { transactionControl, withoutComments } from '../codec/statement.ts'
+import { ProtocolError } from '../errors.ts'
+import { readStatements, type ScriptSource } from './statement-reader.ts'
+
+/** What goes into one request, at most: characters, and statements. */
+const BATCH_LENGTH = 1_000_000
+const BATCH_STATEMENTS = 5_000
+
+/** Statements that are applied together. */
+export interface RestoreBatch {
+  /** Each with the number, from 0, of the statement of the source that it stands for. */
+  readonly statements: readonly { readonly sql: string; readonly at: number }[]
+  /** Number of the first statement of the source that is not in it or before it. */
+  readonly end: number
+  /** Length of their text, in characters. */
+  readonly length: number
+  readonly isLast: boolean
+}
+
+/**
+ * Cuts a dump into batches that are transactions of their own, of statements that a server accepts from a client.
+ * @throws ProtocolError for a source that is cut off, or rolls back
+ */
+export async function* batchesOf(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
+  const translator = new DumpTranslator()
+  /** The last full one, until it is known whether there is another. */
+  let held: RestoreBatch | null = null
+  let statements: RestoreBatch['statements'][number][] = []
+  let length = 0
+  let end = 0
+  for await (const { sql } of readStatements(source)) {
+    const isFull = length + sql.length > BATCH_LENGTH || statements.length >= BATCH_STATEMENTS
+    if (isFull && statements.length > 0) {
+      if (held) yield held
+      held = { statements, end, length, isLast: false }
+      statements = []
+      length = 0
+    }
+    for (const own of translator.translate(sql)) {
+      statements.push({ sql: own, at: end })
+      length += own.length
+    }
+    end += 1
+  }
+  if (translator.isOpen) throw new ProtocolError('the script ends before its COMMIT')
+  if (held) yield held
+  yield { statements, end, length, isLast: true }
+}
+
+/** Makes of the statements of a dump those that do the same in a batch. */
+class DumpTranslator {
+  /** Whether a transaction of the dump was begun and not committed. */
+  isOpen = false
+  readonly #virtualTables: string[] = []
+
+  /** @returns none for what the batch does itself @throws ProtocolError for what no dump that went well has */
+  translate(sql: string): string[] {
+    const control = transactionControl(sql)
+    if (control === 'rollback') throw new ProtocolError('the script rolls back: it is a dump that failed')
+    if (control !== null) {
+      this.isOpen = control === 'begin'
+      return []
+    }
+    const text = withoutComments(sql)
+    if (SAVEPOINT.test(text)) throw new ProtocolError('a dump has no savepoints')
+    if (PRAGMA.test(text)) return []
+    // a dump writes a virtual table into the schema, which no client may, and then the tables that it keeps its data in
+    const [, name, virtual] = VIRTUAL_TABLE.exec(text) ?? []
+    if (name !== undefined && virtual !== undefined) {
+      this.#virtualTables.push(unquoted(name))
+      return [unquoted(virtual)]
+    }
+    const [, table = ''] = CREATE_TABLE.exec(text) ?? []
+    const isShadow = this.#virtualTables.some((each) => unquoted(table).startsWith(`${each}_`))
+    // made with the virtual table, whose first rows the dump has, too
+    return isShadow ? [sql, `delete from ${table}`] : [sql]
+  }
+}
+
+const SAVEPOINT = /^(?:savepoint|release)\b/i
+const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
+const TEXT = `'[^']*(?:''[^']*)*'`
+const VIRTUAL_TABLE = new RegExp(
+  `^insert into sqlite_(?:schema|master)\\s*\\(type,\\s*name,\\s*tbl_name,\\s*rootpage,\\s*sql\\)\\s*values\\s*\\('table',\\s*(${TEXT}),\\s*${TEXT},\\s*0,\\s*(${TEXT})\\)$`,
+  'i',
+)
+const CREATE_TABLE = new RegExp(`^create table if not exists (${TEXT}|"[^"]*(?:""[^"]*)*"|\\w+)`, 'i')
+
+/** What is meant by a text or a name as SQL writes it. */
+function unquoted(written: string): string {
+  const mark = written[0] as string
+  return /['"]/.test(mark) ? written.slice(1, -1).replaceAll(mark + mark, mark) : written
+}

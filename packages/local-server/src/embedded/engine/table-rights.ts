@@ -1,0 +1,98 @@
+import type { TableAction, TablePermission } from '../protocol/pipeline-types.ts'
+
+/** SQLite's numbers of what a statement does, as far as they concern tables. */
+const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =
+  new Map([
+    [20, { action: 'data_read', table: 'first' }],
+    [18, { action: 'data_add', table: 'first' }],
+    [23, { action: 'data_update', table: 'first' }],
+    [9, { action: 'data_delete', table: 'first' }],
+    [2, { action: 'schema_add', table: 'first' }], // CREATE TABLE
+    [8, { action: 'schema_add', table: 'first' }], // CREATE VIEW
+    [29, { action: 'schema_add', table: 'first' }], // CREATE VIRTUAL TABLE
+    [1, { action: 'schema_add', table: 'second' }], // CREATE INDEX
+    [7, { action: 'schema_add', table: 'second' }], // CREATE TRIGGER
+    [26, { action: 'schema_update', table: 'second' }], // ALTER TABLE
+    [27, { action: 'schema_update', table: 'second' }], // REINDEX, which names no table
+    [11, { action: 'schema_delete', table: 'first' }], // DROP TABLE
+    [17, { action: 'schema_delete', table: 'first' }], // DROP VIEW
+    [30, { action: 'schema_delete', table: 'first' }], // DROP VIRTUAL TABLE
+    [10, { action: 'schema_delete', table: 'second' }], // DROP INDEX
+    [16, { action: 'schema_delete', table: 'second' }], // DROP TRIGGER
+  ])
+const READ = 20
+const INSERT = 18
+const UPDATE = 23
+const DELETE = 9
+const REINDEX = 27
+const CREATE_INDEX = 1
+const DROPS: ReadonlySet<number> = new Set([11, 17, 30])
+/** SELECT, TRANSACTION, PRAGMA, FUNCTION, SAVEPOINT, RECURSIVE: other checks look at them. */
+const HARMLESS: ReadonlySet<number> = new Set([21, 22, 19, 31, 32, 33])
+/** The schema, which statements that are allowed to write to. SQLite lets nobody do it by a statement of its own. */
+const SCHEMA_TABLES: ReadonlySet<string> = new Set([
+  'sqlite_master',
+  'sqlite_schema',
+  'sqlite_temp_master',
+  'sqlite_temp_schema',
+])
+/** Tables without data of the database. */
+const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
+
+/** Decides what somebody may do whose token names tables and actions. */
+export class TableRights {
+  readonly #allowed: readonly TablePermission[]
+  /** What the statement that is being compiled drops: SQLite asks for the deletion of its rows, too. */
+  #dropped = ''
+  /** The index it makes: SQLite asks for its rebuilding, too. */
+  #created = ''
+
+  readonly #replaces: boolean
+
+  /** @param replaces whether the statement may delete rows that are in its way, of which SQLite does not tell */
+  constructor(allowed: readonly TablePermission[], replaces = false) {
+    this.#allowed = allowed
+    this.#replaces = replaces
+  }
+
+  /** Whether all tables may be read. */
+  get mayReadAll(): boolean {
+    return this.#allows('data_read', null)
+  }
+
+  /** Whether a part of a statement is allowed. @param code SQLite's number @param first @param second what it is about */
+  permits(code: number, first: string, second: string): boolean {
+    if (HARMLESS.has(code)) return true
+    const known = ACTIONS.get(code)
+    if (known === undefined) return false
+    const name = (known.table === 'first' ? first : second).toLowerCase()
+    if (SCHEMA_TABLES.has(name)) return true
+    if (code === READ && TABLE_FUNCTIONS.test(name)) return true
+    if (code === DELETE && name === this.#dropped) return true
+    if (code === REINDEX) return first === this.#created || this.#allows(known.action, null)
+    const deletes = this.#replaces && (code === INSERT || code === UPDATE)
+    const isAllowed = this.#allows(known.action, name) && (!deletes || this.#allows('data_delete', name))
+    if (isAllowed && DROPS.has(code)) this.#dropped = name
+    if (isAllowed && code === CREATE_INDEX) this.#created = first
+    return isAllowed
+  }
+
+  /** Another statement is compiled. */
+  begin(): void {
+    this.#dropped = ''
+    this.#created = ''
+  }
+
+  /** Whether one of the actions is allowed for a table. */
+  allows(action: TableAction, table: string): boolean {
+    return this.#allows(action, table.toLowerCase())
+  }
+
+  #allows(action: TableAction, name: string | null): boolean {
+    return this.#allowed.some(
+      ({ tables, actions }) =>
+        actions.includes(action) &&
+        (tables === null || (name !== null && tables.some((table) => table.toLowerCase() === name))),
+    )
+  }
+}

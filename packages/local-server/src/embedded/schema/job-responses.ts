@@ -1,0 +1,37 @@
+import type { DatabaseId } from '../../backend.ts'
+import { errorResponse, type ServiceResponse, textResponse } from '../../exchange.ts'
+import type { SchemaStore } from './schema-store.ts'
+
+/** The version of libsql-server's own database of jobs, which stands in its answers. */
+const SCHEMA_VERSION = 4
+const ID = /^\/v1\/jobs\/(.*)$/
+const NUMBER = /^\d{1,20}$/
+
+/** Answers `/v1/jobs` and `/v1/jobs/<number>` of a database. */
+export function jobResponse(store: SchemaStore, id: DatabaseId, path: string): ServiceResponse {
+  if (store.roleOf(id) !== 'schema') return errorResponse(400, 'Invalid namespace')
+  const jobs = store.jobsOf(id)
+  const text = ID.exec(path)?.[1]
+  if (text === undefined) {
+    const migrations = jobs.map(({ number, status }) => ({ job_id: number, status }))
+    return jsonResponse({ schema_version: SCHEMA_VERSION, migrations })
+  }
+  if (!NUMBER.test(text))
+    return textResponse(
+      400,
+      'text/plain; charset=utf-8',
+      `Invalid URL: Cannot parse \`"${text}"\` to a \`u64\``,
+    )
+  const job = jobs.find(({ number }) => String(number) === text)
+  if (job === undefined) return errorResponse(404, "couldn't find requested migration job")
+  return jsonResponse({
+    job_id: job.number,
+    status: job.status,
+    ...(job.error !== null && { error: job.error }),
+    progress: job.tasks.map(({ database, status, error }) => ({ namespace: database, status, error })),
+  })
+}
+
+function jsonResponse(body: object): ServiceResponse {
+  return textResponse(200, 'application/json', JSON.stringify(body))
+}

@@ -1,0 +1,164 @@
+import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DatabaseId, SchemaRole } from '../../backend.ts'
+
+/** States of a job; a task has the name of the job's state, too. */
+export type JobStatus =
+  | 'WaitingDryRun'
+  | 'DryRunSuccess'
+  | 'DryRunFailure'
+  | 'WaitingRun'
+  | 'RunSuccess'
+  | 'RunFailure'
+
+/** What a migration has to do in one child. */
+export interface Task {
+  readonly number: number
+  readonly database: DatabaseId
+  status: JobStatus
+  error: string | null
+}
+
+/** A migration of a schema database and its children. */
+export interface Job {
+  readonly number: number
+  readonly schema: DatabaseId
+  /** A `MigrationProgram` as text. */
+  readonly program: string
+  readonly tasks: readonly Task[]
+  status: JobStatus
+  error: string | null
+}
+
+interface Stored {
+  readonly schemas: readonly DatabaseId[]
+  readonly parents: Readonly<Record<string, DatabaseId>>
+  readonly jobs: readonly Job[]
+  readonly lastTask: number
+}
+
+const FINAL: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
+/** Jobs that have ended are forgotten beyond so many. */
+const MAX_JOBS = 1_000
+
+/**
+ * Which databases share a schema, and the migrations of it. Kept in one file, which is replaced as a whole at every change:
+ * after a crash it is the old one or the new one.
+ */
+export class SchemaStore {
+  readonly #directory: string
+  #schemas = new Set<DatabaseId>()
+  #parents = new Map<DatabaseId, DatabaseId>()
+  #jobs: Job[] = []
+  #lastTask = 0
+  #saving: Promise<void> = Promise.resolve()
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  /** Reads what was kept, if anything was. */
+  async load(): Promise<void> {
+    const path = fileIn(this.#directory)
+    try {
+      const { schemas, parents, jobs, lastTask } = JSON.parse(await readFile(path, 'utf8')) as Stored
+      this.#schemas = new Set(schemas)
+      this.#parents = new Map(Object.entries(parents)) as Map<DatabaseId, DatabaseId>
+      this.#jobs = [...jobs]
+      this.#lastTask = lastTask
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        throw new Error(`${path} cannot be read`, { cause: error })
+    }
+  }
+
+  roleOf(id: DatabaseId): SchemaRole {
+    return this.#schemas.has(id) ? 'schema' : this.#parents.has(id) ? 'child' : 'plain'
+  }
+
+  parentOf(id: DatabaseId): DatabaseId | undefined {
+    return this.#parents.get(id)
+  }
+
+  childrenOf(schema: DatabaseId): readonly DatabaseId[] {
+    return [...this.#parents].filter(([, parent]) => parent === schema).map(([child]) => child)
+  }
+
+  /** The jobs of a schema database, the newest first. */
+  jobsOf(schema: DatabaseId): readonly Job[] {
+    return this.#jobs.filter((job) => job.schema === schema).toReversed()
+  }
+
+  /** The jobs that have not ended, the oldest first. */
+  get unfinished(): readonly Job[] {
+    return this.#jobs.filter(isUnfinished)
+  }
+
+  /** The job that is under way for a schema database. */
+  activeJobOf(schema: DatabaseId): Job | undefined {
+    return this.#jobs.find((job) => job.schema === schema && isUnfinished(job))
+  }
+
+  async addSchema(id: DatabaseId): Promise<void> {
+    this.#schemas.add(id)
+    await this.save()
+  }
+
+  async addChild(id: DatabaseId, parent: DatabaseId): Promise<void> {
+    this.#parents.set(id, parent)
+    await this.save()
+  }
+
+  async remove(id: DatabaseId): Promise<void> {
+    if (this.roleOf(id) === 'plain') return
+    this.#schemas.delete(id)
+    this.#parents.delete(id)
+    this.#jobs = this.#jobs.filter(({ schema }) => schema !== id)
+    await this.save()
+  }
+
+  async addJob(schema: DatabaseId, program: string): Promise<Job> {
+    const tasks = this.childrenOf(schema).map((database): Task => {
+      this.#lastTask += 1
+      return { number: this.#lastTask, database, status: 'WaitingDryRun', error: null }
+    })
+    const number = Math.max(0, ...this.#jobs.map((job) => job.number)) + 1
+    const job: Job = { number, schema, program, tasks, status: 'WaitingDryRun', error: null }
+    const ended = this.#jobs.filter((each) => !isUnfinished(each))
+    const forgotten = new Set(ended.slice(0, Math.max(0, ended.length - MAX_JOBS)))
+    this.#jobs = [...this.#jobs.filter((each) => !forgotten.has(each)), job]
+    await this.save()
+    return job
+  }
+
+  /** To be called when a job or a task has been changed. One save at a time; each writes what is known when it begins. */
+  save(): Promise<void> {
+    this.#saving = this.#saving
+      .catch(() => {}) // told to whoever asked for it
+      .then(async () => {
+        await mkdir(this.#directory, { recursive: true })
+        const scratch = `${fileIn(this.#directory)}.new`
+        const file = await open(scratch, 'w')
+        try {
+          await file.writeFile(`${JSON.stringify(this.#stored(), null, 2)}\n`)
+          await file.sync()
+        } finally {
+          await file.close()
+        }
+        await rename(scratch, fileIn(this.#directory))
+      })
+    return this.#saving
+  }
+
+  #stored(): Stored {
+    return {
+      schemas: [...this.#schemas],
+      parents: Object.fromEntries(this.#parents),
+      jobs: this.#jobs,
+      lastTask: this.#lastTask,
+    }
+  }
+}
+
+const isUnfinished = ({ status }: Job): boolean => !FINAL.has(status)
+const fileIn = (directory: string): string => join(directory, 'shared-schemas.json')

@@ -1,0 +1,254 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseId, DatabaseSettings, DatabaseSource } from '../backend.ts'
+import { EmbeddedBackend } from './backend.ts'
+
+const SETTINGS: DatabaseSettings = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: false,
+  keys: [],
+}
+/** Each needs a thread of its own, which takes a while to start. */
+const CHILDREN = Number(process.env['SCHEMA_CHILDREN'] ?? 12)
+const PARENT = 'parent' as DatabaseId
+const CHILD: DatabaseSource = { type: 'schema-child', parent: PARENT }
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+}
+
+async function openBackend(directory?: string): Promise<{ backend: EmbeddedBackend; directory: string }> {
+  const folder = directory ?? mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = new EmbeddedBackend({ directory: folder, isOpen: true })
+  await backend.start()
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return { backend, directory: folder }
+}
+
+async function send(
+  backend: EmbeddedBackend,
+  id: string,
+  path: string,
+  requests?: readonly object[],
+): Promise<Answer> {
+  const body = requests === undefined ? '' : JSON.stringify({ requests: [...requests, { type: 'close' }] })
+  const { status, body: answer } = await backend.handle(id as DatabaseId, {
+    method: requests === undefined ? 'GET' : 'POST',
+    path,
+    query: '',
+    headers: {},
+    body: Readable.from([Buffer.from(body)]),
+    signal: new AbortController().signal,
+    remoteAddress: '127.0.0.1',
+  })
+  if (typeof answer === 'string') return { status, body: answer }
+  const parts: Buffer[] = []
+  for await (const part of answer) parts.push(Buffer.from(part))
+  return { status, body: Buffer.concat(parts).toString() }
+}
+
+const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
+const batch = (...steps: readonly string[]): object => ({
+  type: 'batch',
+  batch: { steps: steps.map((sql) => ({ stmt: { sql } })) },
+})
+
+/** The error of the only request, or the rows of its result. */
+async function run(backend: EmbeddedBackend, id: string, request: object): Promise<unknown> {
+  const { status, body } = await send(backend, id, '/v3/pipeline', [request])
+  if (status !== 200) return { status, body }
+  const [result] = (
+    JSON.parse(body) as {
+      results: { error?: unknown; response: { result?: { rows?: { value: unknown }[][] } } }[]
+    }
+  ).results
+  return result?.error ?? result?.response.result?.rows?.map((row) => row.map(({ value }) => value)) ?? 'ok'
+}
+
+async function job(backend: EmbeddedBackend, number?: number): Promise<unknown> {
+  const { body } = await send(backend, PARENT, number === undefined ? '/v1/jobs' : `/v1/jobs/${number}`)
+  return JSON.parse(body)
+}
+
+async function family(children: readonly string[]): Promise<{ backend: EmbeddedBackend; directory: string }> {
+  const opened = await openBackend()
+  await opened.backend.create(PARENT, { type: 'schema' }, SETTINGS)
+  for (const child of children) await opened.backend.create(child as DatabaseId, CHILD, SETTINGS)
+  return opened
+}
+
+test('what changes a schema database changes its children', async () => {
+  const { backend } = await family(['kid', 'kid2'])
+  expect(await job(backend)).toEqual({ schema_version: 4, migrations: [] })
+  expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual([])
+  expect(await job(backend, 1)).toEqual({
+    job_id: 1,
+    status: 'RunSuccess',
+    progress: [
+      { namespace: 'kid', status: 'RunSuccess', error: null },
+      { namespace: 'kid2', status: 'RunSuccess', error: null },
+    ],
+  })
+  expect(await run(backend, 'kid', execute('SELECT name FROM sqlite_schema'))).toEqual([
+    ['sqlite3_libsql_tasks'],
+    ['t'],
+  ])
+  expect(await run(backend, PARENT, batch('BEGIN', 'ALTER TABLE t ADD COLUMN b', 'COMMIT'))).toBe('ok')
+  const script = { type: 'sequence', sql: 'CREATE TABLE u(a); CREATE INDEX ui ON u(a)' }
+  expect(await run(backend, PARENT, script)).toBe('ok')
+  expect(
+    await run(backend, PARENT, execute("INSERT INTO t VALUES(1, x'0102'), (9007199254740993, 1.5)")),
+  ).toEqual([])
+  expect(await run(backend, 'kid2', execute('SELECT a, hex(b) FROM t'))).toEqual([
+    ['1', '0102'],
+    ['9007199254740993', '312E35'],
+  ])
+  expect(await run(backend, PARENT, execute('SELECT count(*) FROM t'))).toEqual([['2']])
+  expect(await job(backend)).toMatchObject({
+    migrations: [4, 3, 2, 1].map((number) => ({ job_id: number, status: 'RunSuccess' })),
+  })
+  // a child that comes later begins as its parent is
+  await backend.create('late' as DatabaseId, CHILD, SETTINGS)
+  expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
+})
+
+test('arguments of every type reach the children', async () => {
+  const { backend } = await family(['kid'])
+  await run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  const values = [
+    { type: 'null' },
+    { type: 'integer', value: '9223372036854775807' },
+    { type: 'float', value: 0.1 },
+    { type: 'text', value: "o'clock \u0000 🙂" },
+    { type: 'blob', base64: '' },
+  ]
+  const stmt = { sql: 'INSERT INTO t VALUES (?),(?),(?),(?),(?)', args: values }
+  expect(await run(backend, PARENT, { type: 'execute', stmt })).toEqual([])
+  const named = { sql: 'INSERT INTO t VALUES (:a)', named_args: [{ name: 'a', value: values[1] }] }
+  expect(await run(backend, PARENT, { type: 'execute', stmt: named })).toEqual([])
+  const { body } = await send(backend, 'kid', '/v3/pipeline', [execute('SELECT a FROM t')])
+  const { results } = JSON.parse(body) as { results: { response: { result: { rows: unknown[][] } } }[] }
+  expect(results[0]?.response.result.rows.flat()).toEqual([...values, values[1]])
+})
+
+test('where one child cannot, nothing is changed in any', { timeout: 60_000 }, async () => {
+  const children = Array.from({ length: CHILDREN }, (_, at) => `kid-${at}`)
+  const { backend } = await family(children)
+  await run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  await run(backend, 'kid-7', execute('INSERT INTO t VALUES (1), (1)'))
+  const reason = `task ${CHILDREN + 8} for namespace \`kid-7\` failed with error: An error occured executing the migration at step 1: UNIQUE constraint failed: t.a`
+  expect(await run(backend, PARENT, execute('CREATE UNIQUE INDEX ti ON t(a)'))).toEqual({
+    message: `SQLite error: migration dry run failed: ${reason}`,
+    code: 'SQLITE_UNKNOWN',
+  })
+  expect(await job(backend, 2)).toMatchObject({
+    status: 'RunFailure',
+    error: reason,
+    progress: children.map((namespace) => ({ namespace, status: 'RunFailure', error: 'aborted' })),
+  })
+  for (const child of [PARENT, 'kid-0', 'kid-7', `kid-${CHILDREN - 1}`])
+    expect(
+      await run(backend, child, execute("SELECT count(*) FROM sqlite_schema WHERE name = 'ti'")),
+    ).toEqual([['0']])
+  // nobody is blocked any more
+  expect(await run(backend, 'kid-7', execute('DELETE FROM t'))).toEqual([])
+  expect(await run(backend, PARENT, execute('CREATE UNIQUE INDEX ti ON t(a)'))).toEqual([])
+  for (const child of children)
+    expect(
+      await run(backend, child, execute("SELECT count(*) FROM sqlite_schema WHERE name = 'ti'")),
+    ).toEqual([['1']])
+})
+
+test('what fails in the schema database itself is no job', async () => {
+  const { backend } = await family(['kid'])
+  await run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  const failure =
+    'An error occured executing the migration at step 1: table t already exists in CREATE TABLE t(a) at offset 13'
+  expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual({
+    message: `SQLite error: ${failure}`,
+    code: 'SQLITE_UNKNOWN',
+  })
+  expect(await run(backend, PARENT, batch('CREATE TABLE t(a)'))).toEqual({
+    message: `Schema migration error: ${failure}`,
+    code: 'SCHEMA_MIGRATION_ERROR',
+  })
+  expect(await run(backend, PARENT, batch('CREATE TABLE u(a)', 'BEGIN', 'COMMIT'))).toMatchObject({
+    code: 'SCHEMA_MIGRATION_ERROR',
+    message: expect.stringContaining('transaction items'),
+  })
+  expect(await job(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
+})
+
+test('a transaction cannot be open on a schema database', async () => {
+  const { backend } = await family(['kid'])
+  const { body } = await send(backend, PARENT, '/v3/pipeline', [
+    execute('BEGIN'),
+    execute('CREATE TABLE z(a)'),
+    execute('COMMIT'),
+  ])
+  const { results } = JSON.parse(body) as { results: { type: string; error?: { message: string } }[] }
+  expect(results.map(({ type, error }) => error?.message ?? type)).toEqual([
+    'SQLite error: Connection left in transaction state',
+    'SQLite error: Interactive transactions are not allowed against a schema',
+    'ok',
+    'ok',
+  ])
+})
+
+test('its other routes answer as recorded', async () => {
+  const { backend } = await family(['kid'])
+  await backend.create('plain' as DatabaseId, { type: 'empty' }, SETTINGS)
+  expect(await send(backend, PARENT, '/dump')).toEqual({
+    status: 400,
+    body: '{"error":"database is not a primary"}',
+  })
+  expect(await send(backend, 'plain', '/v1/jobs')).toEqual({
+    status: 400,
+    body: '{"error":"Invalid namespace"}',
+  })
+  expect(await send(backend, 'kid', '/v1/jobs')).toMatchObject({ status: 400 })
+  expect(await send(backend, PARENT, '/v1/jobs/77')).toEqual({
+    status: 404,
+    body: '{"error":"couldn\'t find requested migration job"}',
+  })
+  expect(await send(backend, PARENT, '/v1/jobs/-1')).toEqual({
+    status: 400,
+    body: 'Invalid URL: Cannot parse `"-1"` to a `u64`',
+  })
+})
+
+test('a family cannot be taken apart', async () => {
+  const { backend } = await family(['kid'])
+  await expect(backend.remove(PARENT)).rejects.toThrow('databases are still refering to it')
+  const ofChild = { type: 'schema-child', parent: 'kid' as DatabaseId } as const
+  await expect(backend.create('kid2' as DatabaseId, ofChild, SETTINGS)).rejects.toThrow(
+    'is not a schema database',
+  )
+  const migrating = run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  await expect.poll(async () => (await send(backend, PARENT, '/v1/jobs')).body).toContain('"job_id":1')
+  await migrating
+  await backend.remove('kid' as DatabaseId)
+  await backend.remove(PARENT)
+})
+
+test('roles and jobs survive a restart', async () => {
+  const { backend, directory } = await family(['kid'])
+  await run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  await backend[Symbol.asyncDispose]()
+  const { backend: again } = await openBackend(directory)
+  for (const id of [PARENT, 'kid']) await again.applySettings(id as DatabaseId, SETTINGS)
+  again.resume()
+  expect(await job(again)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
+  expect(await run(again, PARENT, execute('CREATE TABLE u(a)'))).toEqual([])
+  expect(await run(again, 'kid', execute('SELECT count(*) FROM u'))).toEqual([['0']])
+})

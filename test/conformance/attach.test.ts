@@ -1,0 +1,261 @@
+// ATTACH of another database of the server, and tokens with rights to single tables (`perm`): the embedded server has both.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { plantKey } from './planted-key.ts'
+import { TokenForge } from './token-forge.ts'
+import { close, execute } from './wire.ts'
+
+let directory: string
+let server: LocalServer
+let forge: TokenForge
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const key = await plantKey(directory)
+  server = await startLocalServer({ auth: true, dataDirectory: directory })
+  for (const name of ['foo', 'bar']) {
+    await server.createDatabase(name, { allowAttach: name === 'foo' })
+  }
+  forge = await TokenForge.open(server, key)
+  for (const name of ['foo', 'bar'])
+    await run(name, { a: 'rw' }, 'CREATE TABLE t(a)', 'INSERT INTO t VALUES(1)')
+  await run('default', { a: 'rw' }, 'CREATE TABLE own(a)')
+})
+afterAll(async () => {
+  await server.close()
+  await rm(directory, { recursive: true, force: true })
+})
+
+async function send(
+  database: string,
+  claims: object,
+  requests: readonly object[],
+  baton?: string,
+): Promise<{ status: number; body: string }> {
+  const response = await fetch(new URL('v3/pipeline', server.urlOf(database).replace(/\/?$/, '/')), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${forge.forge(claims as Readonly<Record<string, unknown>>)}` },
+    body: JSON.stringify({ ...(baton !== undefined && { baton }), requests }),
+  })
+  return { status: response.status, body: await response.text() }
+}
+
+/** What became of each statement: its rows, or its error; the body of another status than 200. */
+async function run(database: string, claims: object, ...statements: readonly string[]): Promise<unknown> {
+  const { status, body } = await send(database, claims, [...statements.map((sql) => execute(sql)), close])
+  return status === 200 ? outcomes(body).slice(0, -1) : { status, ...(JSON.parse(body) as object) }
+}
+
+function outcomes(body: string): unknown[] {
+  const { results } = JSON.parse(body) as {
+    results: {
+      error?: { code: string; message: string }
+      response?: { result?: { rows: { value?: unknown }[][] } }
+    }[]
+  }
+  return results.map(
+    ({ error, response }) =>
+      (error && `${error.code} ${error.message}`) ??
+      response?.result?.rows.map((row) => row.map(({ value }) => value).join()) ??
+      [],
+  )
+}
+
+describe('ATTACH', () => {
+  const FOO = { p: { rwa: { ns: ['default', 'foo'] } } }
+
+  test('reads a database that allows it, and cannot write to it', async () => {
+    const got = await run(
+      'default',
+      FOO,
+      'ATTACH foo AS f',
+      'SELECT a FROM f.t',
+      'INSERT INTO f.t VALUES(2)',
+      'INSERT INTO own SELECT a FROM f.t RETURNING a',
+      'DETACH f',
+      'SELECT a FROM f.t',
+    )
+    expect(got).toEqual([
+      [],
+      ['1'],
+      'SQLITE_READONLY SQLite error: attempt to write a readonly database',
+      ['1'],
+      [],
+      'SQLITE_UNKNOWN SQLite error: no such table: f.t',
+    ])
+    expect(await run('foo', { a: 'rw' }, 'SELECT count(*) FROM t')).toEqual([['1']])
+  })
+
+  test('by its id, with the word DATABASE, in a batch, twice on one stream', async () => {
+    const steps = [
+      `ATTACH DATABASE "${forge.idOf('foo')}" AS f`,
+      'ATTACH foo AS g',
+      'SELECT f.t.a + g.t.a FROM f.t, g.t',
+    ]
+    const batch = { type: 'batch', batch: { steps: steps.map((sql) => ({ stmt: { sql } })) } }
+    const { body } = await send('default', FOO, [batch, close])
+    expect(body).toContain('{"type":"integer","value":"2"}')
+  })
+
+  test('sees what was committed before, also when it is in the log still, and not what comes later', async () => {
+    await run('foo', { a: 'rw' }, 'CREATE TABLE IF NOT EXISTS log(a)', 'INSERT INTO log VALUES (1), (2)')
+    const first = await send('default', FOO, [
+      execute('ATTACH foo AS f'),
+      execute('SELECT count(*) FROM f.log'),
+    ])
+    expect(outcomes(first.body)).toEqual([[], ['2']])
+    await run('foo', { a: 'rw' }, 'INSERT INTO log VALUES (3)')
+    const { baton } = JSON.parse(first.body) as { baton: string }
+    const second = await send('default', FOO, [execute('SELECT count(*) FROM f.log'), close], baton)
+    expect(outcomes(second.body)).toEqual([['2'], []])
+    expect(await run('default', FOO, 'ATTACH foo AS f', 'SELECT count(*) FROM f.log')).toEqual([[], ['3']])
+  })
+
+  test.each([
+    [{ a: 'rw' }, 'foo', "Current session doesn't not have AttachRead permission to namespace foo"],
+    [{ a: 'ro' }, 'foo', "Current session doesn't not have AttachRead permission to namespace foo"],
+    [{ p: { rwa: { ns: ['default', 'bar'] } } }, 'bar', "Namespace `bar` doesn't allow attach"],
+    [{ p: { rwa: { ns: ['default', 'nope'] } } }, 'nope', "Namespace `nope` doesn't allow attach"],
+  ])('is refused to %j of %s, before anything runs', async (claims, name, reason) => {
+    const got = await run('default', claims, `ATTACH ${name} AS f`)
+    expect(got).toEqual({ status: 403, error: `Authorization forbidden: ${reason}` })
+    const steps = ['INSERT INTO own VALUES (77)', `ATTACH ${name} AS f`].map((sql) => ({ stmt: { sql } }))
+    const { status } = await send('default', claims, [{ type: 'batch', batch: { steps } }, close])
+    expect(status).toBe(403)
+    expect(await run('default', { a: 'ro' }, 'SELECT count(*) FROM own WHERE a = 77')).toEqual([['0']])
+  })
+
+  test('with `roa` for the one and `rw` for the other', async () => {
+    const claims = { p: { rw: { ns: ['default'] }, roa: { ns: ['foo'] } } }
+    expect(await run('default', claims, 'ATTACH foo AS f')).toEqual([[]])
+    expect(await run('default', { a: 'roa' }, 'ATTACH foo AS f')).toEqual([[]])
+  })
+
+  test('of a file or by a literal is no statement', async () => {
+    for (const sql of ["ATTACH '/etc/passwd' AS f", "ATTACH 'foo' AS f"])
+      expect(await run('default', FOO, sql)).toEqual([
+        expect.stringContaining('SQL_PARSE_ERROR SQL string could not be parsed: unsupported statement'),
+      ])
+    expect(await run('default', FOO, 'ATTACH "/attached/1.db" AS f')).toMatchObject({ status: 403 })
+    expect(await run('default', FOO, 'ATTACH "../foo/data.db" AS f')).toMatchObject({ status: 403 })
+  })
+})
+
+describe('rights to tables', () => {
+  const only = (...perm: readonly object[]): object => ({ a: 'rw', perm })
+  const denied = expect.stringContaining('not authorized')
+
+  beforeAll(async () => {
+    await run(
+      'default',
+      { a: 'rw' },
+      'CREATE TABLE orders(id INTEGER PRIMARY KEY, total)',
+      'CREATE TABLE people(name)',
+      "INSERT INTO people VALUES ('Ada')",
+      'CREATE VIEW everybody AS SELECT name FROM people',
+      'CREATE TABLE audited(a)',
+      'CREATE TRIGGER counted AFTER INSERT ON audited BEGIN DELETE FROM people; END',
+    )
+  })
+
+  test('reading', async () => {
+    const claims = only({ t: ['orders'], a: ['data_read'] })
+    expect(
+      await run(
+        'default',
+        claims,
+        'SELECT count(*) FROM orders',
+        'SELECT * FROM people',
+        'SELECT * FROM everybody',
+        'SELECT (SELECT count(*) FROM people)',
+        "SELECT name FROM sqlite_schema WHERE name = 'people'",
+        "SELECT value FROM json_each('[1]')",
+        'INSERT INTO orders(total) VALUES (1)',
+        'UPDATE orders SET total = 2',
+        'DELETE FROM orders',
+        'DROP TABLE orders',
+        'CREATE TABLE x(a)',
+      ),
+    ).toEqual([['0'], denied, denied, denied, ['people'], ['1'], denied, denied, denied, denied, denied])
+  })
+
+  test('adding is not changing, replacing, deleting, or what a trigger does', async () => {
+    const claims = only({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
+    expect(
+      await run(
+        'default',
+        claims,
+        'INSERT INTO orders VALUES (1, 10)',
+        'INSERT OR REPLACE INTO orders VALUES (1, 11)',
+        'REPLACE INTO orders VALUES (1, 11)',
+        'INSERT INTO orders VALUES (1, 12) ON CONFLICT DO UPDATE SET total = 12',
+        'INSERT INTO audited VALUES (1)',
+        'INSERT INTO people VALUES (1)',
+        'SELECT total FROM orders',
+      ),
+    ).toEqual([[], denied, denied, denied, denied, denied, ['10']])
+    expect(await run('default', { a: 'ro' }, 'SELECT count(*) FROM people')).toEqual([['1']])
+  })
+
+  test('the schema', async () => {
+    const claims = only({ t: null, a: ['schema_add', 'data_read'] })
+    expect(
+      await run(
+        'default',
+        claims,
+        'CREATE TABLE made(a)',
+        'CREATE INDEX made_a ON made(a)',
+        'ALTER TABLE made ADD COLUMN b',
+        'DROP TABLE made',
+        'INSERT INTO made VALUES (1)',
+      ),
+    ).toEqual([[], [], denied, denied, denied])
+    const owner = only({ t: ['made'], a: ['schema_update', 'schema_delete'] })
+    expect(
+      await run(
+        'default',
+        owner,
+        'ALTER TABLE made ADD COLUMN b',
+        'DROP INDEX made_a',
+        'DROP TABLE people',
+        'DROP TABLE made',
+      ),
+    ).toEqual([[], [], denied, []])
+  })
+
+  test('what reads all tables needs the right to all', async () => {
+    const some = forge.forge({ a: 'rw', perm: [{ t: ['orders'], a: ['data_read'] }] })
+    const all = forge.forge({ a: 'rw', perm: [{ t: null, a: ['data_read'] }] })
+    const get = async (path: string, token: string): Promise<number> => {
+      const left = new AbortController()
+      const headers = { authorization: `Bearer ${token}` }
+      const { status } = await fetch(`${server.url}${path}`, { headers, signal: left.signal })
+      left.abort()
+      return status
+    }
+    expect(await get('/dump', some)).toBe(403)
+    expect(await get('/dump', all)).toBe(200)
+    expect(await get('/beta/listen?table=people', some)).toBe(403)
+    expect(await get('/beta/listen?table=orders', some)).toBe(200)
+  })
+
+  test.each([
+    [[{ t: ['orders'], a: ['data_insert'] }]],
+    [[{ t: 'orders', a: ['data_read'] }]],
+    [[{ t: null }]],
+    ['all'],
+  ])('a token with %j is none', async (perm) => {
+    expect(await run('default', { a: 'rw', perm }, 'SELECT 1')).toMatchObject({
+      status: 401,
+      error: 'Unauthorized: `The JWT is invalid`',
+    })
+  })
+
+  test('ATTACH is not for tokens with limits', async () => {
+    const claims = { p: { rwa: { ns: ['default', 'foo'] } }, perm: [{ t: null, a: ['data_read'] }] }
+    expect(await run('default', claims, 'ATTACH foo AS f')).toMatchObject({ status: 403 })
+  })
+})

@@ -1,0 +1,46 @@
+// The page of differences says what the tables of the tests say. UPDATE_DOCS=1 writes it.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { ACCEPTED_DIFFERENCES, NOT_REPLAYED } from './accepted-differences.ts'
+import { readTranscripts } from './transcript.ts'
+
+const PAGE = new URL('../../packages/local-server/docs/conformance.md', import.meta.url)
+const MARK = '<!-- the cases -->\n'
+
+function table(reasons: Readonly<Record<number, string>>): string {
+  const titles = new Map(readTranscripts().map(({ id, title }) => [id, title]))
+  const rows = Object.entries(reasons).map(
+    ([id, reason]) => `| ${id} | ${cell(titles.get(Number(id)))} | ${cell(reason)} |`,
+  )
+  return ['| case | what is asked | why |', '|---|---|---|', ...rows, ''].join('\n')
+}
+
+const cell = (text = ''): string => text.replaceAll('|', '\\|')
+
+test('the page lists every recorded case that differs, or is not replayed', () => {
+  const all = readTranscripts().length
+  const differing = Object.keys(ACCEPTED_DIFFERENCES).length
+  const left = Object.keys(NOT_REPLAYED).length
+  const cases = [
+    `Of ${all} recorded cases ${all - differing - left} are answered in the same way, ${differing} differ, ${left} are not replayed.\n`,
+    '## Cases that differ\n',
+    table(ACCEPTED_DIFFERENCES),
+    '## Cases that are not replayed\n',
+    table(NOT_REPLAYED),
+  ].join('\n')
+  const page = readFileSync(PAGE, 'utf8')
+  const head = page.slice(0, page.indexOf(MARK) + MARK.length)
+  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, `${head}\n${cases}`)
+  expect(readFileSync(PAGE, 'utf8')).toBe(`${head}\n${cases}`)
+})
+
+test('the tests that the reasons name are there', () => {
+  const reasons = Object.values({ ...ACCEPTED_DIFFERENCES, ...NOT_REPLAYED }).join('\n')
+  const named = reasons.match(/[\w./-]+\.test\.ts/g) ?? []
+  expect(named.length).toBeGreaterThan(5)
+  const folders = ['../../', './']
+  const missing = named.filter(
+    (name) => !folders.some((folder) => existsSync(new URL(folder + name, import.meta.url))),
+  )
+  expect(missing).toEqual([])
+})

@@ -1,0 +1,50 @@
+// The recorded cases against the program they were recorded from: whoever takes a newer libsql-server sees here what is new.
+import { findSqld, type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
+import { describe, expect, test } from 'vitest'
+import { replay } from './replay.ts'
+import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts'
+
+/** Cases that mostly wait are left to the run of the embedded server, unless asked for. */
+const WAITING_LIMIT_MS = process.env['DRIFT_ALL'] ? Infinity : 1_000
+
+/** Cases that cannot be replayed in this way, and why. */
+const NOT_REPLAYED: Readonly<Record<number, string>> = {
+  60: 'the recording abbreviates its requests',
+  67: 'the recording abbreviates its requests',
+  77: 'restarts the server',
+  92: 'the recording does not say when the client left',
+  124: 'takes half a minute',
+  131: 'the recording keeps the bytes of compressed answers by their length',
+  223: 'which of two requests comes first depends on the machine',
+  250: 'the recording abbreviates its request',
+  253: 'the answer is broken off, where depends on buffers',
+  257: 'the recording does not keep the baton of its last request',
+}
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
+
+async function replayOnSqld(transcript: Transcript): Promise<unknown> {
+  await using server: SqldProcess = await startSqld()
+  return await replay(transcript, {
+    url: server.url,
+    prefix: '',
+    names: new Map(),
+    configure: () => Promise.reject(new Error('a plain server is not administered')),
+    token: () => 'none',
+  })
+}
+
+describe.runIf(hasSqld)('libsql-server answers as recorded', () => {
+  const cases = readTranscripts().filter(
+    (transcript) => transcript.server === 'plain' && waitingTimeMs(transcript) < WAITING_LIMIT_MS,
+  )
+
+  test.concurrent.for(
+    cases.filter(({ id }) => !(id in NOT_REPLAYED)).map((each) => [each.id, each.title, each] as const),
+  )('%d %s', { timeout: 120_000 }, async ([, , transcript]) =>
+    expect(await replayOnSqld(transcript)).toEqual([]),
+  )
+})

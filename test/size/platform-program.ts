@@ -1,0 +1,9 @@
+// What a program that provisions databases pulls in: its bundle has a budget, see scripts/size.mjs.
+import { createPlatformClient } from '@batonsql/core/platform'
+
+const platform = createPlatformClient({ organization: 'acme', token: 'token' })
+
+export async function run(): Promise<unknown> {
+  await platform.databases.ensure({ name: 'tenant', group: 'default' })
+  return platform.databaseToken({ database: 'tenant', ttl: '1h' })
+}
