@@ -36,6 +36,8 @@ export interface NewDatabase {
   readonly parent?: DatabaseRow
   /** How long it does not answer yet, in ms. */
   readonly readyDelayMs: number
+  /** Is called in the transaction that makes it ready. */
+  readonly onReady?: () => void
 }
 
 /** What the lifecycle works with. */
@@ -90,7 +92,10 @@ export class Databases {
     // its group, or the server, has gone meanwhile
     if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
     const ready: DatabaseRow = { ...made, state: 'ready', readyAt: Date.now() + readyDelayMs }
-    registry.transaction(() => registry.databases.put(ready))
+    registry.transaction(() => {
+      registry.databases.put(ready)
+      wanted.onReady?.()
+    })
     return ready
   }
 

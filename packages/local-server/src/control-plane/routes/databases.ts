@@ -97,6 +97,7 @@ async function createDatabase(call: Call) {
     // reading the source may have taken a while
     checkFree(call, body.name)
     const { organization, platform } = call
+    const data = { database: body.name, group: group.name }
     const row = await databases.create({
       organization,
       group,
@@ -104,10 +105,9 @@ async function createDatabase(call: Call) {
       source,
       configuration,
       readyDelayMs: platform.readyDelayMs,
+      onReady: () => call.note({ code: 'db-create', message: `created database ${body.name}`, data }),
       ...(parent !== undefined && { parent }),
     })
-    const data = { database: row.name, group: group.name }
-    call.commit({ code: 'db-create', message: `created database ${row.name}`, data }, () => {})
     return { database: { DbId: row.id, Hostname: hostnameOf(call, row), Name: row.name } }
   } finally {
     if (source.type === 'dump') await rm(source.file, { force: true })
