@@ -121,19 +121,16 @@ export class SqldBackend implements DatabaseBackend {
     this.#configured(id, settings)
   }
 
-  async has(id: DatabaseId): Promise<boolean> {
-    return await (await this.#alive()).admin.exists(id)
-  }
-
   async exportTo(): Promise<void> {
     throw new BackendRefusal(
       'a database is exported by the back end "embedded" only; libsql-server has /dump',
     )
   }
 
-  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
-    await (await this.#alive()).admin.configure(id, this.#config(settings))
+  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
+    const { admin } = await this.#alive()
     this.#configured(id, settings)
+    return await admin.configureIfThere(id, this.#config(settings))
   }
 
   async remove(id: DatabaseId): Promise<void> {

@@ -175,9 +175,8 @@ async function deleteDatabase(call: Call) {
   const row = call.database()
   if (row.configuration.deleteProtection)
     throw new Refusal(400, `database ${row.name} is protected from deletion; unset delete_protection first`)
-  const { registry, databases } = call.plane
-  if (registry.databases.rows.some(({ schema, state }) => schema === row.id && state !== 'deleting'))
-    throw new Refusal(400, `cannot delete ${row.name} because databases are still referring to it`)
+  const { databases } = call.plane
+  databases.checkRemovable(row)
   const data = { database: row.name }
   call.commit({ code: 'db-delete', message: `deleted database ${row.name}`, data }, () =>
     databases.markDeleting(row),
