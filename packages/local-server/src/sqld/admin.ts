@@ -61,11 +61,11 @@ async function patiently(change: () => Promise<void>): Promise<void> {
 
 /** Client of the admin API of one server process. */
 export class SqldAdmin {
-  readonly #port: number
+  readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
 
-  constructor(port: number, key: string) {
-    this.#port = port
+  constructor(address: { readonly host: string; readonly port: number }, key: string) {
+    this.#address = address
     this.#key = key
   }
 
@@ -159,8 +159,7 @@ export class SqldAdmin {
         headers['content-length'] = String(Buffer.byteLength(text))
       }
       const options = {
-        host: '127.0.0.1',
-        port: this.#port,
+        ...this.#address,
         method,
         path,
         headers,
