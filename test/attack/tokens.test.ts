@@ -1,5 +1,6 @@
 import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { databaseIdOf } from '../conformance/planted-key.ts'
 import { close, execute } from '../conformance/wire.ts'
 import { AttackedServer, BACKENDS } from './attacked-server.ts'
 
@@ -88,7 +89,9 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
 
   test('claims', async () => {
     const other = await attacked.server.createToken('other')
-    expect(await statusOf(`Bearer ${other}`)).toBe(404)
+    // signed with the key of another database, and with that of the group for another database
+    expect(await statusOf(`Bearer ${other}`)).toBe(401)
+    expect(await statusOf(forge(good, { ...claims, id: databaseIdOf(other) }))).toBe(404)
     for (const body of [
       { ...claims, id: 'other' },
       { ...claims, id: '' },
@@ -181,7 +184,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
     const named = { authorization: other, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }
     const where = { requests: [execute('select count(*) from sqlite_schema'), close] }
     expect((await attacked.post('/other/v3/pipeline', where, named)).status).toBe(200)
-    expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(404)
+    expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(401)
   })
 
   test('a reader who writes by a cursor is refused like anybody else', async () => {

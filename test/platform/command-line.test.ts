@@ -11,6 +11,9 @@ import { Scene } from './platform-scene.ts'
  * as they were recorded: the same headers, the same bodies, and of each answer the fields that the command reads.
  */
 
+// oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
+type Answered = any
+
 /** Sends what the command line sends. */
 class CommandLine {
   readonly #scene: Scene
@@ -20,8 +23,7 @@ class CommandLine {
     this.#scene = scene
   }
 
-  // oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
-  async ask(method: string, path: string, body?: unknown): Promise<any> {
+  async ask(method: string, path: string, body?: unknown): Promise<Answered> {
     const { status, answer } = await this.try(method, path, body)
     expect([method, path, status, answer?.error]).toEqual([method, path, 200, undefined])
     return answer
@@ -37,7 +39,7 @@ class CommandLine {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
     }
-    return await new Promise<{ status: number; answer: any }>((resolve, reject) => {
+    return await new Promise<{ status: number; answer: Answered }>((resolve, reject) => {
       const asked = request(this.#scene.platform.url + path, { method, headers }, (response) => {
         let received = ''
         response.setEncoding('utf8').on('data', (part) => (received += part))

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
 describe('what a database begins as', () => {
@@ -75,24 +75,20 @@ describe('what a database begins as', () => {
     await scene.create('app')
   })
 
-  test('a schema database and its child, where the back end has them', async () => {
+  test('a schema database and its child: what changes the one changes the other', async () => {
     const scene = await Scene.forTest()
-    const made = await scene.ask('POST', `${scene.own}/databases`, {
-      body: { name: 'parent', group: 'default', is_schema: true },
-    })
-    if (inject('target') === 'embedded') {
-      expect(made).toEqual({
-        status: 400,
-        body: { error: expect.stringContaining('not supported by the back end') },
-      })
-      return
-    }
+    const parent = await scene.create('parent', { is_schema: true })
     const child = await scene.create('child', { schema: 'parent' })
     const parentToken = await scene.tokenFor('parent')
-    await sql(made.body.database.Hostname, parentToken, 'CREATE TABLE t (a)')
+    await sql(parent.host, parentToken, 'CREATE TABLE t (a)')
     expect((await sql(child.host, await scene.tokenFor('child'), 'SELECT count(*) FROM t')).rows).toEqual([
       ['0'],
     ])
+    for (const body of [
+      { name: 'x', group: 'default', seed: { type: 'database', name: 'parent' } },
+      { name: 'x', group: 'default', schema: 'child' },
+    ])
+      expect((await scene.ask('POST', `${scene.own}/databases`, { body })).status).toBe(400)
     const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
     const refused = await scene.ask('DELETE', `${scene.own}/databases/parent`)

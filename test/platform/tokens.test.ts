@@ -31,29 +31,53 @@ describe('tokens for databases', () => {
     expect((await sql(outside.host, jwt, 'SELECT 1')).status).toBe(401)
   })
 
-  test('permissions for tables, and attaching, are refused where the back end has none', async () => {
+  test('permissions for tables hold, or are refused where the back end would ignore them', async () => {
     const scene = await Scene.forTest()
-    await scene.create('app')
-    await scene.create('other')
-    const mint = (body: object) => scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, { body })
-    const tables = await mint({ fine_grained_permissions: [{ t: ['t'], a: ['data_read'] }] })
-    expect([tables.status, tables.body.error]).toEqual([400, expect.stringContaining('are not supported')])
-    const attach = { permissions: { read_attach: { databases: ['other'] } } }
-    const configure = { allow_attach: true }
-    if (inject('target') === 'embedded') {
-      expect((await mint(attach)).body.error).toContain('read_attach is not supported')
-      const { body } = await scene.ask('PATCH', `${scene.own}/databases/app/configuration`, {
-        body: configure,
+    const { host } = await scene.create('app')
+    await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'CREATE TABLE u (a)'])
+    const mint = (a: string[]) =>
+      scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, {
+        body: { fine_grained_permissions: [{ t: ['t'], a }] },
       })
-      expect(body.error).toContain('allow_attach is not supported')
-    } else {
-      expect((await mint(attach)).status).toBe(200)
-      expect(
-        await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body: configure }),
-      ).toMatchObject(configure)
+    expect((await mint(['data_insert'])).status).toBe(400)
+    const { status, body } = await mint(['data_read'])
+    if (inject('target') === 'sqld') {
+      expect([status, body.error]).toEqual([400, expect.stringContaining('are not supported')])
+      return
     }
+    expect((await sql(host, body.jwt, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
+    for (const refused of ['SELECT count(*) FROM u', 'INSERT INTO t VALUES (1)', 'DROP TABLE t'])
+      expect([refused, await sql(host, body.jwt, refused)]).not.toEqual([
+        refused,
+        expect.objectContaining({ status: 200, error: null }),
+      ])
+  })
+
+  test('a database is attached with a token that names it, when it allows that', async () => {
+    const scene = await Scene.forTest()
+    const app = await scene.create('app')
+    const other = await scene.create('other')
+    await sql(other.host, await scene.tokenFor('other'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+    const permissions = { read_attach: { databases: ['other'] } }
+    const token = await scene.tokenFor('app', '', { permissions })
+    const attach = [`ATTACH "${other.id}" AS x`, 'SELECT a FROM x.t']
+    const isRefused = async (with_: string): Promise<boolean> => {
+      const { status, error } = await sql(app.host, with_, attach)
+      return status !== 200 || error !== null
+    }
+    expect(await isRefused(token)).toBe(true)
+    await scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body: { allow_attach: true } })
+    expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
+    expect(await isRefused(await scene.tokenFor('app'))).toBe(true)
+    // of another group nothing can be attached
+    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
+    await scene.create('far', { group: 'team' })
+    const far = { permissions: { read_attach: { databases: ['far'] } } }
+    expect((await scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, { body: far })).status).toBe(
+      400,
+    )
     // the official client always sends an empty list
-    expect((await mint({ permissions: { read_attach: { databases: [] } } })).status).toBe(200)
+    await scene.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
 })
 

@@ -38,6 +38,6 @@ ${port === null ? manual : form}`
 /** Sends the browser back to the command, which waits on this machine and nowhere else. */
 export function loginRedirect({ port, state }: LoginRequest, token: string): ServiceResponse {
   const query = new URLSearchParams({ jwt: token, state })
-  const headers = { location: `http://localhost:${port}/?${query}`, 'cache-control': 'no-store' }
+  const headers = { location: `http://localhost:${port}/?${query.toString()}`, 'cache-control': 'no-store' }
   return { status: 303, headers, body: '' }
 }

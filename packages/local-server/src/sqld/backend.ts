@@ -34,13 +34,14 @@ import {
   textResponse,
 } from '../exchange.ts'
 import { moveUnknownAside } from '../set-aside.ts'
-import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
+import type { SqldNamespaceConfig } from './admin.ts'
 import { BatonBinding } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
+import { namespaceSource } from './namespace-source.ts'
 import { OpenAnswers } from './open-answers.ts'
 import { type SqldProcess, startSqld } from './process.ts'
-import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
-import { guardRequests, guardSteps } from './request-guard.ts'
+import { finish, rebuildBody } from './rebuild.ts'
+import { encodePipelineBody } from './request-encoder.ts'
 import { findRefusal } from './sql-guard.ts'
 
 /** How the back end is made. */
@@ -57,9 +58,6 @@ export interface SqldBackendOptions {
 
 /** As good as no limit; the server takes null for "as before". */
 const NO_SIZE_LIMIT = '1000pb'
-/** What a client may learn from the server's own headers. */
-const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
-
 /** What the back end asks by itself. */
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 const NEVER = new AbortController().signal
@@ -346,56 +344,16 @@ export class SqldBackend implements DatabaseBackend {
   }
 }
 
-function bearer(token: string): { readonly authorization: string } {
-  return { authorization: `Bearer ${token}` }
-}
-
-/** What the server is told to begin with. @throws BackendRefusal for what it does not take */
-function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' }>): SqldNamespaceSource {
-  switch (source.type) {
-    case 'empty':
-    case 'dump':
-      return {}
-    case 'file':
-      throw new BackendRefusal('a database is made from an SQLite file by the back end "embedded" only')
-    case 'schema':
-      return { shared_schema: true }
-    case 'schema-child':
-      return { shared_schema_name: source.parent }
-    default:
-      return source satisfies never
-  }
-}
-
 interface StreamCall {
   readonly id: DatabaseId
   readonly request: ServiceRequest
   readonly mayWrite: boolean
 }
 
-/** Reads a body strictly and writes it anew: the server's reader takes more than one form for the same thing. */
-function rebuildBody(path: string, text: string, mayWrite: boolean): { baton: string | null; text: string } {
-  if (path === '/v3/cursor') {
-    const body = decodeCursorBody(text)
-    const guarded = { ...body, steps: guardSteps(body.steps, mayWrite) }
-    return { baton: body.baton, text: encodeCursorBody(guarded) }
-  }
-  const body = decodePipelineBody(text)
-  const guarded = { ...body, requests: guardRequests(body.requests, mayWrite) }
-  return { baton: body.baton, text: encodePipelineBody(guarded) }
-}
-
 function noWriteRight(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
 }
 
-async function finish(answer: http.IncomingMessage, body: Readable): Promise<ServiceResponse> {
-  const status = answer.statusCode ?? 502
-  const headers: Record<string, string> = {}
-  for (const name of ANSWER_HEADERS) {
-    const value = answer.headers[name]
-    if (value !== undefined) headers[name] = String(value)
-  }
-  if (status >= 400) return { status, headers, body: (await readBytes(answer)).toString('utf8') }
-  return { status, headers, body }
+function bearer(token: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${token}` }
 }
