@@ -46,7 +46,10 @@ create table "order" (a integer primary key, "it's ä" text, c blob, d real, e n
 insert into "order" values
   (1, 'it''s; "x"', x'00ff27', 1.5, 7), (-9223372036854775808, '', x'', -0.25, null),
   (9223372036854775807, 'line' || char(10) || 'break;' || char(13), zeroblob(3), 1e300, '12.5'),
-  (9007199254740993, 'Ünï 😀 \\n %s', null, 5e-324, 1e15);
+  (9007199254740993, 'Ünï 😀 \\n %s', null, 5e-324, 1e15),
+  (5, 'nul' || char(0) || 'x', null, 9e999, 1), (6, 'inf', x'', -9e999, 2);
+create table early (p references late (k)); create table late (k primary key);
+insert into late values (1); insert into early values (1);
 create table auto (y integer primary key autoincrement, x unique, g generated always as (x || 'g') stored);
 insert into auto (x) values ('a'), ('b'); delete from auto where x = 'b';
 create table child (p references auto (y) deferrable initially deferred, n);
