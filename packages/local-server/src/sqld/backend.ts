@@ -19,12 +19,7 @@ import { checkLoaded, readDump } from '../dumps.ts'
 import { isExportRoute } from '../embedded/export-routes.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
-import {
-  decodeCursorBody,
-  decodePipelineBody,
-  type PipelineBody,
-  readText,
-} from '../embedded/request-decoder.ts'
+import { type PipelineBody, readText } from '../embedded/request-decoder.ts'
 import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
 import {
   errorResponse,
