@@ -78,8 +78,8 @@ async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
   try {
     const names = new Map<string, string>()
     for (const [name, settings] of Object.entries(transcript.namespaces ?? {})) {
-      const { id } = await ownServer.createDatabase(name, newDatabaseOptions(settings))
-      names.set(id, name)
+      await ownServer.createDatabase(name, newDatabaseOptions(settings))
+      names.set(ownServer.databaseId(name), name)
     }
     const tokens = transcript.server === 'auth' ? await TokenForge.open(ownServer, key) : null
     return await replay(transcript, {

@@ -19,10 +19,10 @@ const pages = packages.flatMap((name) => {
     ? readdirSync(join(root, folder)).map((page) => `${folder}/${page}`)
     : []
 })
-/** Lines of a list of events, whose names are those of a reader's own program; and a program for a platform API. */
-const FRAGMENTS = ['packages/core/docs/transactions.md', 'packages/core/docs/platform.md']
+/** Lines of a list of events, whose names are those of a reader's own program. */
+const FRAGMENTS = ['packages/core/docs/transactions.md']
 
-const server = await startLocalServer()
+const server = await startLocalServer({ auth: false, platform: { organization: 'acme' } })
 afterAll(() => server.close())
 const { url } = await server.createDatabase('readers')
 const db = createClient({ url })
@@ -46,7 +46,14 @@ async function run(code: string, name: string): Promise<string> {
     process.execPath,
     ['--conditions=@batonsql/source', '--no-warnings', file],
     {
-      env: { ...process.env, DATABASE_URL: url, DATABASE_TOKEN: '', NODE_OPTIONS: '' },
+      env: {
+        ...process.env,
+        DATABASE_URL: url,
+        DATABASE_TOKEN: '',
+        PLATFORM_URL: server.platform?.url,
+        PLATFORM_TOKEN: server.platform?.token,
+        NODE_OPTIONS: '',
+      },
       timeout: 20_000,
       cwd: folder,
     },

@@ -72,7 +72,7 @@ export class LocalHandler implements AsyncDisposable {
     await service.createDatabase(name, options)
     const authToken = await service.ownerToken(name)
     const url = name === DEFAULT_DATABASE ? ORIGIN : `${ORIGIN}/${name}/`
-    return { url, id: service.databaseId(name), ...(authToken !== undefined && { authToken }) }
+    return { url, ...(authToken !== undefined && { authToken }) }
   }
 
   /** Changes the given settings of a database and leaves the others. */

@@ -47,8 +47,6 @@ export interface LocalServerOptions {
 /** Where to reach a database, in the form clients are configured with. */
 export interface DatabaseAddress {
   readonly url: string
-  /** What tokens, ATTACH and jobs call the database. */
-  readonly id: string
   /** Present when the server was started with `auth`. */
   readonly authToken?: string
 }
@@ -156,8 +154,12 @@ export class LocalServer implements AsyncDisposable {
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
     const authToken = await this.#service.ownerToken(name)
-    const id = this.#service.databaseId(name)
-    return { url: this.urlOf(name), id, ...(authToken !== undefined && { authToken }) }
+    return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
+  }
+
+  /** What tokens and jobs call a database. */
+  databaseId(name: string): string {
+    return this.#service.databaseId(name)
   }
 
   /** Changes the given settings of a database and leaves the others. */

@@ -172,7 +172,7 @@ export class Service implements AsyncDisposable {
     return given[0] ?? { type: 'empty' }
   }
 
-  /** What tokens, ATTACH and jobs call a database. */
+  /** What tokens and jobs call a database. */
   databaseId(name: string): string {
     return this.#database(name).id
   }

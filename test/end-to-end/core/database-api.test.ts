@@ -1,4 +1,4 @@
-import type { ChangeEvent, Client, ClientConfig, Dump, JobStatus, RestoreError } from '@batonsql/core'
+import type { ChangeEvent, Client, ClientConfig, Dump, JobStatus } from '@batonsql/core'
 import {
   createClient,
   describe as describeStatement,
@@ -6,6 +6,7 @@ import {
   executeMultiple,
   jobs,
   listen,
+  RestoreError,
   restore,
 } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
@@ -46,7 +47,10 @@ create table "order" (a integer primary key, "it's ä" text, c blob, d real, e n
 insert into "order" values
   (1, 'it''s; "x"', x'00ff27', 1.5, 7), (-9223372036854775808, '', x'', -0.25, null),
   (9223372036854775807, 'line' || char(10) || 'break;' || char(13), zeroblob(3), 1e300, '12.5'),
-  (9007199254740993, 'Ünï 😀 \\n %s', null, 5e-324, 1e15);
+  (9007199254740993, 'Ünï 😀 \\n %s', null, 5e-324, 1e15),
+  (5, 'nul' || char(0) || 'x', null, 9e999, 1), (6, 'inf', x'', -9e999, 2);
+create table early (p references late (k)); create table late (k primary key);
+insert into late values (1); insert into early values (1);
 create table auto (y integer primary key autoincrement, x unique, g generated always as (x || 'g') stored);
 insert into auto (x) values ('a'), ('b'); delete from auto where x = 'b';
 create table child (p references auto (y) deferrable initially deferred, n);
@@ -245,6 +249,30 @@ describe('restore', () => {
     const other = open(database.config)
     await restore(other, LARGE, { resume: true })
     expect(await total()).toEqual(ALL)
+  })
+
+  test('a server that is stopped in the middle, again and again', { timeout: 60_000 }, async ({ skip }) => {
+    const restartable = await openRestartableServer(inject('target'), 100_000_000)
+    if (restartable === null) skip('a server that is not ours to stop')
+    await using own = restartable as RestartableServer
+    const db = open({ ...own.config, maxRetries: 0 })
+    const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+    // long enough for some batches, and at a different place each time
+    for (let attempt = 0; ; attempt++) {
+      const run = restore(db, LARGE, { resume: attempt > 0, timeoutMs: 5_000 })
+      const stop = attempt < 4 ? pause(60 + attempt * 90).then(() => own.restart()) : null
+      const result = await run.catch((error: unknown) => error)
+      await stop
+      if (!(result instanceof Error)) break
+      expect(result).toBeInstanceOf(RestoreError)
+      expect(attempt).toBeLessThan(8)
+    }
+    const { rows } = await db.execute('select count(*), sum(n) from t', [], { rowMode: 'array' })
+    expect(rows).toEqual([ALL])
+    const { rows: names } = await db.execute(
+      "select name from sqlite_schema where type = 'table' and name not like 'libsql%'",
+    )
+    expect(names).toEqual([{ name: 't' }])
   })
 
   test('a source that is cut off is an error, and can be had again', async () => {

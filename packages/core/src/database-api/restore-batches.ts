@@ -63,7 +63,8 @@ class DumpTranslator {
     }
     const text = withoutComments(sql)
     if (SAVEPOINT.test(text)) throw new ProtocolError('a dump has no savepoints')
-    if (PRAGMA.test(text)) return []
+    // statistics are not restored: servers take no ANALYZE
+    if (PRAGMA.test(text) || STATISTICS.test(text)) return []
     // a dump writes a virtual table into the schema, which no client may, and then the tables that it keeps its data in
     const [, name, virtual] = VIRTUAL_TABLE.exec(text) ?? []
     if (name !== undefined && virtual !== undefined) {
@@ -73,18 +74,41 @@ class DumpTranslator {
     const [, table = ''] = CREATE_TABLE.exec(text) ?? []
     const isShadow = this.#virtualTables.some((each) => unquoted(table).startsWith(`${each}_`))
     // made with the virtual table, whose first rows the dump has, too
-    return isShadow ? [sql, `delete from ${table}`] : [sql]
+    return isShadow ? [sql, `delete from ${table}`] : [withReadableValues(sql)]
   }
 }
 
 const SAVEPOINT = /^(?:savepoint|release)\b/i
+const STATISTICS = /^(?:analyze\b|(?:insert into|delete from) ["']?sqlite_stat\d)/i
 const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
 const TEXT = `'[^']*(?:''[^']*)*'`
 const VIRTUAL_TABLE = new RegExp(
   `^insert into sqlite_(?:schema|master)\\s*\\(type,\\s*name,\\s*tbl_name,\\s*rootpage,\\s*sql\\)\\s*values\\s*\\('table',\\s*(${TEXT}),\\s*${TEXT},\\s*0,\\s*(${TEXT})\\)$`,
   'i',
 )
-const CREATE_TABLE = new RegExp(`^create table if not exists (${TEXT}|"[^"]*(?:""[^"]*)*"|\\w+)`, 'i')
+const NAME = `"[^"]*(?:""[^"]*)*"`
+const CREATE_TABLE = new RegExp(`^create table if not exists (${TEXT}|${NAME}|\\w+)`, 'i')
+const INSERT = new RegExp(
+  `^insert into (?:${TEXT}|${NAME}|\\[[^\\]]*\\]|[^\\s"'([]+)\\s*(?:\\((?:${NAME}|[^"()])*\\))?\\s*values\\s*(?=\\()`,
+  'i',
+)
+const VALUE = new RegExp(`${TEXT}|\\binf\\b`, 'gi')
+/** What libsql-server writes that nothing reads: infinite numbers, and texts with U+0000. */
+const UNREADABLE = /\binf\b|\0/i
+
+/** An INSERT of a dump whose values can be read. */
+function withReadableValues(sql: string): string {
+  const [head] = (UNREADABLE.test(sql) && INSERT.exec(sql)) || []
+  if (head === undefined) return sql
+  const values = sql.slice(head.length).replace(VALUE, (value) => {
+    if (!value.startsWith("'")) return '9e999'
+    return value.includes('\0') ? `CAST(X'${hexOf(unquoted(value))}' AS TEXT)` : value
+  })
+  return head + values
+}
+
+const hexOf = (text: string): string =>
+  Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** What is meant by a text or a name as SQL writes it. */
 function unquoted(written: string): string {

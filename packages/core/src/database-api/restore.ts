@@ -53,6 +53,7 @@ export async function restore(
     for await (const batch of batchesOf(source)) {
       if (await run.apply(batch)) onProgress?.(run.progress)
     }
+    await run.finish()
   } catch (error) {
     const isOurs = error instanceof DatabaseError && !(error instanceof RestoreError)
     throw atCaller(isOurs ? new RestoreError(run.progress.statements, error) : error)
@@ -87,12 +88,25 @@ class Restore {
 
   /** Applies a batch, or what is left of it. @returns whether anything was left */
   async apply(batch: RestoreBatch): Promise<boolean> {
-    const { end, length, isLast } = batch
-    const isEarlier = end <= this.#statements && !(isLast && this.#isCounted)
+    const isEarlier = batch.end <= this.#statements
     if (!isEarlier) await this.#applyOnce(batch)
-    this.#statements = Math.max(end, this.#statements)
-    this.#characters += length
+    this.#statements = Math.max(batch.end, this.#statements)
+    this.#characters += batch.length
     return !isEarlier
+  }
+
+  /** All is applied: the count goes. By itself, so that a restore whose last answer was lost can still be told from another. */
+  async finish(): Promise<void> {
+    for (let attempt = 0; this.#isCounted; attempt++) {
+      try {
+        await this.#db.execute(`drop table if exists ${PROGRESS}`, [], this.#options)
+        this.#isCounted = false
+      } catch (error) {
+        const isUnknown = error instanceof DatabaseError && error.outcome === 'unknown'
+        if (!isUnknown || attempt >= MAX_RETRIES) throw error
+        await this.#pause(attempt)
+      }
+    }
   }
 
   async #applyOnce(batch: RestoreBatch): Promise<void> {
@@ -105,22 +119,29 @@ class Restore {
         await this.#db.batch(all, { ...this.#options, foreignKeys: 'off' })
         break
       } catch (error) {
-        const isRefused = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
         if (!(error instanceof DatabaseError)) throw error
+        const isRefused = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
         if (!isRefused && error.outcome !== 'unknown') throw placed(error, own, before.length)
-        const place = await this.#readPlace()
+        const place = await this.#readPlace().catch((failure: unknown) => {
+          if (failure instanceof DatabaseError) return undefined
+          throw failure
+        })
         // no answer was lost before: what is there is not of this restore
         if (isRefused && attempt === 0 && !this.#isCounted) throw inTheWay(place)
         // an answer was lost, now or before the request that was refused: what is there says whether it is done
-        if (isLast && this.#isCounted ? place === null : place === end) break
-        if (isRefused) throw inTheWay(place)
+        if (place === end) break
+        if (isRefused && place !== undefined) throw inTheWay(place)
         if (attempt >= MAX_RETRIES || (isLast && !this.#isCounted))
           throw new RestoreError(this.#statements, error, 'unknown')
-        const { lifetime } = httpOf(this.#db)
-        await lifetime.wait({ ms: backoffMs(attempt), signal: this.#options.signal }).promise
+        await this.#pause(attempt)
       }
     }
-    this.#isCounted = !isLast
+    this.#isCounted ||= !isLast
+  }
+
+  async #pause(attempt: number): Promise<void> {
+    const { lifetime } = httpOf(this.#db)
+    await lifetime.wait({ ms: backoffMs(attempt), signal: this.#options.signal }).promise
   }
 
   /** What stands before and after the statements of a batch, so that it is applied once. */
@@ -129,9 +150,9 @@ class Restore {
       ? `(select statements from ${PROGRESS}) <> ${this.#statements}`
       : HAS_TABLES
     const before = [`select ${failWhen(isNotAsAsked, 'as asked')}`]
-    if (isLast) return { before, after: this.#isCounted ? [`drop table ${PROGRESS}`] : [] }
-    const count = this.#isCounted
-      ? [`update ${PROGRESS} set statements = ${end}`]
+    if (this.#isCounted) return { before, after: [`update ${PROGRESS} set statements = ${end}`] }
+    const count = isLast
+      ? []
       : [`create table ${PROGRESS} (statements integer not null)`, `insert into ${PROGRESS} values (${end})`]
     return { before, after: count }
   }
@@ -152,8 +173,8 @@ class Restore {
   }
 }
 
-function inTheWay(place: number | null): TypeError {
-  if (place === null) return new TypeError('the database has tables already: restore() wants an empty one')
+function inTheWay(place: number | null | undefined): TypeError {
+  if (place == null) return new TypeError('the database has tables already: restore() wants an empty one')
   return new TypeError(
     `a restore stopped here after ${place} statements: go on with { resume: true }, or begin with an empty database`,
   )

@@ -82,6 +82,15 @@ test.each([
   expect(found).toEqual(['SELECT 1'])
 })
 
+test('bytes that are not UTF-8, or end within a character', async () => {
+  for (const bytes of [
+    [0x53, 0xff, 0x3b],
+    [0x53, 0x3b, 0xc3],
+  ])
+    await expect(read([Uint8Array.from(bytes)])).rejects.toThrow('not UTF-8')
+  expect(await read([Uint8Array.from([0xef, 0xbb, 0xbf, 0x53, 0x3b])])).toEqual(['S'])
+})
+
 test('a long statement in many pieces is looked through a few times, and not once for each', async () => {
   const value = 'x'.repeat(20_000_000)
   const script = `INSERT INTO t VALUES('${value}');`

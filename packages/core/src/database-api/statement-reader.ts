@@ -14,23 +14,24 @@ const CHUNK_LENGTH = 65_536
 /**
  * The statements of a script that comes in pieces, by SQLite's own rules. Holds no more of it than one piece and one
  * statement. Lines and columns count within what is held.
- * @throws ProtocolError when it ends in the middle of a statement
+ * @throws ProtocolError when it ends in the middle of a statement, or is not UTF-8
  */
 export async function* readStatements(
   source: ScriptSource,
 ): AsyncGenerator<ScriptStatement, void, undefined> {
-  const decoder = new TextDecoder()
+  // what is not UTF-8 must not become something else
+  const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
   /** How much there must be before it is worth another look: a long statement would be read again for each of its pieces. */
   let enough = CHUNK_LENGTH
   for await (const piece of piecesOf(source)) {
-    text += typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true })
+    text += typeof piece === 'string' ? piece : decode(decoder, piece)
     if (text.length < enough) continue
     const end = yield* completeStatements(text)
     text = text.slice(end)
     enough = Math.max(CHUNK_LENGTH, text.length * 2)
   }
-  text += decoder.decode()
+  text += decode(decoder)
   const end = yield* completeStatements(text)
   if (!isBlank(text.slice(end))) throw new ProtocolError('the script ends in the middle of a statement')
 }
@@ -49,6 +50,14 @@ function* completeStatements(text: string): Generator<ScriptStatement, number, u
     if (!(error instanceof SyntaxError)) throw error
   }
   return end
+}
+
+function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {
+  try {
+    return decoder.decode(piece, { stream: piece !== undefined })
+  } catch (cause) {
+    throw new ProtocolError('the script is not UTF-8', { cause })
+  }
 }
 
 function isBlank(text: string): boolean {

@@ -3,7 +3,7 @@ import { ResultError } from './result-error.ts'
 import type { Statement } from './sql/statement.ts'
 
 /** A statement of a migration with what it is run with. */
-export interface MigrationStep {
+interface MigrationStep {
   readonly sql: string
   readonly kind: StatementKind
   readonly args: readonly EngineValue[]

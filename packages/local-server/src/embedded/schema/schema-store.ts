@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { DatabaseId, SchemaRole } from '../../backend.ts'
 
 /** States of a job; a task has the name of the job's state, too. */
-export type JobStatus =
+type JobStatus =
   | 'WaitingDryRun'
   | 'DryRunSuccess'
   | 'DryRunFailure'

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { batchesOf, type RestoreBatch } from './restore-batches.ts'
+
+const batches = async (script: string): Promise<RestoreBatch[]> => {
+  const found: RestoreBatch[] = []
+  for await (const batch of batchesOf(script)) found.push(batch)
+  return found
+}
+const translated = async (script: string): Promise<string[]> =>
+  (await batches(script)).flatMap(({ statements }) => statements.map(({ sql }) => sql))
+
+test('what the batch does itself is left out, and counted', async () => {
+  const script =
+    'PRAGMA foreign_keys=OFF; BEGIN TRANSACTION; CREATE TABLE t(a); PRAGMA writable_schema=ON; CREATE TABLE u(a); COMMIT;'
+  expect(await batches(script)).toEqual([
+    {
+      statements: [
+        { sql: 'CREATE TABLE t(a)', at: 2 },
+        { sql: 'CREATE TABLE u(a)', at: 4 },
+      ],
+      end: 6,
+      length: 34,
+      isLast: true,
+    },
+  ])
+})
+
+test('virtual tables are made, and the rows behind them are those of the dump alone', async () => {
+  const script = `INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql) VALUES('table','it''s','it''s',0,'CREATE VIRTUAL TABLE "it''s" USING fts5(a, tokenize=''ascii'')');
+    CREATE TABLE IF NOT EXISTS 'it''s_data'(id INTEGER PRIMARY KEY, block BLOB);
+    INSERT INTO 'it''s_data' VALUES(1,X'00');
+    CREATE TABLE IF NOT EXISTS "it's_rowid"(a);
+    CREATE TABLE IF NOT EXISTS its_data(a);
+    INSERT INTO sqlite_master(type,name,tbl_name,rootpage,sql)VALUES('table','r','r',0,'CREATE VIRTUAL TABLE r USING rtree(a,b,c)');
+    CREATE TABLE r_data(a);`
+  expect(await translated(script)).toEqual([
+    `CREATE VIRTUAL TABLE "it's" USING fts5(a, tokenize='ascii')`,
+    `CREATE TABLE IF NOT EXISTS 'it''s_data'(id INTEGER PRIMARY KEY, block BLOB)`,
+    `delete from 'it''s_data'`,
+    `INSERT INTO 'it''s_data' VALUES(1,X'00')`,
+    `CREATE TABLE IF NOT EXISTS "it's_rowid"(a)`,
+    `delete from "it's_rowid"`,
+    'CREATE TABLE IF NOT EXISTS its_data(a)',
+    'CREATE VIRTUAL TABLE r USING rtree(a,b,c)',
+    'CREATE TABLE r_data(a)',
+  ])
+})
+
+test('statistics, which servers do not take, are left out', async () => {
+  const script = `ANALYZE sqlite_schema; INSERT INTO sqlite_stat1 VALUES('t','i','1 1'); DELETE FROM sqlite_stat4;
+    INSERT INTO sqlite_statistics VALUES(1); DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES('t',1);`
+  expect(await translated(script)).toEqual([
+    'INSERT INTO sqlite_statistics VALUES(1)',
+    'DELETE FROM sqlite_sequence',
+    "INSERT INTO sqlite_sequence VALUES('t',1)",
+  ])
+})
+
+test.each([
+  ['INSERT INTO t VALUES(inf,-inf,1);', 'INSERT INTO t VALUES(9e999,-9e999,1)'],
+  [`INSERT INTO inf(inf,"inf)") VALUES('inf',inf);`, `INSERT INTO inf(inf,"inf)") VALUES('inf',9e999)`],
+  [`INSERT INTO "values(inf" VALUES('it''s inf',inf);`, `INSERT INTO "values(inf" VALUES('it''s inf',9e999)`],
+  ["INSERT INTO t VALUES('a\0''b','c');", "INSERT INTO t VALUES(CAST(X'61002762' AS TEXT),'c')"],
+  ["INSERT INTO t VALUES('info');", "INSERT INTO t VALUES('info')"],
+  ['CREATE TABLE t(inf);', 'CREATE TABLE t(inf)'],
+  ['INSERT INTO t SELECT inf FROM u;', 'INSERT INTO t SELECT inf FROM u'],
+])('values that libsql-server writes and nothing reads: %j', async (script, wanted) => {
+  expect(await translated(script)).toEqual([wanted])
+})
+
+test('batches end between statements, at a million characters or 5,000 statements', async () => {
+  const small = await batches('SELECT 1;'.repeat(12_000))
+  expect(small.map(({ end, isLast }) => [end, isLast])).toEqual([
+    [5_000, false],
+    [10_000, false],
+    [12_000, true],
+  ])
+  const large = `SELECT '${'x'.repeat(400_000)}';`
+  expect((await batches(large.repeat(5))).map(({ end }) => end)).toEqual([2, 4, 5])
+  const huge = `SELECT '${'x'.repeat(1_500_000)}';`
+  expect((await batches(huge.repeat(2))).map(({ end, length }) => [end, length])).toEqual([
+    [1, 1_500_009],
+    [2, 1_500_009],
+  ])
+  expect(await batches('')).toEqual([{ statements: [], end: 0, length: 0, isLast: true }])
+})
