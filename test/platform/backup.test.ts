@@ -49,3 +49,28 @@ test('a database whose files are lost is said to be lost, and not made anew; oth
   await scene.done('DELETE', `${scene.own}/databases/lost`)
   await scene.create('lost')
 })
+
+test('close() in the middle of calls: what was answered is there afterwards, nothing is half there', async () => {
+  const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
+  onTestFinished(() => rm(data, { recursive: true, force: true }))
+  const first = await Scene.start({}, data)
+  await first.create('doomed')
+  const answered: string[] = []
+  const calls = Array.from({ length: 12 }, async (_, at) => {
+    await first.create(`db-${at}`)
+    answered.push(`db-${at}`)
+  })
+  const deletion = first.done('DELETE', `${first.own}/databases/doomed`)
+  const settled = Promise.allSettled([deletion, ...calls])
+  await Promise.race(calls)
+  await first[Symbol.asyncDispose]()
+  const isDeleted = (await settled)[0].status === 'fulfilled'
+
+  await using scene = await Scene.start({}, data)
+  const { databases } = await scene.done('GET', `${scene.own}/databases`)
+  const names: string[] = databases.map(({ Name }: { Name: string }) => Name)
+  expect(names).toEqual(expect.arrayContaining(answered))
+  if (isDeleted) expect(names).not.toContain('doomed')
+  for (const { Name, Hostname } of databases)
+    expect((await sql(Hostname, await scene.tokenFor(Name), 'SELECT 1')).rows).toEqual([['1']])
+})
