@@ -284,10 +284,10 @@ function createBackend(
     return new SqldBackend({ directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath, remote: sqld })
   // databases are attached by name or id, and only those of the same group
   const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
-    const own = registry.databases.rows.find(({ id }) => id === from)
-    return registry.databases.rows.find(
-      (row) => row.group === own?.group && (row.name === name || row.id === name),
-    )?.id
+    const { databases } = registry
+    const group = databases.get(from)?.group
+    const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
+    return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
   return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen, idOf })
 }

@@ -10,6 +10,7 @@ import { readTime } from '../rules/period.ts'
 import { readSizeLimit } from '../rules/size-limit.ts'
 import type { Call } from './call.ts'
 import { MAX_DUMP_BYTES } from './dump-store.ts'
+import { limitBytes } from './read-body.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, scoped, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
@@ -185,11 +186,23 @@ async function deleteDatabase(call: Call) {
   return { database: row.name }
 }
 
+/** A form with a dump in it. @throws Refusal */
+async function readForm({ body, headers }: Request): Promise<FormData> {
+  const type = headers.get('content-type')
+  if (body === null || type === null) throw new Refusal(400, 'a dump is sent as the file of a form')
+  const limited = limitBytes(body, MAX_DUMP_BYTES)
+  return await new Response(limited, { headers: { 'content-type': type } })
+    .formData()
+    .catch((error: unknown) => {
+      throw error instanceof Refusal ? error : new Refusal(400, 'a dump is sent as the file of a form')
+    })
+}
+
 async function uploadDump(call: Call) {
-  const form = await call.request.raw.formData().catch(() => null)
-  const file = form?.get('file')
-  if (file == null || typeof file === 'string') throw new Refusal(400, 'a dump is sent as the file of a form')
-  if (file.size > MAX_DUMP_BYTES) throw new Refusal(413, `a dump has ${MAX_DUMP_BYTES} bytes at most`)
+  const form = await readForm(call.request.raw)
+  const file = form.get('file')
+  if (file === null || typeof file === 'string')
+    throw new Refusal(400, 'a dump is sent as the file of a form')
   const path = await call.platform.dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
   return { dump_url: `${call.platform.url()}${path}` }
 }
