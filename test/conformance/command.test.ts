@@ -58,6 +58,38 @@ describe('baton dev', () => {
   )
 })
 
+test('--json: one line with all that a program needs', async () => {
+  const child = baton(
+    'dev',
+    '--port',
+    '0',
+    '--platform-port',
+    '0',
+    '--json',
+    '--database',
+    'app',
+    '--platform-domain',
+    'db.test',
+  )
+  const end = finished(child)
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (output.endsWith('\n')) break
+  }
+  const { url, databases, platform } = JSON.parse(output)
+  expect(Object.keys(databases)).toEqual(['default', 'app'])
+  expect([databases.default.url, platform.organization]).toEqual([url, 'local'])
+  const { url: appUrl, token } = databases.app
+  expect(await query(appUrl, 'SELECT 1', { token })).toEqual([['1']])
+  const headers = { authorization: `Bearer ${platform.token}` }
+  const listed = await fetch(`${platform.url}/v1/organizations/local/databases/app`, { headers })
+  expect(await listed.json()).toMatchObject({ database: { Name: 'app', Hostname: 'app-local.db.test' } })
+  child.kill('SIGTERM')
+  expect(await end).toMatchObject({ code: 0, errors: '' })
+  expect(output.split('\n')).toHaveLength(2)
+})
+
 test('a port that is taken; --host, --domain and --allow-origin reach the server', async () => {
   const first = baton(
     'dev',
@@ -127,6 +159,21 @@ test.each([
   [['serve'], 2, /^$/, /there is no command "serve"/],
   [['dev', '--prot', '1'], 2, /^$/, /baton dev: Unknown option '--prot'/],
   [['dev', '--port', 'x'], 2, /^$/, /--port x is not a port/],
+  [['dev', '--platform-port', 'x'], 2, /^$/, /--platform-port x is not a port/],
+  [['dev', '--organization', 'x'], 2, /^$/, /need --platform-port/],
+  [['dev', '--sqld-url', 'http://127.0.0.1:1'], 2, /^$/, /belong together/],
+  [
+    ['dev', '--port', '0', '--platform-port', '0', '--organization', 'A b'],
+    1,
+    /^$/,
+    /organization is a slug/,
+  ],
+  [
+    ['dev', '--port', '0', '--platform-port', '0', '--platform-domain', '*'],
+    1,
+    /^$/,
+    /domain is a host name/,
+  ],
   [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
   [['dev', '--domain', 'x'], 2, /^$/, /--domain is HOST=DATABASE, not x/],
   [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],

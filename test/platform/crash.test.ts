@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { sql } from './platform-scene.ts'
 
-/** How many calls are made while the server is killed again and again; 500 with BATON_PLATFORM_CALLS=500. */
-const CALLS = Number(process.env['BATON_PLATFORM_CALLS'] ?? 60)
+/** How many calls are made while the server is killed again and again. */
+const CALLS = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
 const SLOTS = 6
 const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
 

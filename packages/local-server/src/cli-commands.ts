@@ -23,6 +23,7 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
                            admin API is taken from BATON_SQLD_ADMIN_KEY
     --platform-port N      Serve the platform API on this port, too; its token is printed. Databases need tokens then
     --organization SLUG    What the organization of the platform API is called (default local)
+    --platform-domain D    What follows <database>-<organization>. in the host names of databases
     --json                 Print one line of JSON when all is ready, and nothing else`
 
 const HELP = `baton ${PACKAGE_VERSION}
@@ -57,6 +58,7 @@ const DEV_OPTIONS = {
   'sqld-admin-url': { type: 'string' },
   'platform-port': { type: 'string' },
   organization: { type: 'string' },
+  'platform-domain': { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const
@@ -148,8 +150,9 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
   const { data, host, database: databases = [], backend = 'embedded', organization } = given
   const port = readPort('--port', given.port ?? '8080')
   const platformPort = given['platform-port']
-  if (organization !== undefined && platformPort === undefined)
-    throw new UsageError('baton dev: --organization needs --platform-port')
+  const domain = given['platform-domain']
+  if ((organization !== undefined || domain !== undefined) && platformPort === undefined)
+    throw new UsageError('baton dev: --organization and --platform-domain need --platform-port')
   if (backend !== 'embedded' && backend !== 'sqld') {
     throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
   }
@@ -166,6 +169,7 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
       platform: {
         port: readPort('--platform-port', platformPort),
         ...(organization !== undefined && { organization }),
+        ...(domain !== undefined && { domain }),
       },
     }),
   } as const
