@@ -94,10 +94,16 @@ describe('what a database begins as', () => {
     const refused = await scene.ask('DELETE', `${scene.own}/databases/parent`)
     expect([refused.status, refused.body.error]).toEqual([
       400,
-      expect.stringContaining('still referring to it'),
+      expect.stringContaining('are still refering to it'),
     ])
     await scene.done('DELETE', `${scene.own}/databases/child`)
     await scene.done('DELETE', `${scene.own}/databases/parent`)
+    // a group goes with both, whatever the order they were made in
+    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
+    await scene.create('parent', { group: 'team', is_schema: true })
+    await scene.create('child', { group: 'team', schema: 'parent' })
+    await scene.done('DELETE', `${scene.own}/groups/team`)
+    expect((await scene.done('GET', `${scene.own}/databases`)).databases).toHaveLength(1)
   })
 })
 

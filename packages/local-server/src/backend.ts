@@ -81,11 +81,10 @@ export interface DatabaseBackend extends AsyncDisposable {
    * @throws BackendRefusal when the source is of no use, or of a kind the back end does not have
    */
   create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void>
-  /** Whether the database is there. */
-  has(id: DatabaseId): Promise<boolean>
   /** Writes a database to a new SQLite file; its open streams end. @throws BackendRefusal where there is no such way */
   exportTo(id: DatabaseId, file: string): Promise<void>
-  applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void>
+  /** Takes over the whole desired state; false when the database is not there. */
+  applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>
   /** Removing what is not there is fine. */
   remove(id: DatabaseId): Promise<void>
   /** Ends what clients have open: streams, with their transactions, and change streams. */

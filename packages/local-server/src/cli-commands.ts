@@ -19,6 +19,8 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
     --allow-origin ORIGIN  Let pages of this origin in besides those of this machine; can be repeated
     --domain HOST=NAME     Let requests for this host name in, and take them for this database; can be repeated
     --backend NAME         embedded (default) or sqld, the real libsql-server
+    --sqld-url URL         With --sqld-admin-url: a libsql-server that runs already; the key of its
+                           admin API is taken from BATON_SQLD_ADMIN_KEY
     --platform-port N      Serve the platform API on this port, too; its token is printed. Databases need tokens then
     --organization SLUG    What the organization of the platform API is called (default local)
     --json                 Print one line of JSON when all is ready, and nothing else`
@@ -51,6 +53,8 @@ const DEV_OPTIONS = {
   host: { type: 'string' },
   'allow-origin': { type: 'string', multiple: true },
   domain: { type: 'string', multiple: true },
+  'sqld-url': { type: 'string' },
+  'sqld-admin-url': { type: 'string' },
   'platform-port': { type: 'string' },
   organization: { type: 'string' },
   json: { type: 'boolean' },
@@ -156,6 +160,7 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
     ...(data !== undefined && { dataDirectory: data }),
     ...(host !== undefined && { host }),
+    ...readRemote(given),
     ...(given.auth === true && { auth: true }),
     ...(platformPort !== undefined && {
       platform: {
@@ -165,6 +170,16 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     }),
   } as const
   return { options, databases }
+}
+
+/** Where a libsql-server runs already; its key must not stand on a command line, which everybody can read. */
+function readRemote(given: DevValues): Pick<LocalServerOptions, 'sqld'> {
+  const { 'sqld-url': url, 'sqld-admin-url': adminUrl } = given
+  const adminKey = process.env['BATON_SQLD_ADMIN_KEY']
+  if (url === undefined && adminUrl === undefined) return {}
+  if (url === undefined || adminUrl === undefined || adminKey === undefined)
+    throw new UsageError('baton dev: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY belong together')
+  return { sqld: { url, adminUrl, adminKey } }
 }
 
 function readPort(option: string, text: string): number {

@@ -108,6 +108,7 @@ export class LocalHandler implements AsyncDisposable {
       dataDirectory,
       auth,
       sqldPath: undefined,
+      sqld: undefined,
       domains,
       allowOrigins,
       listenHost: 'localhost',

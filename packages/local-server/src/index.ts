@@ -10,5 +10,6 @@ export {
   startLocalServer,
 } from './server.ts'
 export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './service.ts'
+export type { RemoteSqldOptions } from './sqld/remote.ts'
 
 refuseOldNode()

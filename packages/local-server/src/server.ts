@@ -15,6 +15,7 @@ import {
   type ServiceOptions,
   type TokenOptions,
 } from './service.ts'
+import type { RemoteSqldOptions } from './sqld/remote.ts'
 
 /** How {@link startLocalServer} starts. */
 export interface LocalServerOptions {
@@ -32,6 +33,8 @@ export interface LocalServerOptions {
   readonly platform?: PlatformOptions
   /** The libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
   readonly sqldPath?: string
+  /** A libsql-server that runs already, with `--enable-namespaces`, in place of one that is started. */
+  readonly sqld?: RemoteSqldOptions
   /** Host names (without port) that stand for a database. @default {} */
   readonly domains?: Readonly<Record<string, string>>
   /**
@@ -55,6 +58,7 @@ const OPTION_NAMES = [
   'host',
   'auth',
   'sqldPath',
+  'sqld',
   'domains',
   'allowOrigins',
   'platform',
@@ -67,6 +71,8 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   if (backend !== 'embedded' && backend !== 'sqld')
     throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
+  if (options.sqld !== undefined && backend !== 'sqld')
+    throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
   const service = await Service.start(serviceOptions({ ...options, backend, host }))
   try {
     const strict = { insecureHTTPParser: false, requireHostHeader: true }
@@ -82,12 +88,13 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
 }
 
 function serviceOptions(options: LocalServerOptions & { backend: Backend; host: string }): ServiceOptions {
-  const { backend, dataDirectory, host, platform, sqldPath, domains = {}, allowOrigins = [] } = options
+  const { backend, dataDirectory, host, platform, sqldPath, sqld, domains = {}, allowOrigins = [] } = options
   return {
     backend,
     dataDirectory,
     auth: options.auth ?? platform !== undefined,
     sqldPath,
+    sqld,
     domains,
     allowOrigins,
     listenHost: host,

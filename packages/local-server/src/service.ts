@@ -13,6 +13,7 @@ import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
 import { SqldBackend } from './sqld/backend.ts'
+import type { RemoteSqldOptions } from './sqld/remote.ts'
 import { openDirectory, type TemporaryDirectory } from './temporary-directory.ts'
 
 /** What a service is made of; the public entries check and complete it. */
@@ -21,6 +22,8 @@ export interface ServiceOptions {
   readonly dataDirectory: string | undefined
   readonly auth: boolean
   readonly sqldPath: string | undefined
+  /** A libsql-server that runs already. */
+  readonly sqld: RemoteSqldOptions | undefined
   readonly domains: Readonly<Record<string, string>>
   readonly allowOrigins: readonly string[]
   /** The address that is listened on. */
@@ -272,19 +275,19 @@ interface ServiceParts {
 }
 
 function createBackend(
-  { backend, auth, sqldPath }: ServiceOptions,
+  { backend, auth, sqldPath, sqld }: ServiceOptions,
   directory: string,
   { controlKey, registry }: ControlPlane,
 ): DatabaseBackend {
   const isOpen = !auth
   if (backend === 'sqld')
-    return new SqldBackend({ directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath })
+    return new SqldBackend({ directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath, remote: sqld })
   // databases are attached by name or id, and only those of the same group
   const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
-    const own = registry.databases.rows.find(({ id }) => id === from)
-    return registry.databases.rows.find(
-      (row) => row.group === own?.group && (row.name === name || row.id === name),
-    )?.id
+    const { databases } = registry
+    const group = databases.get(from)?.group
+    const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
+    return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
   return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen, idOf })
 }

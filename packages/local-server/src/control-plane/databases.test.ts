@@ -17,10 +17,7 @@ class EmptyBackend {
     this.asked.push(id)
     this.present.add(id)
   }
-  has = async (id: DatabaseId): Promise<boolean> => this.present.has(id)
-  applySettings = async (id: DatabaseId): Promise<void> => {
-    if (!this.present.has(id)) throw new Error('it is not there')
-  }
+  applySettings = async (id: DatabaseId): Promise<boolean> => this.present.has(id)
   remove = async (id: DatabaseId): Promise<void> => void this.present.delete(id)
 }
 

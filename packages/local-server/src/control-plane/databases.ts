@@ -36,6 +36,8 @@ export interface NewDatabase {
   readonly parent?: DatabaseRow
   /** How long it does not answer yet, in ms. */
   readonly readyDelayMs: number
+  /** Is called in the transaction that makes it ready. */
+  readonly onReady?: () => void
 }
 
 /** What the lifecycle works with. */
@@ -90,7 +92,10 @@ export class Databases {
     // its group, or the server, has gone meanwhile
     if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
     const ready: DatabaseRow = { ...made, state: 'ready', readyAt: Date.now() + readyDelayMs }
-    registry.transaction(() => registry.databases.put(ready))
+    registry.transaction(() => {
+      registry.databases.put(ready)
+      wanted.onReady?.()
+    })
     return ready
   }
 
@@ -126,19 +131,34 @@ export class Databases {
    * @throws Refusal while others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {
-    const { registry } = this.#options
-    if (
-      row.isSchema &&
-      registry.databases.rows.some(({ schema, state }) => schema === row.id && state !== 'deleting')
-    )
-      throw new Refusal(400, `cannot delete \`${row.name}\` because databases are still refering to it`)
-    registry.transaction(() => this.markDeleting(row))
+    this.checkRemovable(row)
+    this.#options.registry.transaction(() => this.markDeleting(row))
     await this.finishRemoval(row)
+  }
+
+  /** @throws Refusal while others share the schema of a database */
+  checkRemovable({ id, name, isSchema }: DatabaseRow): void {
+    const { rows } = this.#options.registry.databases
+    if (isSchema && rows.some(({ schema, state }) => schema === id && state !== 'deleting'))
+      throw new Refusal(400, `cannot delete \`${name}\` because databases are still refering to it`)
   }
 
   /** The first half of a removal, for a transaction of the caller's. */
   markDeleting(row: DatabaseRow): void {
     this.#options.registry.databases.put({ ...row, state: 'deleting' })
+  }
+
+  /** The second half, of several: those that share a schema go before the one that has it. */
+  async finishRemovals(rows: readonly DatabaseRow[]): Promise<void> {
+    const finish = (row: DatabaseRow): Promise<void> => this.finishRemoval(row)
+    await eachOf(
+      rows.filter(({ isSchema }) => !isSchema),
+      finish,
+    )
+    await eachOf(
+      rows.filter(({ isSchema }) => isSchema),
+      finish,
+    )
   }
 
   /** The second half. */
@@ -158,14 +178,16 @@ export class Databases {
   /** To be called once the back end has started: finishes what a crash has interrupted. */
   async reconcile(): Promise<void> {
     const { registry, backend } = this.#options
-    await eachOf(registry.databases.rows, async (row) => {
-      if (row.state === 'creating') return await this.remove(row)
-      if (row.state === 'deleting') return await this.finishRemoval(row)
-      if (await backend.has(row.id)) {
-        await backend.applySettings(row.id, this.#settingsOf(row))
-        if (row.state === 'lost') this.#setState(row, 'ready')
-      } else if (row.state === 'ready') this.#setState(row, 'lost')
-    })
+    const { rows } = registry.databases
+    const isHalf = ({ state }: DatabaseRow): boolean => state === 'creating' || state === 'deleting'
+    await this.finishRemovals(rows.filter(isHalf))
+    await eachOf(
+      rows.filter((row) => !isHalf(row)),
+      async (row) => {
+        const isThere = await backend.applySettings(row.id, this.#settingsOf(row))
+        if (isThere !== (row.state === 'ready')) this.#setState(row, isThere ? 'ready' : 'lost')
+      },
+    )
   }
 
   #setState(row: DatabaseRow, state: DatabaseRow['state']): void {

@@ -134,19 +134,16 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#schemas.addChild(id, parent)
   }
 
-  async has(id: DatabaseId): Promise<boolean> {
-    return await stat(this.#folderOf(id)).then(
-      () => true,
-      () => false,
-    )
-  }
-
   async exportTo(id: DatabaseId, file: string): Promise<void> {
     await this.#copies.exportTo(id, file)
   }
 
-  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
+  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
+    return await stat(this.#folderOf(id)).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** @throws BackendRefusal while the database has children */

@@ -1,4 +1,9 @@
 import http from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** How long a change waits for a migration of the schema. */
+const MAX_MIGRATION_WAIT_MS = 10_000
+const MIGRATION_STEP_MS = 50
 
 /** An answer of the admin API that is not a success. */
 class SqldAdminError extends Error {
@@ -40,13 +45,27 @@ export interface SqldNamespaceStats {
   }[]
 }
 
+/** Databases of a shared schema cannot be changed while it migrates, which is soon over. */
+async function patiently(change: () => Promise<void>): Promise<void> {
+  const due = performance.now() + MAX_MIGRATION_WAIT_MS
+  for (;;) {
+    try {
+      return await change()
+    } catch (error) {
+      const isMigrating = error instanceof SqldAdminError && /pending migration/.test(error.message)
+      if (!isMigrating || performance.now() > due) throw error
+      await sleep(MIGRATION_STEP_MS)
+    }
+  }
+}
+
 /** Client of the admin API of one server process. */
 export class SqldAdmin {
-  readonly #port: number
+  readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
 
-  constructor(port: number, key: string) {
-    this.#port = port
+  constructor(address: { readonly host: string; readonly port: number }, key: string) {
+    this.#address = address
     this.#key = key
   }
 
@@ -91,6 +110,17 @@ export class SqldAdmin {
     await this.#call('POST', `/v1/namespaces/${namespace}/config`, config)
   }
 
+  /** The same; false when there is no such namespace. */
+  async configureIfThere(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
+    try {
+      await patiently(() => this.configure(namespace, config))
+      return true
+    } catch (error) {
+      if (error instanceof SqldAdminError && error.status === 404) return false
+      throw error
+    }
+  }
+
   async exists(namespace: string): Promise<boolean> {
     const { status } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
     return status === 200
@@ -98,9 +128,11 @@ export class SqldAdmin {
 
   /** Removing what is not there is fine. */
   async remove(namespace: string): Promise<void> {
-    const { status, body } = await this.#send('DELETE', `/v1/namespaces/${namespace}`, {})
-    if (status !== 200 && status !== 404)
-      throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
+    await patiently(async () => {
+      const { status, body } = await this.#send('DELETE', `/v1/namespaces/${namespace}`, {})
+      if (status !== 200 && status !== 404)
+        throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
+    })
   }
 
   async #call(method: string, path: string, body: object): Promise<void> {
@@ -127,8 +159,7 @@ export class SqldAdmin {
         headers['content-length'] = String(Buffer.byteLength(text))
       }
       const options = {
-        host: '127.0.0.1',
-        port: this.#port,
+        ...this.#address,
         method,
         path,
         headers,

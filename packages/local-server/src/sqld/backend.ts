@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import http from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -13,6 +13,7 @@ import {
   type QueryUsage,
   type UsageSample,
 } from '../backend.ts'
+import { newDatabaseId } from '../control-plane/ids.ts'
 import type { KeyPair } from '../control-plane/registry/rows.ts'
 import { mintToken } from '../control-plane/tokens/mint.ts'
 import { checkLoaded, readDump } from '../dumps.ts'
@@ -34,8 +35,9 @@ import { BatonBinding } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
 import { OpenAnswers } from './open-answers.ts'
-import { type SqldProcess, startSqld } from './process.ts'
+import { startSqld } from './process.ts'
 import { finish, rebuildBody } from './rebuild.ts'
+import { connectSqld, type RemoteSqldOptions, type SqldTarget } from './remote.ts'
 import { encodePipelineBody } from './request-encoder.ts'
 import { findRefusal } from './sql-guard.ts'
 
@@ -49,10 +51,21 @@ export interface SqldBackendOptions {
   readonly controlKey: KeyPair
   /** The program; undefined to look for it. */
   readonly sqldPath: string | undefined
+  /** A server that runs already, in place of one of our own. */
+  readonly remote: RemoteSqldOptions | undefined
 }
 
 /** As good as no limit; the server takes null for "as before". */
 const NO_SIZE_LIMIT = '1000pb'
+/** Settings of databases that live for a moment. */
+const PROBE: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
 /** What the back end asks by itself. */
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 const NEVER = new AbortController().signal
@@ -79,7 +92,7 @@ export class SqldBackend implements DatabaseBackend {
   readonly #changeStreams = new OpenAnswers()
   /** Names the counts of the process that runs now. */
   #epoch = ''
-  #process: SqldProcess | null = null
+  #process: SqldTarget | null = null
   #reviving: Promise<unknown> | null = null
   #isClosed = false
 
@@ -89,22 +102,71 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
+    const { remote } = this.#options
+    this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
+    if (remote !== undefined) await this.#proveSeparate()
+    this.#epoch = remote === undefined ? randomUUID() : 'remote'
+    return this.#process.version
+  }
+
+  async #startOwn(): Promise<SqldTarget> {
     const { directory, isOpen, controlKey, sqldPath } = this.#options
     await mkdir(directory, { recursive: true })
-    this.#process = await startSqld({
+    return await startSqld({
       dataDirectory: directory,
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
       ...(!isOpen && { publicKeyPem: controlKey.publicPem }),
     })
-    this.#epoch = randomUUID()
-    return this.#process.version
+  }
+
+  /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
+  async #proveSeparate(): Promise<void> {
+    const [one, other] = [newDatabaseId(), newDatabaseId()]
+    try {
+      for (const id of [one, other]) await this.create(id, { type: 'empty' }, PROBE)
+      await this.#run(one, 'CREATE TABLE baton_probe (a)')
+      const tables = await this.#run(other, "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'")
+      if (tables.includes('"value":"baton_probe"')) throw new Error('its databases are one')
+    } catch (error) {
+      throw new Error(
+        'this libsql-server does not hold separate databases; start it with --enable-namespaces',
+        { cause: error },
+      )
+    } finally {
+      for (const id of [one, other]) await this.remove(id).catch(() => {})
+    }
+  }
+
+  async #run(id: DatabaseId, sql: string): Promise<string> {
+    const stmt = { sql, sqlId: null, args: [], namedArgs: [] }
+    const answer = await this.#ask(id, 'rw', {
+      baton: null,
+      requests: [{ type: 'execute', statement: stmt }],
+    })
+    const text = (await readBytes(answer)).toString('utf8')
+    if (answer.statusCode !== 200) throw new Error(text)
+    return text
   }
 
   resume(): void {}
 
   async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    return await moveUnknownAside(join(this.#options.directory, 'sqld', 'dbs'), known)
+    if (this.#options.remote !== undefined) return []
+    return await moveUnknownAside(this.#dataFolder, known)
+  }
+
+  get #dataFolder(): string {
+    return join(this.#options.directory, 'sqld', 'dbs')
+  }
+
+  /** Of a server elsewhere nobody knows. */
+  async #hasFiles(id: DatabaseId): Promise<boolean> {
+    if (this.#options.remote !== undefined) return true
+    return await stat(join(this.#dataFolder, id)).then(
+      () => true,
+      () => false,
+    )
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
@@ -121,19 +183,18 @@ export class SqldBackend implements DatabaseBackend {
     this.#configured(id, settings)
   }
 
-  async has(id: DatabaseId): Promise<boolean> {
-    return await (await this.#alive()).admin.exists(id)
-  }
-
   async exportTo(): Promise<void> {
     throw new BackendRefusal(
       'a database is exported by the back end "embedded" only; libsql-server has /dump',
     )
   }
 
-  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<void> {
-    await (await this.#alive()).admin.configure(id, this.#config(settings))
+  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
+    const { admin } = await this.#alive()
     this.#configured(id, settings)
+    // without its files the server would make it anew, and empty
+    if (!(await this.#hasFiles(id))) return false
+    return await admin.configureIfThere(id, this.#config(settings))
   }
 
   async remove(id: DatabaseId): Promise<void> {
@@ -198,7 +259,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** The server, which is started again when it has gone away by itself. */
-  async #alive(): Promise<SqldProcess> {
+  async #alive(): Promise<SqldTarget> {
     const dead = this.#process
     if (dead === null || dead.isRunning || this.#isClosed) return this.#running
     this.#reviving ??= dead
@@ -211,7 +272,7 @@ export class SqldBackend implements DatabaseBackend {
     return this.#running
   }
 
-  get #running(): SqldProcess {
+  get #running(): SqldTarget {
     if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
     return this.#process
   }
@@ -325,7 +386,7 @@ export class SqldBackend implements DatabaseBackend {
     const { method, path, query, signal = NEVER } = request
     return new Promise((resolve, reject) => {
       const target = {
-        host: '127.0.0.1',
+        host: this.#running.host,
         port: this.#running.port,
         agent: this.#agent,
         method,

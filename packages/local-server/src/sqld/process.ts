@@ -110,6 +110,14 @@ export class SqldProcess implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`
   }
 
+  readonly host = '127.0.0.1'
+
+  /** The admin API and its key, for a control plane elsewhere. */
+  get adminAccess(): { readonly adminUrl: string; readonly adminKey: string } {
+    const { adminPort, adminKey } = this.#parts.plan
+    return { adminUrl: `http://127.0.0.1:${adminPort}`, adminKey }
+  }
+
   get port(): number {
     return this.#parts.plan.port
   }
@@ -203,7 +211,7 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   const failures: Error[] = []
   child.once('error', (error) => failures.push(error))
   const watchdog = child.pid === undefined ? null : startWatchdog(child.pid)
-  const admin = new SqldAdmin(plan.adminPort, plan.adminKey)
+  const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
   const deadline = Date.now() + START_TIMEOUT_MS
   // the admin API answers to our random key only, so another server on a stolen port cannot pass for ours
   while (!(await admin.isReady())) {

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { DatabaseFiles, MAIN_FILE } from '../../embedded/engine/database-files.ts'
-import { EngineConnection } from '../../embedded/engine/engine-connection.ts'
+import { EngineConnection, type EngineStatement } from '../../embedded/engine/engine-connection.ts'
 import { EngineInstance } from '../../embedded/engine/engine-instance.ts'
 import { writerGate } from '../../embedded/engine/read-gate.ts'
 import { engineModule } from '../../embedded/engine-module.ts'
@@ -21,6 +21,7 @@ const READ_LIMIT_BYTES = 2 ** 30
 export class RegistryFile {
   readonly #files: DatabaseFiles
   readonly #connection: EngineConnection
+  #isClosed = false
 
   private constructor(files: DatabaseFiles, engine: EngineInstance) {
     this.#files = files
@@ -46,7 +47,7 @@ export class RegistryFile {
 
   /** Runs one statement. */
   run(sql: string, values: readonly RegistryValue[] = []): void {
-    const statement = this.#connection.prepare(sql, ALL)
+    const statement = this.#prepare(sql)
     try {
       statement?.bind(values.map(toEngine))
       statement?.discardRows()
@@ -57,7 +58,7 @@ export class RegistryFile {
 
   /** The rows of a query. */
   all(sql: string, values: readonly RegistryValue[] = []): RegistryValue[][] {
-    const statement = this.#connection.prepare(sql, ALL)
+    const statement = this.#prepare(sql)
     if (statement === null) return []
     try {
       statement.bind(values.map(toEngine))
@@ -81,10 +82,17 @@ export class RegistryFile {
     }
   }
 
-  /** Leaves a file that every program can read. */
+  /** Leaves a file that every program can read. Whatever is still under way fails, and is finished at the next start. */
   close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.#connection.close()
     this.#files.release()
+  }
+
+  #prepare(sql: string): EngineStatement | null {
+    if (this.#isClosed) throw new Error('the registry is closed')
+    return this.#connection.prepare(sql, ALL)
   }
 }
 

@@ -23,6 +23,8 @@ test('what was written is there when it is opened again, in a file that others c
   first.transaction(() => first.users.put(user('bob')))
   first.transaction(() => first.users.delete('id of bob'))
   first.close()
+  first.close()
+  expect(() => first.transaction(() => first.users.put(user('late')))).toThrow('the registry is closed')
   const second = await Registry.open(directory)
   expect(second.users.rows).toEqual([{ ...user('ada'), name: 'Ada' }])
   second.close()

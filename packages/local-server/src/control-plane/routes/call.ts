@@ -119,11 +119,15 @@ export class Call {
 
   /** Changes the registry and writes down who did it, both or neither. */
   commit(entry: AuditEntry | null, change: () => void, organization = this.#granted.organization?.id): void {
-    const { registry, audit } = this.plane
-    registry.transaction(() => {
+    this.plane.registry.transaction(() => {
       change()
-      if (entry !== null && organization !== undefined) audit.add(organization, this.#author, entry)
+      if (entry !== null) this.note(entry, organization)
     })
+  }
+
+  /** Writes down who did something, in a transaction of the caller's. */
+  note(entry: AuditEntry, organization = this.#granted.organization?.id): void {
+    if (organization !== undefined) this.plane.audit.add(organization, this.#author, entry)
   }
 
   get #author(): AuditAuthor {

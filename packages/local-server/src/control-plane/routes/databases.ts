@@ -10,6 +10,7 @@ import { readTime } from '../rules/period.ts'
 import { readSizeLimit } from '../rules/size-limit.ts'
 import type { Call } from './call.ts'
 import { MAX_DUMP_BYTES } from './dump-store.ts'
+import { limitBytes } from './read-body.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, scoped, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
@@ -97,6 +98,7 @@ async function createDatabase(call: Call) {
     // reading the source may have taken a while
     checkFree(call, body.name)
     const { organization, platform } = call
+    const data = { database: body.name, group: group.name }
     const row = await databases.create({
       organization,
       group,
@@ -104,10 +106,9 @@ async function createDatabase(call: Call) {
       source,
       configuration,
       readyDelayMs: platform.readyDelayMs,
+      onReady: () => call.note({ code: 'db-create', message: `created database ${body.name}`, data }),
       ...(parent !== undefined && { parent }),
     })
-    const data = { database: row.name, group: group.name }
-    call.commit({ code: 'db-create', message: `created database ${row.name}`, data }, () => {})
     return { database: { DbId: row.id, Hostname: hostnameOf(call, row), Name: row.name } }
   } finally {
     if (source.type === 'dump') await rm(source.file, { force: true })
@@ -175,9 +176,8 @@ async function deleteDatabase(call: Call) {
   const row = call.database()
   if (row.configuration.deleteProtection)
     throw new Refusal(400, `database ${row.name} is protected from deletion; unset delete_protection first`)
-  const { registry, databases } = call.plane
-  if (registry.databases.rows.some(({ schema, state }) => schema === row.id && state !== 'deleting'))
-    throw new Refusal(400, `cannot delete ${row.name} because databases are still referring to it`)
+  const { databases } = call.plane
+  databases.checkRemovable(row)
   const data = { database: row.name }
   call.commit({ code: 'db-delete', message: `deleted database ${row.name}`, data }, () =>
     databases.markDeleting(row),
@@ -186,11 +186,23 @@ async function deleteDatabase(call: Call) {
   return { database: row.name }
 }
 
+/** A form with a dump in it. @throws Refusal */
+async function readForm({ body, headers }: Request): Promise<FormData> {
+  const type = headers.get('content-type')
+  if (body === null || type === null) throw new Refusal(400, 'a dump is sent as the file of a form')
+  const limited = limitBytes(body, MAX_DUMP_BYTES)
+  return await new Response(limited, { headers: { 'content-type': type } })
+    .formData()
+    .catch((error: unknown) => {
+      throw error instanceof Refusal ? error : new Refusal(400, 'a dump is sent as the file of a form')
+    })
+}
+
 async function uploadDump(call: Call) {
-  const form = await call.request.raw.formData().catch(() => null)
-  const file = form?.get('file')
-  if (file == null || typeof file === 'string') throw new Refusal(400, 'a dump is sent as the file of a form')
-  if (file.size > MAX_DUMP_BYTES) throw new Refusal(413, `a dump has ${MAX_DUMP_BYTES} bytes at most`)
+  const form = await readForm(call.request.raw)
+  const file = form.get('file')
+  if (file === null || typeof file === 'string')
+    throw new Refusal(400, 'a dump is sent as the file of a form')
   const path = await call.platform.dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
   return { dump_url: `${call.platform.url()}${path}` }
 }

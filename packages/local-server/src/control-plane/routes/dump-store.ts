@@ -6,7 +6,7 @@ import { Refusal } from '../refusal.ts'
 /** The largest dump that is taken, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
-/** Dumps that wait to be used; of more, the oldest go. */
+/** Dumps of an organization that wait to be used; of more, the oldest go. */
 const MAX_KEPT = 16
 const PATH = '/v1/dumps/'
 
@@ -31,8 +31,8 @@ export class DumpStore {
     const id = randomUUID()
     const file = await this.#write(content)
     this.#kept.set(id, { organization, file })
-    for (const [oldest, dump] of this.#kept) {
-      if (this.#kept.size <= MAX_KEPT) break
+    const own = [...this.#kept].filter(([, dump]) => dump.organization === organization)
+    for (const [oldest, dump] of own.slice(0, -MAX_KEPT)) {
       this.#kept.delete(oldest)
       await rm(dump.file, { force: true })
     }

@@ -93,7 +93,7 @@ async function deleteGroup(call: Call) {
     revokeTokensOf(call, group)
     call.plane.registry.groups.delete(group.id)
   })
-  for (const row of rows) await databases.finishRemoval(row)
+  await databases.finishRemovals(rows)
   return { group: groupView(call, group) }
 }
 

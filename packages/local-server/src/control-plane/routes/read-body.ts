@@ -24,14 +24,20 @@ export async function readBody(raw: Request): Promise<Readonly<Record<string, un
 
 /** The text of a body. @throws Refusal 413 */
 export async function readLimited(body: ReadableStream<Uint8Array>): Promise<string> {
-  const parts: Uint8Array[] = []
+  return await new Response(limitBytes(body, MAX_BODY_BYTES)).text()
+}
+
+/** A body that fails as soon as it is too large: nothing of it is kept then. */
+export function limitBytes(body: ReadableStream<Uint8Array>, maxBytes: number): ReadableStream<Uint8Array> {
   let size = 0
-  for await (const part of body) {
-    size += part.length
-    if (size > MAX_BODY_BYTES) throw new Refusal(413, `a request body has ${MAX_BODY_BYTES} bytes at most`)
-    parts.push(part)
-  }
-  return Buffer.concat(parts).toString('utf8')
+  const limit = new TransformStream<Uint8Array, Uint8Array>({
+    transform(part, controller) {
+      size += part.length
+      if (size <= maxBytes) controller.enqueue(part)
+      else controller.error(new Refusal(413, `a request body has ${maxBytes} bytes at most`))
+    },
+  })
+  return body.pipeThrough(limit)
 }
 
 /** The service reads keys without regard for case, and its command line counts on that. */

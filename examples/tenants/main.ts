@@ -1,0 +1,57 @@
+// One database for each tenant: created, migrated by Drizzle and by Kysely, used, measured, deleted.
+import { parseArgs } from 'node:util'
+import { createPlatformClient } from '@batonsql/core/platform'
+import { startLocalServer } from '@batonsql/local-server'
+import { SingleBar } from 'cli-progress'
+import { type TenantReport, Tenants } from './tenant.ts'
+
+/** How many tenants are worked on at a time. */
+const CONCURRENCY = 4
+const VISITS = 50
+
+const { values: options } = parseArgs({
+  options: { backend: { type: 'string', default: 'embedded' }, tenants: { type: 'string', default: '20' } },
+})
+const { backend } = options
+if (backend !== 'embedded' && backend !== 'sqld')
+  throw new TypeError(`--backend must be embedded or sqld, not ${backend}`)
+const names = Array.from({ length: Number(options.tenants) }, (_, at) => `tenant-${at + 1}`)
+
+const server = await startLocalServer({ backend, platform: {} })
+const { platform } = server
+if (platform === null) throw new Error('the server has no platform API')
+console.log(`Platform API (${server.version}) on ${platform.url}`)
+const { url: baseUrl, token, organization } = platform
+const client = createPlatformClient({ baseUrl, token, organization })
+await client.groups.ensure({ name: 'tenants', location: 'local' })
+const tenants = new Tenants(client, 'tenants')
+
+await forAll('created and migrated', (name) => tenants.create(name))
+await forAll('used', (name) => tenants.use(name, VISITS))
+const reports: TenantReport[] = []
+await forAll('measured', async (name) => void reports.push(await tenants.report(name)))
+const sum = (field: 'notes' | 'visits' | 'rowsRead' | 'rowsWritten' | 'storageBytes'): number =>
+  reports.reduce((total, report) => total + report[field], 0)
+console.log(
+  `${sum('notes')} notes, ${sum('visits')} visits, ${sum('rowsRead')} rows read, ${sum('rowsWritten')} rows written, ${sum('storageBytes')} bytes`,
+)
+await forAll('deleted', (name) => tenants.remove(name))
+const left = await client.databases.list({ group: 'tenants' }).toArray({ limit: names.length })
+console.log(`${left.length} databases left`)
+await server.close()
+
+/** Does something for every tenant, and shows how far it is. */
+async function forAll(what: string, work: (name: string) => Promise<void>): Promise<void> {
+  const format = `  {bar} {value} of {total} ${what} in {duration} s`
+  const bar = new SingleBar({ format, noTTYOutput: true, notTTYSchedule: 1_000, stream: process.stdout })
+  bar.start(names.length, 0)
+  const waiting = [...names].reverse()
+  const worker = async (): Promise<void> => {
+    for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+      await work(name)
+      bar.increment()
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+  bar.stop()
+}

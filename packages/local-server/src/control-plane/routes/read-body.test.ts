@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { limitBytes } from './read-body.ts'
+
+test('a body that is too large fails with 413 before more of it is read; another one passes unchanged', async () => {
+  let sent = 0
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      sent += 10
+      controller.enqueue(new Uint8Array(10))
+    },
+  })
+  await expect(new Response(limitBytes(endless, 100)).arrayBuffer()).rejects.toMatchObject({
+    status: 413,
+    message: 'a request body has 100 bytes at most',
+  })
+  expect(sent).toBeLessThan(200)
+  const small = new Response('x'.repeat(100)).body as ReadableStream<Uint8Array>
+  expect(await new Response(limitBytes(small, 100)).text()).toBe('x'.repeat(100))
+})

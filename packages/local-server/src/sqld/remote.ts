@@ -1,0 +1,44 @@
+import { SqldAdmin } from './admin.ts'
+
+/** Where a libsql-server of somebody else's runs; plain HTTP, so on this machine or on a network that is trusted. */
+export interface RemoteSqldOptions {
+  /** Its HTTP API, as `http://10.0.0.5:8080`. */
+  readonly url: string
+  /** Its admin API (`--admin-listen-addr`). */
+  readonly adminUrl: string
+  /** What it was started with as `--admin-auth-key`. */
+  readonly adminKey: string
+}
+
+/** A libsql-server that requests go to. */
+export interface SqldTarget {
+  readonly host: string
+  readonly port: number
+  /** What the program calls itself. */
+  readonly version: string
+  readonly admin: SqldAdmin
+  readonly isRunning: boolean
+  close(): Promise<void>
+}
+
+/** Finds out whether the server is there and takes our key; rejects with what is wrong. */
+export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions): Promise<SqldTarget> {
+  const [data, control] = [addressOf('url', url), addressOf('adminUrl', adminUrl)]
+  const admin = new SqldAdmin(control, adminKey)
+  const answer = await fetch(new URL('/version', url), { signal: AbortSignal.timeout(10_000) }).catch(
+    (error: unknown) => {
+      throw new Error(`no libsql-server answers at ${url}`, { cause: error })
+    },
+  )
+  const version = (await answer.text()).trim()
+  if (!(await admin.isReady())) throw new Error(`no admin API at ${adminUrl} takes the key that was given`)
+  // it is not ours to stop
+  return { ...data, version, admin, isRunning: true, close: async () => {} }
+}
+
+function addressOf(name: string, text: string): { readonly host: string; readonly port: number } {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url?.protocol !== 'http:' || url.pathname !== '/')
+    throw new TypeError(`sqld.${name} looks like http://HOST:PORT`)
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || '80') }
+}
