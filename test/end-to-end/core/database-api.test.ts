@@ -32,8 +32,7 @@ const openOn = async (
   name: string,
   options?: Parameters<LocalServer['createDatabase']>[1],
 ): Promise<Client> => {
-  const { url, authToken } = await on.createDatabase(name, options)
-  return open({ url, authToken })
+  return open(await on.createDatabase(name, options))
 }
 /** An empty database on the server under test, or on an embedded one. */
 const databases = {

@@ -65,6 +65,8 @@ class DumpTranslator {
     if (SAVEPOINT.test(text)) throw new ProtocolError('a dump has no savepoints')
     // statistics are not restored: servers take no ANALYZE
     if (PRAGMA.test(text) || STATISTICS.test(text)) return []
+    // there when any table of the source ever counted, and also when that one is gone
+    if (CLEAR_SEQUENCE.test(text)) return [...MAKE_SEQUENCE, sql]
     // a dump writes a virtual table into the schema, which no client may, and then the tables that it keeps its data in
     const [, name, virtual] = VIRTUAL_TABLE.exec(text) ?? []
     if (name !== undefined && virtual !== undefined) {
@@ -80,6 +82,12 @@ class DumpTranslator {
 
 const SAVEPOINT = /^(?:savepoint|release)\b/i
 const STATISTICS = /^(?:analyze\b|(?:insert into|delete from) ["']?sqlite_stat\d)/i
+const CLEAR_SEQUENCE = /^delete from ["']?sqlite_sequence["']?$/i
+/** SQLite makes its table of counts with the first table that counts. */
+const MAKE_SEQUENCE = [
+  'create table baton_restore_sequence (n integer primary key autoincrement)',
+  'drop table baton_restore_sequence',
+]
 const PRAGMA = /^pragma\s+(?:foreign_keys|writable_schema)\s*=/i
 const TEXT = `'[^']*(?:''[^']*)*'`
 const VIRTUAL_TABLE = new RegExp(

@@ -127,7 +127,7 @@ export class Connection implements Writer {
     try {
       if (changesSchema(statement)) {
         checkMayWrite(rights.write)
-        await this.#lock()
+        await this.#lockForSchema()
       }
       if (statement.kind === 'explain' && changesSchema(statement)) {
         this.#engine.run(`SAVEPOINT ${UNDONE}`)
@@ -163,7 +163,7 @@ export class Connection implements Writer {
     const mustUndo = changesSchema(statement)
     if (mustUndo) {
       checkMayWrite(rights.write)
-      await this.#lock()
+      await this.#lockForSchema()
       this.#engine.run(`SAVEPOINT ${UNDONE}`)
     }
     try {
@@ -220,6 +220,15 @@ export class Connection implements Writer {
     if (turn === null) return false
     await turn
     return true
+  }
+
+  /**
+   * What compiling a change of a vector index does, it does by statements of its own; when these notice that others have changed the
+   * schema, it goes on with what they have freed. So the schema is read anew before.
+   */
+  async #lockForSchema(): Promise<void> {
+    await this.#lock()
+    this.#engine.run('SELECT 1 FROM sqlite_schema LIMIT 1')
   }
 
   #releaseLock(): void {
