@@ -1,14 +1,10 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { DatabaseId } from '../backend.ts'
 import type { ServiceRequest } from '../exchange.ts'
+import { TABLE_ACTIONS, type TableAction } from '../table-actions.ts'
 import { OWNER } from './protocol/permissions.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
-import {
-  type Permissions,
-  TABLE_ACTIONS,
-  type TableAction,
-  type TablePermission,
-} from './protocol/pipeline-types.ts'
+import type { Permissions, TablePermission } from './protocol/pipeline-types.ts'
 
 const LEEWAY_SECONDS = 60
 /** Of tokens that name no table: whatever their level, a shared schema is not theirs to change, unless they say so. */

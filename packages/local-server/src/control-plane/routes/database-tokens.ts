@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { TABLE_ACTIONS } from '../../table-actions.ts'
 import type { AuditCode } from '../audit.ts'
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
@@ -7,16 +8,6 @@ import { mintDatabaseToken, mintGroupToken, type TokenWish } from '../tokens/dat
 import { newKeyPair } from '../tokens/mint.ts'
 import type { Call } from './call.ts'
 import { DATABASE, documented, GROUP, type Route, scoped } from './route.ts'
-
-const TABLE_ACTIONS = [
-  'data_read',
-  'data_add',
-  'data_update',
-  'data_delete',
-  'schema_add',
-  'schema_update',
-  'schema_delete',
-] as const
 
 const TokenBody = v.object({
   permissions: v.nullish(

@@ -14,8 +14,8 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Attachment } from './attachment.ts'
 import type { ReadGate } from './read-gate.ts'
-import type { Attachment } from './session.ts'
 
 /** The name the engine knows the database file by. */
 export const MAIN_FILE = '/main.db'

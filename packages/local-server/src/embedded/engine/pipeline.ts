@@ -1,16 +1,9 @@
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { Permissions, PipelineRequest } from '../protocol/pipeline-types.ts'
+import type { Pipeline, PipelineRequest } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
 import { encodeError, ResultError } from './result-error.ts'
 import { checkNoTransaction, migrateSchema, type ProgramRequest } from './schema-requests.ts'
 import type { BatchOutcome, Session } from './session.ts'
-
-/** A pipeline with what it runs under. */
-export interface Pipeline {
-  readonly requests: readonly PipelineRequest[]
-  readonly version: 2 | 3
-  readonly permissions: Permissions
-}
 
 /** What a pipeline leaves behind. */
 export interface PipelineOutcome {

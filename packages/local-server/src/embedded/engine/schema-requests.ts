@@ -1,7 +1,6 @@
-import type { BatchStep, PipelineRequest } from '../protocol/pipeline-types.ts'
+import type { BatchStep, Pipeline, PipelineRequest } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
 import { MigrationError, type MigrationProgram, toMigration } from './migration-program.ts'
-import type { Pipeline } from './pipeline.ts'
 import { ResultError } from './result-error.ts'
 import { tryMigration } from './run-migration.ts'
 import type { Session, Step } from './session.ts'

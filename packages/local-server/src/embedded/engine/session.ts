@@ -1,5 +1,6 @@
 import { MIGRATION } from '../protocol/permissions.ts'
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
+import type { Attachment } from './attachment.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import { ClientLeftError, type Connection, type StatementRights } from './connection.ts'
 import type { Database } from './database.ts'
@@ -32,14 +33,6 @@ const CURSOR_BYTES = 64 * 1_024
 export interface Step {
   readonly statement: Statement
   readonly request: StatementRequest
-}
-
-/** A copy of another database that the engine can open. */
-export interface Attachment {
-  /** As the engine knows it. */
-  readonly name: string
-  /** To be called when it is closed. */
-  remove(): void
 }
 
 /** What a session asks the world outside. */

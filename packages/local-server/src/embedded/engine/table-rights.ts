@@ -1,4 +1,5 @@
-import type { TableAction, TablePermission } from '../protocol/pipeline-types.ts'
+import type { TableAction } from '../../table-actions.ts'
+import type { TablePermission } from '../protocol/pipeline-types.ts'
 
 /** SQLite's numbers of what a statement does, as far as they concern tables. */
 const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =

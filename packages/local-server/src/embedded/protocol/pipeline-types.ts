@@ -1,3 +1,5 @@
+import type { TableAction } from '../../table-actions.ts'
+
 /** A value as the engine takes and gives it. Text is a string, a blob bytes; an integer is always a bigint. */
 export type EngineValue = null | bigint | number | string | Uint8Array
 
@@ -57,14 +59,9 @@ export interface TablePermission {
   readonly actions: readonly TableAction[]
 }
 
-export const TABLE_ACTIONS = [
-  'data_read',
-  'data_add',
-  'data_update',
-  'data_delete',
-  'schema_add',
-  'schema_update',
-  'schema_delete',
-] as const
-
-export type TableAction = (typeof TABLE_ACTIONS)[number]
+/** A pipeline with what it runs under. */
+export interface Pipeline {
+  readonly requests: readonly PipelineRequest[]
+  readonly version: 2 | 3
+  readonly permissions: Permissions
+}
