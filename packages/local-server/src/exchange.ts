@@ -33,9 +33,22 @@ export function errorResponse(status: number, error: string): ServiceResponse {
   return textResponse(status, 'application/json', JSON.stringify({ error }))
 }
 
-/** Reads a body to its end. */
+/** Largest body of a request to a database, in bytes; libsql-server has no such limit. */
+const MAX_BODY_BYTES = 256 * 1_024 ** 2
+
+/** A body is larger than the server keeps in its memory. */
+export class BodyTooLargeError extends Error {
+  override readonly name = 'BodyTooLargeError'
+}
+
+/** Reads a body to its end. @throws BodyTooLargeError */
 export async function readBytes(body: Readable): Promise<Buffer> {
   const parts: Buffer[] = []
-  for await (const part of body) parts.push(part as Buffer)
+  let size = 0
+  for await (const part of body) {
+    size += (part as Buffer).length
+    if (size > MAX_BODY_BYTES) throw new BodyTooLargeError('the body of the request is too large')
+    parts.push(part as Buffer)
+  }
   return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
 }

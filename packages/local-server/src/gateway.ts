@@ -5,7 +5,13 @@ import type { DatabaseRow } from './control-plane/registry/rows.ts'
 import { isAddressAllowed } from './control-plane/rules/allowed-ips.ts'
 import { isExportRoute } from './embedded/export-routes.ts'
 import { claimedDatabase } from './embedded/token-check.ts'
-import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from './exchange.ts'
+import {
+  BodyTooLargeError,
+  errorResponse,
+  type ServiceRequest,
+  type ServiceResponse,
+  textResponse,
+} from './exchange.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
 import { welcomePage } from './welcome-page.ts'
 
@@ -77,7 +83,7 @@ export class Gateway {
     const { access } = this.#options
     const refusal = access.refusalOf(request) ?? refusalOfBody(request)
     if (refusal !== null) return refusal
-    const response = await this.#route(request)
+    const response = await this.#route(request).catch(answerTooLarge)
     return { ...response, headers: { ...response.headers, ...access.corsHeaders(request) } }
   }
 
@@ -216,4 +222,11 @@ function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceRe
   }
   const plain = headers['x-namespace']
   return typeof plain === 'string' && plain !== '' ? plain : null
+}
+
+/** The connection is of no use after it: the rest of the body is on it. */
+function answerTooLarge(error: unknown): ServiceResponse {
+  if (!(error instanceof BodyTooLargeError)) throw error
+  const { status, headers, body } = errorResponse(413, error.message)
+  return { status, headers: { ...headers, connection: 'close' }, body }
 }

@@ -108,7 +108,9 @@ export class Service implements AsyncDisposable {
         { directory, temporary, lock, controlPlane, access, domains, auth },
         version,
       )
-      if (service.#find(DEFAULT_DATABASE) === undefined) await service.createDatabase(DEFAULT_DATABASE)
+      // later its absence, or that of its group, is what somebody wanted
+      if (service.databaseNames.length === 0 && service.#canHaveDefault())
+        await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
       await backend?.[Symbol.asyncDispose]()
@@ -118,6 +120,12 @@ export class Service implements AsyncDisposable {
       await temporary?.remove()
       throw error
     }
+  }
+
+  #canHaveDefault(): boolean {
+    const { home, registry, addresses } = this.controlPlane
+    const group = registry.findGroup(home.organization.id, DEFAULT_GROUP)
+    return group !== undefined && !group.isArchived && !addresses.isTaken(home.organization, DEFAULT_DATABASE)
   }
 
   get controlPlane(): ControlPlane {

@@ -61,8 +61,15 @@ const NOT_CONNECTED =
 export function wasNeverConnected(failure: unknown): boolean {
   let error = failure
   for (let depth = 0; depth < 5 && typeof error === 'object' && error !== null; depth++) {
-    const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown[] }
-    if (NOT_CONNECTED.test(String(code))) return true
+    const { code, syscall, cause, errors } = error as {
+      code?: unknown
+      syscall?: unknown
+      cause?: unknown
+      errors?: unknown[]
+    }
+    // a host can become unreachable in the middle of a connection, too
+    const isInMiddle = /UNREACH$/.test(String(code)) && syscall !== 'connect'
+    if (NOT_CONNECTED.test(String(code)) && !isInMiddle) return true
     error = cause ?? errors?.[0]
   }
   return false

@@ -114,9 +114,13 @@ export class ControlPlane {
   }
 
   #sample(): void {
-    this.#sampling ??= this.usage.sampleTouched().finally(() => {
-      this.#sampling = null
-    })
+    this.#sampling ??= this.usage
+      .sampleTouched()
+      // a full disk, for instance: nothing is lost, it is tried again
+      .catch((error: unknown) => console.error(`usage could not be written down: ${String(error)}`))
+      .finally(() => {
+        this.#sampling = null
+      })
   }
 
   #makeOwnerToken(): ApiTokenRow {

@@ -65,7 +65,9 @@ export class Databases {
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, configuration, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
-    if (registry.groups.get(group.id) === undefined) throw new Refusal(409, `group ${group.name} was removed`)
+    // the source may have taken a while to read
+    if (registry.groups.get(group.id)?.organization !== organization.id)
+      throw new Refusal(409, `group ${group.name} was removed`)
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -96,6 +98,8 @@ export class Databases {
       registry.databases.put(ready)
       wanted.onReady?.()
     })
+    // keys may have been rotated, or the group transferred, while it was made
+    await this.apply(row.id)
     return ready
   }
 

@@ -25,6 +25,7 @@ export interface Period {
 export class Usage {
   readonly #registry: Registry
   readonly #backend: DatabaseBackend
+  #last: Promise<void> = Promise.resolve()
   readonly #touched = new Set<DatabaseId>()
   readonly #bytesSynced = new Map<DatabaseId, number>()
 
@@ -53,16 +54,21 @@ export class Usage {
 
   /** Writes down what databases have used until now. Of a back end that does not answer, nothing is lost but time. */
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
-    const samples: (readonly [DatabaseRow, UsageSample])[] = []
-    for (const row of rows) {
-      if (row.state === 'creating' || row.state === 'lost') continue
-      const sample = await this.#backend.sampleUsage(row.id).catch(() => null)
-      if (sample !== null) samples.push([row, sample])
-    }
-    if (samples.length === 0) return
-    this.#registry.transaction(() => {
-      for (const [row, sample] of samples) this.#write(row, sample)
+    // one after the other: an older count that is written behind a newer one would look like a new beginning
+    const sampled = this.#last.then(async () => {
+      for (const { id } of rows) await this.#sampleOne(id)
     })
+    this.#last = sampled.catch(() => {})
+    await sampled
+  }
+
+  async #sampleOne(id: DatabaseId): Promise<void> {
+    const isCounted = (row: DatabaseRow | undefined): row is DatabaseRow =>
+      row !== undefined && row.state !== 'creating' && row.state !== 'lost'
+    if (!isCounted(this.#registry.databases.get(id))) return
+    const sample = await this.#backend.sampleUsage(id).catch(() => null)
+    const row = this.#registry.databases.get(id)
+    if (sample !== null && isCounted(row)) this.#registry.transaction(() => this.#write(row, sample))
   }
 
   /** What a database has used. */

@@ -180,14 +180,20 @@ export class EmbeddedBackend implements DatabaseBackend {
         if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
         return jobResponse(this.#schemas, id, request.path)
       }
-      const call = { id, permissions, signal: request.signal }
+      let call: DatabaseCall = { id, permissions, signal: request.signal }
       if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
       if (request.path === '/beta/listen') return this.#listen(call, request.query)
       if (isExportRoute(request.path)) {
-        if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
+        checkReadsAll(call)
+        if (this.#hosts.settingsOf(id)?.blockReads === true)
+          throw PipelineFailure.service(403, 'Operation was blocked')
+        // it ends the open streams: not for somebody who only looks whether it is there
+        if (request.method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
         return await answerExport(request.path, (file) => this.exportTo(id, file))
       }
       const text = await readText(request.body)
+      // a body may have taken its time, and the token may have been ended meanwhile
+      call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
       if (request.path === '/v3/cursor') {
         const body = decodeCursorBody(text)
         return await untilBegun(body.baton, () => this.#cursor(call, body))

@@ -43,9 +43,13 @@ export class DatabaseCopies {
   }
 
   async #alone(id: DatabaseId, work: () => Promise<void>): Promise<void> {
-    await this.wait(id)
-    const copied = work()
-    const done = copied.catch(() => {}).then(() => void this.#running.delete(id))
+    // known before anything is waited for, so that two that come together follow each other
+    const copied = (this.#running.get(id) ?? Promise.resolve()).then(work)
+    const done = copied
+      .catch(() => {})
+      .then(() => {
+        if (this.#running.get(id) === done) this.#running.delete(id)
+      })
     this.#running.set(id, done)
     await copied
   }

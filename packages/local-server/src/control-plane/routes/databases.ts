@@ -52,34 +52,45 @@ function listDatabases(call: Call) {
   const { group, schema, parent, cursor } = Object.fromEntries(call.request.query)
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
+  const last = cursor === undefined ? null : readCursor(cursor)
   const wanted = call
     .databases()
+    .toSorted(compareAge)
     .map((row) => ({ row, view: databaseView(call, row) }))
     .filter(({ view }) => group === undefined || view.group === group)
     .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
     .filter(({ view }) => parent === undefined || view.parent?.id === parent)
-  const first = cursor === undefined ? 0 : readCursor(cursor)
-  const page = wanted.slice(first, first + Math.min(limit, MAX_LISTED))
-  const end = first + page.length
-  const next = end < wanted.length ? writeCursor(end) : null
+    // behind the last one that was listed, whether it is still there or not
+    .filter(({ row }) => last === null || compareAge(row, last) > 0)
+  const page = wanted.slice(0, Math.min(limit, MAX_LISTED))
+  const end = page.at(-1)
+  const next = end !== undefined && page.length < wanted.length ? writeCursor(end.row) : null
   return {
     databases: page.map(({ view }) => view),
     ...(call.query('limit') !== undefined && { pagination: { next } }),
   }
 }
 
-function writeCursor(at: number): string {
-  return Buffer.from(JSON.stringify({ at })).toString('base64url')
+/** Where a list goes on: in the order in which databases were made. */
+type Position = Pick<DatabaseRow, 'createdAt' | 'id'>
+
+function compareAge(one: Position, other: Position): number {
+  return one.createdAt - other.createdAt || (one.id < other.id ? -1 : Number(one.id > other.id))
 }
 
-function readCursor(text: string): number {
+function writeCursor({ createdAt, id }: Position): string {
+  return Buffer.from(JSON.stringify({ createdAt, id })).toString('base64url')
+}
+
+const Cursor = v.object({ createdAt: v.number(), id: v.string() })
+
+function readCursor(text: string): Position {
   try {
-    const { at } = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as { at: unknown }
-    if (typeof at === 'number' && Number.isInteger(at) && at >= 0) return at
+    const { createdAt, id } = v.parse(Cursor, JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
+    return { createdAt, id: id as DatabaseRow['id'] }
   } catch {
-    // told below
+    throw new Refusal(400, 'invalid cursor')
   }
-  throw new Refusal(400, 'invalid cursor')
 }
 
 async function createDatabase(call: Call) {

@@ -19,7 +19,11 @@ const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['rea
 /** Single scopes of a list that may hold presets; each once. @throws Refusal for what is neither */
 export function expandScopes(given: readonly string[]): readonly Scope[] {
   if (given.length === 0) throw new Refusal(400, 'a group-scoped token needs at least one scope')
-  const wanted = new Set<string>(given.flatMap((name): readonly string[] => PRESETS[name] ?? [name]))
+  const wanted = new Set<string>(
+    given.flatMap((name): readonly string[] =>
+      Object.hasOwn(PRESETS, name) ? (PRESETS[name] as readonly Scope[]) : [name],
+    ),
+  )
   for (const name of wanted) {
     if (!(SCOPES as readonly string[]).includes(name))
       throw new Refusal(
