@@ -61,8 +61,12 @@ export class TransactionClock {
   resume(gotLock: boolean): void {
     this.idleSince = this.#clock.now()
     if (gotLock) this.#lockedSince ??= Math.floor(this.#clock.now())
+    this.#arm()
+  }
+
+  #arm(): void {
     const since = this.#lockedSince
-    if (since === null || this.#cancelTimer) return
+    if (since === null || this.#cancelTimer || this.idleSince === null) return
     if (!this.#isWarned) this.#wakeAt(since + this.#window * EXPIRING_AT, () => this.#warn(since))
     else if (this.#timeoutMs !== Infinity) this.#wakeAt(since + this.#timeoutMs, () => this.#alarms.expire())
   }
@@ -70,7 +74,8 @@ export class TransactionClock {
   #warn(since: number): void {
     this.#isWarned = true
     this.#alarms.warn(Math.max(0, since + this.#window - this.#clock.now()))
-    this.resume(false)
+    // unless whoever was told has ended it
+    this.#arm()
   }
 
   #wakeAt(time: number, callback: () => void): void {

@@ -185,8 +185,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (request.path === '/beta/listen') return this.#listen(call, request.query)
       if (isExportRoute(request.path)) {
         checkReadsAll(call)
-        if (this.#hosts.settingsOf(id)?.blockReads === true)
-          throw PipelineFailure.service(403, 'Operation was blocked')
+        this.#checkNotBlocked(id)
         // it ends the open streams: not for somebody who only looks whether it is there
         if (request.method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
         return await answerExport(request.path, (file) => this.exportTo(id, file))
@@ -246,6 +245,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { preserveRowIds } = readDumpQuery(query)
     if (this.#schemas.roleOf(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
     checkReadsAll(call)
+    this.#checkNotBlocked(call.id)
     const lease = await this.#streams.open(call.id)
     const lines = new CursorBodyStream(() => '')
     const hosts = await this.#hostsFor(call.id, lease)
@@ -261,6 +261,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const { id, signal, permissions } = call
     const subscription = readListenQuery(query)
     const { tables } = permissions
+    this.#checkNotBlocked(id)
     if (tables !== null && !new TableRights(tables).allows('data_read', subscription.table))
       throw forbiddenToRead(id)
     const body = this.#hosts.feedOf(id).listen(subscription)
@@ -279,7 +280,8 @@ export class EmbeddedBackend implements DatabaseBackend {
       const { name, allowed, path } = question
       const target = this.#idOf(id, name)
       if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
-      if (target === undefined || this.#hosts.settingsOf(target)?.allowAttach !== true) return 'not allowed'
+      const settings = target && this.#hosts.settingsOf(target)
+      if (target === undefined || settings?.allowAttach !== true || settings.blockReads) return 'not allowed'
       await this.#snapshot(target, path)
       return null
     } catch (error) {
@@ -287,8 +289,17 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
+  /** For what reads past the statements. @throws PipelineFailure with status 403 */
+  #checkNotBlocked(id: DatabaseId): void {
+    const { blockReads = false, blockReason = null } = this.#hosts.settingsOf(id) ?? {}
+    if (!blockReads) return
+    const reason = blockReason === null ? '' : `: ${blockReason}`
+    throw PipelineFailure.service(403, `Operation was blocked${reason}`)
+  }
+
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
+      await this.#copies.wait(id)
       const outcome = await untilBegun(null, () =>
         this.#hosts.get(id).migration(this.#ownCall(), { job, program, isDryRun }),
       )
@@ -300,6 +311,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Copies a database to a file, and the log that belongs to it. */
   async #snapshot(id: DatabaseId, path: string): Promise<void> {
+    await this.#copies.wait(id)
     const outcome = await untilBegun(null, () => this.#hosts.get(id).snapshot(this.#ownCall(), path))
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }

@@ -39,9 +39,14 @@ async function send(
   backend: EmbeddedBackend,
   id: string,
   path: string,
-  requests?: readonly object[],
+  requests?: readonly object[] | string,
 ): Promise<Answer> {
-  const body = requests === undefined ? '' : JSON.stringify({ requests: [...requests, { type: 'close' }] })
+  const body =
+    typeof requests === 'string'
+      ? requests
+      : requests === undefined
+        ? ''
+        : JSON.stringify({ requests: [...requests, { type: 'close' }] })
   const { status, body: answer } = await backend.handle(id as DatabaseId, {
     method: requests === undefined ? 'GET' : 'POST',
     path,
@@ -203,6 +208,36 @@ test('a transaction cannot be open on a schema database', async () => {
     'ok',
     'ok',
   ])
+})
+
+test('a cursor reads a schema database, and cannot change it', async () => {
+  const { backend } = await family(['kid'])
+  await run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  const cursor = async (sql: string): Promise<Answer> => {
+    const body = JSON.stringify({ batch: { steps: [{ stmt: { sql } }] } })
+    return await send(backend, PARENT, '/v3/cursor', body)
+  }
+  for (const sql of ['CREATE TABLE z(a)', 'INSERT INTO t VALUES (1)', 'BEGIN'])
+    expect(await cursor(sql)).toMatchObject({ status: 500, body: expect.stringContaining('cannot change') })
+  expect((await cursor('SELECT count(*) FROM t')).body).toContain('"value":"0"')
+  expect(await job(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
+})
+
+test('a blocked schema database is not changed', async () => {
+  const { backend } = await family(['kid'])
+  await backend.applySettings(PARENT, { ...SETTINGS, blockWrites: true, blockReason: 'unpaid' })
+  expect(await run(backend, PARENT, execute('CREATE TABLE t(a)'))).toEqual({
+    message: 'Operation was blocked: unpaid',
+    code: 'BLOCKED',
+  })
+})
+
+test('a child that is removed while its schema database is migrated', async () => {
+  const { backend } = await family(['kid', 'kid2'])
+  const migrating = run(backend, PARENT, execute('CREATE TABLE t(a)'))
+  await backend.remove('kid' as DatabaseId)
+  expect(await migrating).toEqual([])
+  expect(await run(backend, 'kid2', execute('SELECT count(*) FROM t'))).toEqual([['0']])
 })
 
 test('its other routes answer as recorded', async () => {

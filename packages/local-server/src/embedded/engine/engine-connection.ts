@@ -307,6 +307,7 @@ export class EngineStatement {
 
   /** Runs to the end without looking at rows. */
   discardRows(): void {
+    this.#engine.grant(this.#grant)
     const { api } = this.#engine
     const code = this.#connection.work(() => {
       for (;;) {

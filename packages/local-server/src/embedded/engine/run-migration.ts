@@ -1,3 +1,5 @@
+import { MIGRATION } from '../protocol/permissions.ts'
+import type { Permissions } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
 import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
 import type { Session } from './session.ts'
@@ -13,12 +15,13 @@ const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
             )`
 const SUCCESS = 4
 
-/** Tries a migration out. @returns the results of its statements as JSON @throws MigrationError; nothing is changed */
+/** Tries a migration out, with the rights of whoever asks for it. @returns the results of its statements as JSON @throws MigrationError; nothing is changed */
 export async function tryMigration(
   session: Session,
   program: MigrationProgram,
+  permissions: Permissions = MIGRATION,
 ): Promise<readonly (string | null)[]> {
-  return await inTransaction(session, program, 'ROLLBACK', () => session.runMigration(program))
+  return await inTransaction(session, program, 'ROLLBACK', () => session.runMigration(program, permissions))
 }
 
 /** Runs a migration, unless the database has had it. @throws MigrationError; nothing is changed then */
@@ -32,7 +35,7 @@ export async function runMigration(
     const { own } = session
     if (role === 'schema') {
       if (own.readInteger('PRAGMA schema_version') === job) return
-      await session.runMigration(program)
+      await session.runMigration(program, MIGRATION)
       // a migration that was interrupted is gone on with: this says that it has come so far
       own.run(`PRAGMA schema_version = ${job}`)
       return
@@ -40,7 +43,7 @@ export async function runMigration(
     own.run(CREATE_TASKS)
     if (own.readInteger(`SELECT count(*) FROM ${TASKS} WHERE job_id = ${job} AND status = ${SUCCESS}`) > 0)
       return
-    await session.runMigration(program)
+    await session.runMigration(program, MIGRATION)
     const migration = `'${text.replaceAll("'", "''")}'`
     own.run(
       `INSERT OR REPLACE INTO ${TASKS} (job_id, status, migration) VALUES (${job}, ${SUCCESS}, ${migration})`,

@@ -1,6 +1,6 @@
 import type { BatchStep, Pipeline, PipelineRequest } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
-import { MigrationError, type MigrationProgram, toMigration } from './migration-program.ts'
+import { MigrationError, toMigration } from './migration-program.ts'
 import { ResultError } from './result-error.ts'
 import { tryMigration } from './run-migration.ts'
 import type { Session, Step } from './session.ts'
@@ -32,7 +32,9 @@ export async function migrateSchema(
       })),
       request.type !== 'sequence',
     )
-    const results = await tryHere(database, session, program)
+    session.checkBlocked(steps)
+    // on a connection of its own, which is left with other settings
+    const results = await session.within(database, (own) => tryMigration(own, program, call.permissions))
     const failure = await session.migrate(program)
     if (failure !== null) throw new MigrationError(failure)
     return results
@@ -64,20 +66,6 @@ async function stepsOf(
       return await session.prepareSequence(session.texts.textOf(request), permissions)
     default:
       return request satisfies never
-  }
-}
-
-/** On a connection of its own, which is left with other settings. */
-async function tryHere(
-  database: Database,
-  client: Session,
-  program: MigrationProgram,
-): Promise<readonly (string | null)[]> {
-  const session = client.another(database)
-  try {
-    return await tryMigration(session, program)
-  } finally {
-    session.close()
   }
 }
 

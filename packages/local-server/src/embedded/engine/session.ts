@@ -26,6 +26,8 @@ import { TableRights } from './table-rights.ts'
 
 const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
+/** Of one session, also those that it has detached. */
+const MAX_ATTACHED = 10
 /** How much of a cursor's rows is produced at a time. */
 const CURSOR_BYTES = 64 * 1_024
 
@@ -65,11 +67,14 @@ export class Session {
   readonly #database: Database
   readonly #connection: Connection
   readonly texts: StoredTexts
+  /** A session that works for the call of this one. */
+  #inner: Session | null = null
   #lastPause = 0
   #last: Promise<unknown> = Promise.resolve()
   readonly #host: SessionHost
   /** Copies of databases that were attached. */
   readonly #attached: Attachment[] = []
+  #isClosed = false
   /** Number of the call that is being answered. */
   #call = 0
 
@@ -117,6 +122,7 @@ export class Session {
   /** The client of a call has left: it waits for nothing any longer. */
   stopWaiting(call: number): void {
     if (this.#call === call) this.#connection.stopWaiting()
+    this.#inner?.stopWaiting(call)
   }
 
   get isAutocommit(): boolean {
@@ -124,6 +130,7 @@ export class Session {
   }
 
   close(): void {
+    this.#isClosed = true
     this.#connection.close()
     for (const attachment of this.#attached.splice(0)) attachment.remove()
   }
@@ -169,6 +176,12 @@ export class Session {
     onReady: () => void,
   ): Promise<void> {
     const prepared = await this.prepareBatch(steps, 3, permissions)
+    // rows that come as they are read cannot be those of a try
+    const isChange = prepared.some(
+      ({ statement: { access, kind } }) => access === 'write' || kind === 'begin',
+    )
+    if (this.#database.role === 'schema' && isChange)
+      throw new ResultError('SQLITE_UNKNOWN', 'SQLite error: a cursor cannot change a schema database')
     onReady()
     let isTimedOut = false
     const results: (string | null)[] = []
@@ -242,19 +255,36 @@ export class Session {
     return await this.#admit(steps, permissions)
   }
 
+  /** @throws ResultError with code `BLOCKED` where one of the statements is blocked */
+  checkBlocked(steps: readonly Step[]): void {
+    for (const { statement } of steps) checkBlocked(statement, this.#database.settings)
+  }
+
   /** Checks a program before any of it runs, and fetches what it attaches. @throws PipelineFailure */
   async #admit(steps: readonly Step[], permissions: Permissions): Promise<readonly Step[]> {
     for (const { statement } of steps) {
       checkPermissions(statement, permissions, this.#database.id)
       checkSharedSchema(statement, permissions, this.#database)
     }
-    if (!steps.some(({ statement }) => statement.kind === 'attach')) return steps
-    return await Promise.all(steps.map(async (step) => await this.#withAttachment(step, permissions)))
+    const attaching = steps.filter(({ statement }) => statement.kind === 'attach')
+    if (attaching.length === 0) return steps
+    if (this.#attached.length + attaching.length > MAX_ATTACHED)
+      throw new ResultError(
+        'SQLITE_UNKNOWN',
+        `SQLite error: too many attached databases - max ${MAX_ATTACHED}`,
+      )
+    const admitted: Step[] = []
+    for (const step of steps) admitted.push(await this.#withAttachment(step, permissions))
+    return admitted
   }
 
   async #withAttachment({ statement, request }: Step, { attach }: Permissions): Promise<Step> {
     if (statement.kind !== 'attach') return { statement, request }
     const attachment = await this.waiting(() => this.#host.attach(attachTarget(statement), attach))
+    if (this.#isClosed) {
+      attachment.remove()
+      throw new ClientLeftError()
+    }
     this.#attached.push(attachment)
     return { statement: withAttachTarget(statement, attachment.name), request }
   }
@@ -263,14 +293,20 @@ export class Session {
    * Runs the statements of a migration in the transaction that is open. @returns their results as JSON, null for those whose
    * condition is not met @throws MigrationError of the first that fails
    */
-  async runMigration({ steps }: MigrationProgram): Promise<readonly (string | null)[]> {
+  async runMigration(
+    { steps }: MigrationProgram,
+    permissions: Permissions,
+  ): Promise<readonly (string | null)[]> {
     const results: (string | null)[] = []
     for (const [at, { sql, args, namedArgs, condition }] of steps.entries()) {
       results.push(null)
+      // without its transaction the rest would stay by itself
+      if (this.#connection.takeTimeout() || this.isAutocommit)
+        throw MigrationError.ofStep(at, transactionTimeout(), sql)
       if (!this.#isMet(condition, results)) continue
       try {
         const step = this.#prepareStep({ sql, sqlId: null, args, namedArgs })
-        results[at] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, MIGRATION), null)
+        results[at] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
       } catch (error) {
         throw error instanceof ResultError ? MigrationError.ofStep(at, error, sql) : error
       }
@@ -289,12 +325,16 @@ export class Session {
     return this.#connection.own
   }
 
-  /** A session of its own for the same call. Whoever asks closes it. */
-  another(database: Database): Session {
+  /** Runs something in a session of its own, for the same call. */
+  async within<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
     const session = new Session(database, this.texts, this.#host)
-    session.#call = this.#call
-    session.#connection.call = this.#call
-    return session
+    this.#inner = session
+    try {
+      return await session.exclusive(this.#call, () => run(session))
+    } finally {
+      this.#inner = null
+      session.close()
+    }
   }
 
   /** Migrates the children of this schema database, and then itself. @returns what went wrong; null when nothing has */

@@ -21,6 +21,8 @@ export class SchemaMigrations {
   readonly #store: SchemaStore
   readonly #host: MigrationHost
   #last: Promise<unknown> = Promise.resolve()
+  /** Jobs that run or wait for their turn, each with its end. */
+  readonly #running = new Map<DatabaseId, Promise<unknown>>()
   #isClosed = false
 
   constructor(store: SchemaStore, host: MigrationHost) {
@@ -31,15 +33,16 @@ export class SchemaMigrations {
   /** Runs a migration that the schema database has tried out. @returns what went wrong; null when nothing has */
   async migrate(schema: DatabaseId, program: string): Promise<string | null> {
     if (this.#store.activeJobOf(schema)) return `A migration job is already in progress for \`${schema}\``
-    const job = await this.#store.addJob(schema, program)
-    return await this.#enqueue(job)
+    if (this.#running.has(schema)) return `A migration job is already in progress for \`${schema}\``
+    const done = this.#store.addJob(schema, program).then((job) => this.#enqueue(job))
+    return await this.#known(schema, done)
   }
 
   /** Goes on with what was under way when the process ended. */
   resume(): void {
     for (const job of this.#store.unfinished) {
       for (const { database } of job.tasks) this.#host.block(database, true)
-      void this.#enqueue(job)
+      void this.#known(job.schema, this.#enqueue(job)).catch(() => {})
     }
   }
 
@@ -58,7 +61,16 @@ export class SchemaMigrations {
 
   /** Waits for the migration that a database takes part in. */
   async whenDone(id: DatabaseId): Promise<void> {
-    while (!this.#isClosed && this.#store.activeJobOf(this.#store.parentOf(id) ?? id)) await this.#last
+    await this.#running.get(this.#store.parentOf(id) ?? id)?.catch(() => {})
+  }
+
+  async #known<T>(schema: DatabaseId, done: Promise<T>): Promise<T> {
+    this.#running.set(schema, done)
+    try {
+      return await done
+    } finally {
+      if (this.#running.get(schema) === done) this.#running.delete(schema)
+    }
   }
 
   #enqueue(job: Job): Promise<string | null> {
@@ -87,6 +99,7 @@ export class SchemaMigrations {
     await this.#each(waiting, async (task) => {
       if (job.error !== null) return // there is nothing to be won any more
       const error = await this.#host.run(task.database, job, true)
+      if (this.#isClosed) return
       task.status = error === null ? 'DryRunSuccess' : 'DryRunFailure'
       task.error = error
       if (error !== null) job.error ??= failureText(task, error)
@@ -104,10 +117,13 @@ export class SchemaMigrations {
 
   /** What all databases could do when they were tried, and nobody has written to since. */
   async #apply(job: Job): Promise<string | null> {
+    job.error = null
     await this.#each(
       job.tasks.filter(({ status }) => status !== 'RunSuccess'),
       async (task) => {
         const error = await this.#host.run(task.database, job, false)
+        // what ends with the server is gone on with at its next start
+        if (this.#isClosed) return
         task.status = error === null ? 'RunSuccess' : 'RunFailure'
         task.error = error
         if (error !== null) job.error ??= failureText(task, error)

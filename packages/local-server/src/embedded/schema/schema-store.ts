@@ -25,7 +25,7 @@ export interface Job {
   readonly schema: DatabaseId
   /** A `MigrationProgram` as text. */
   readonly program: string
-  readonly tasks: readonly Task[]
+  tasks: readonly Task[]
   status: JobStatus
   error: string | null
 }
@@ -114,6 +114,8 @@ export class SchemaStore {
     this.#schemas.delete(id)
     this.#parents.delete(id)
     this.#jobs = this.#jobs.filter(({ schema }) => schema !== id)
+    // it has nothing to do any more in what is not finished
+    for (const job of this.unfinished) job.tasks = job.tasks.filter(({ database }) => database !== id)
     await this.save()
   }
 
@@ -127,7 +129,12 @@ export class SchemaStore {
     const ended = this.#jobs.filter((each) => !isUnfinished(each))
     const forgotten = new Set(ended.slice(0, Math.max(0, ended.length - MAX_JOBS)))
     this.#jobs = [...this.#jobs.filter((each) => !forgotten.has(each)), job]
-    await this.save()
+    try {
+      await this.save()
+    } catch (error) {
+      this.#jobs = this.#jobs.filter((each) => each !== job)
+      throw error
+    }
     return job
   }
 
