@@ -1,4 +1,5 @@
 // ATTACH of another database of the server, and tokens with rights to single tables (`perm`): the embedded server has both.
+import type { KeyObject } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,10 +12,11 @@ import { close, execute } from './wire.ts'
 let directory: string
 let server: LocalServer
 let forge: TokenForge
+let key: KeyObject
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  const key = await plantKey(directory)
+  key = await plantKey(directory)
   server = await startLocalServer({ auth: true, dataDirectory: directory })
   for (const name of ['foo', 'bar']) {
     await server.createDatabase(name, { allowAttach: name === 'foo' })
@@ -237,6 +239,7 @@ describe('rights to tables', () => {
       return status
     }
     expect(await get('/dump', some)).toBe(403)
+    expect(await get('/export/1', some)).toBe(403)
     expect(await get('/dump', all)).toBe(200)
     expect(await get('/beta/listen?table=people', some)).toBe(403)
     expect(await get('/beta/listen?table=orders', some)).toBe(200)
@@ -252,6 +255,35 @@ describe('rights to tables', () => {
       status: 401,
       error: 'Unauthorized: `The JWT is invalid`',
     })
+  })
+
+  test('hold for a schema database, and so for its children', async () => {
+    await server.createDatabase('plan', { isSchema: true })
+    await server.createDatabase('plan-kid', { schema: 'plan' })
+    // the ids of new databases
+    forge = await TokenForge.open(server, key)
+    const owner = { p: { ddl: { ns: ['plan'] } } }
+    await run(
+      'plan',
+      owner,
+      'CREATE TABLE open(a)',
+      'CREATE TABLE closed(a)',
+      'INSERT INTO closed VALUES (1)',
+    )
+    const limited = { ...owner, perm: [{ t: ['open'], a: ['data_add'] }] }
+    expect(
+      await run(
+        'plan',
+        limited,
+        'DELETE FROM closed RETURNING a',
+        'DROP TABLE closed',
+        'INSERT INTO open VALUES (1)',
+      ),
+    ).toEqual([denied, denied, []])
+    const reader = { a: 'ro' }
+    expect(await run('plan-kid', reader, 'SELECT count(*) FROM closed', 'SELECT count(*) FROM open')).toEqual(
+      [['1'], ['1']],
+    )
   })
 
   test('ATTACH is not for tokens with limits', async () => {
