@@ -68,7 +68,7 @@ export function wasNeverConnected(failure: unknown): boolean {
       errors?: unknown[]
     }
     // a host can become unreachable in the middle of a connection, too
-    const isInMiddle = /UNREACH$/.test(String(code)) && syscall !== 'connect'
+    const isInMiddle = String(code).endsWith('UNREACH') && syscall !== 'connect'
     if (NOT_CONNECTED.test(String(code)) && !isInMiddle) return true
     error = cause ?? errors?.[0]
   }
