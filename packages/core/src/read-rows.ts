@@ -184,6 +184,14 @@ class RowReader {
     const isRepeatable = baton === null && this.#isRead
     const send = (index: string | null, options: SendOptions): Promise<Line[]> => {
       const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${withIndex(batch, index)}}`
+      // a replica that waits for the index gives a baton, and then nothing: whoever gives the request up ends that wait, too
+      const given = new AbortController()
+      const signal = AbortSignal.any([this.#signal, given.signal])
+      const onSend: SendOptions['onSend'] = (giveUp) =>
+        options.onSend?.((reason) => {
+          given.abort(reason)
+          giveUp(reason)
+        })
       return http.send<TransportBody, Line[]>(
         {
           method: 'POST',
@@ -198,14 +206,13 @@ class RowReader {
             this.#lines = status === 200 ? linesOf(parts) : null
             if (!this.#lines)
               throw refusal(status, address.origin, await textOf(parts), retryAfter, this.#statement.sql)
-            // a replica that waits for the index gives a baton, and then nothing
-            const signal = options.signal as AbortSignal
             return [await this.#next(signal), await this.#next(signal)]
           },
         },
         // the time is for each silence
         {
           ...options,
+          onSend,
           deadline: http.deadline(this.#deadline.timeoutMs),
           lane: null,
           isRepeatable: isRepeatable && !holdsLock,
