@@ -7,7 +7,7 @@ import { seeded } from '../faults/random.ts'
 import { type GeneratedRequest, generateRequest } from './generated-requests.ts'
 import { SCHEMA } from './generated-statements.ts'
 
-const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 2_000)
+const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const AT_ONCE = 8
 /** A transaction may have the write lock for 5 s, and others may be before it in the queue. */

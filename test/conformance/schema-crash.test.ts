@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { query } from './wire.ts'
 
-const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 4)
+const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 2)
 /** When the server is killed, in ms after the migration was sent. */
 const LATEST_KILL_MS = 500
 
