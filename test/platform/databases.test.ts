@@ -166,6 +166,26 @@ test('a list is given in pages of the wanted size', async () => {
   expect(names).toEqual(['default', 'a', 'b', 'c', 'd'])
 })
 
+test('a list goes on behind the last one, whatever was deleted meanwhile', async () => {
+  const scene = await Scene.forTest()
+  for (const name of ['a', 'b', 'c', 'd']) await scene.create(name)
+  const first = await scene.done('GET', `${scene.own}/databases?limit=2`)
+  expect(first.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['default', 'a'])
+  for (const name of ['default', 'a']) await scene.done('DELETE', `${scene.own}/databases/${name}`)
+  const second = await scene.done('GET', `${scene.own}/databases?limit=2&cursor=${first.pagination.next}`)
+  expect(second.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['b', 'c'])
+})
+
+test('a server whose group and database `default` were deleted starts again', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const scene = await Scene.start({}, directory)
+  await scene.done('DELETE', `${scene.own}/groups/default`)
+  await scene[Symbol.asyncDispose]()
+  await using again = await Scene.start({}, directory)
+  expect((await again.done('GET', `${again.own}/databases`)).databases).toEqual([])
+})
+
 test('a database answers after the delay that was asked for, and 404 before', async () => {
   const scene = await Scene.forTest({ readyDelayMs: 700, takenNameStatus: 400 })
   const { host } = await scene.create('app')

@@ -1,9 +1,55 @@
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
+
+/** Sends a request in two halves. @returns what sends the second one, and gives the status of the answer */
+async function inHalves(url: string, token: string, body: string): Promise<() => Promise<number>> {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+  }
+  const request = http.request(url, { method: 'POST', headers, agent: false })
+  const answer = once(request, 'response') as Promise<[http.IncomingMessage]>
+  request.write(body.slice(0, 5))
+  // it is there, and was let in
+  await sleep(150)
+  return async () => {
+    request.end(body.slice(5))
+    const [{ statusCode = 0 }] = await answer
+    request.destroy()
+    return statusCode
+  }
+}
+
+describe('a token that ends while the body of its request is on its way', () => {
+  test('of a database: the statements are not run', async () => {
+    const scene = await Scene.forTest()
+    const { host } = await scene.create('app')
+    const token = await scene.tokenFor('app')
+    const requests = [{ type: 'execute', stmt: { sql: 'CREATE TABLE late (a)' } }, { type: 'close' }]
+    const sendRest = await inHalves(`http://${host}/v2/pipeline`, token, JSON.stringify({ requests }))
+    await scene.done('POST', `${scene.own}/databases/app/auth/rotate`)
+    expect(await sendRest()).toBe(401)
+    const names = await sql(host, await scene.tokenFor('app'), 'SELECT name FROM sqlite_schema')
+    expect(names.rows).toEqual([])
+  })
+
+  test('of the API: nothing is changed', async () => {
+    const scene = await Scene.forTest()
+    const { token } = await scene.done('POST', '/v1/auth/api-tokens/brief')
+    const url = `${scene.platform.url}${scene.own}/groups`
+    const sendRest = await inHalves(url, token, JSON.stringify({ name: 'late', location: 'local' }))
+    await scene.done('DELETE', '/v1/auth/api-tokens/brief')
+    expect(await sendRest()).toBe(401)
+    expect((await scene.ask('GET', `${scene.own}/groups/late`)).status).toBe(404)
+  })
+})
 
 describe('tokens for databases', () => {
   test('a read-only one reads, one that has expired does nothing', async () => {

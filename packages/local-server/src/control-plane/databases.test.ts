@@ -2,11 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { BackendRefusal, type DatabaseBackend, type DatabaseId } from '../backend.ts'
+import { BackendRefusal, type DatabaseBackend, type DatabaseId, type DatabaseSettings } from '../backend.ts'
 import { type Home, openHome } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
+import { newKeyPair } from './tokens/mint.ts'
 
 /** A back end that has databases and nothing in them. */
 class EmptyBackend {
@@ -17,7 +18,12 @@ class EmptyBackend {
     this.asked.push(id)
     this.present.add(id)
   }
-  applySettings = async (id: DatabaseId): Promise<boolean> => this.present.has(id)
+  /** The keys that each database was given last. */
+  readonly keys = new Map<DatabaseId, readonly string[]>()
+  applySettings = async (id: DatabaseId, { keys }: DatabaseSettings): Promise<boolean> => {
+    this.keys.set(id, keys)
+    return this.present.has(id)
+  }
   remove = async (id: DatabaseId): Promise<void> => void this.present.delete(id)
 }
 
@@ -82,6 +88,29 @@ test('what the back end refuses leaves nothing, and the next attempt has another
   backend.create = really
   await create('a')
   expect(new Set(backend.asked).size).toBe(2)
+})
+
+test('a key that is rotated while a database is made is the one that counts', async () => {
+  const { create: really } = backend
+  const rotated = newKeyPair()
+  backend.create = async (id) => {
+    await really(id)
+    const [group] = registry.groups.rows
+    if (group !== undefined) registry.transaction(() => registry.groups.put({ ...group, key: rotated }))
+  }
+  const { id, key } = await create('a')
+  expect(backend.keys.get(id)).toEqual([key.publicPem, rotated.publicPem])
+})
+
+test('a group that was given away before its database is made has none of it', async () => {
+  const [group] = registry.groups.rows
+  if (group === undefined) throw new Error('no group')
+  const organization = { ...home.organization, id: 'who had it before' }
+  const wanted = { organization, group, name: 'a', source: { type: 'empty' } as const, readyDelayMs: 0 }
+  await expect(databases.create({ ...wanted, configuration: NEW_CONFIGURATION })).rejects.toMatchObject({
+    status: 409,
+  })
+  expect([states(), backend.asked]).toEqual([[], []])
 })
 
 test('reconcile finishes what a crash left: half made goes, half removed goes, lost is marked', async () => {

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
-import { authorise } from './authorise.ts'
+import { authorise, type Grant } from './authorise.ts'
 import { Call, type Platform, type ReadRequest } from './call.ts'
 import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
@@ -31,16 +31,8 @@ async function answer(
   params: Readonly<Record<string, string>>,
 ): Promise<Response> {
   try {
-    const { access } = route
-    const slug = params['organizationSlug'] ?? null
-    const grant =
-      access.level === 'none'
-        ? null
-        : authorise(platform.plane.registry, {
-            access,
-            slug,
-            caller: await platform.plane.apiTokens.check(raw.headers.get('authorization') ?? undefined),
-          })
+    // nobody's body is read who may not do this
+    await admit(platform, route, raw, params)
     const request: ReadRequest = {
       params,
       query: new URL(raw.url).searchParams,
@@ -48,11 +40,25 @@ async function answer(
       userAgent: raw.headers.get('user-agent') ?? '',
       raw,
     }
+    // the body may have taken its time: what counts is what is allowed now
+    const grant = await admit(platform, route, raw, params)
     const result: unknown = await route.handle(new Call(platform, request, grant))
     return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
   } catch (error) {
     return refusalResponse(error)
   }
+}
+
+/** @returns what the caller may do; null where a route is for everybody @throws Refusal */
+async function admit(
+  { plane }: Platform,
+  { access }: Route,
+  raw: Request,
+  params: Readonly<Record<string, string>>,
+): Promise<Grant | null> {
+  if (access.level === 'none') return null
+  const caller = await plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
+  return authorise(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
 }
 
 /** What is answered instead of the result, in the service's form of an error. */

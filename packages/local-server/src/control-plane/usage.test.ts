@@ -1,0 +1,55 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend.ts'
+import { openHome } from './bootstrap.ts'
+import { NEW_CONFIGURATION } from './databases.ts'
+import { Registry } from './registry/registry.ts'
+import type { DatabaseRow } from './registry/rows.ts'
+import { newKeyPair } from './tokens/mint.ts'
+import { Usage } from './usage.ts'
+
+test('what is sampled by two at once is counted once, and not at all once it is gone', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const registry = await Registry.open(directory)
+  onTestFinished(async () => {
+    registry.close()
+    await rm(directory, { recursive: true })
+  })
+  const { organization } = await openHome(registry, directory, 'local')
+  const [group] = registry.groups.rows
+  if (group === undefined) throw new Error('no group')
+  const row: DatabaseRow = {
+    id: 'one' as DatabaseId,
+    organization: organization.id,
+    group: group.id,
+    name: 'one',
+    state: 'ready',
+    configuration: NEW_CONFIGURATION,
+    parent: null,
+    isSchema: false,
+    schema: null,
+    key: newKeyPair(),
+    createdAt: 0,
+    readyAt: 0,
+  }
+  registry.transaction(() => registry.databases.put(row))
+  let read = 100
+  const sampleUsage = async (): Promise<UsageSample> => {
+    const rowsRead = read
+    read += 50
+    // the first one to ask is the last one to be answered
+    await new Promise((resolve) => setTimeout(resolve, rowsRead === 100 ? 50 : 1))
+    return { epoch: 'e', rowsRead, rowsWritten: 0, storageBytes: 0 }
+  }
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  await Promise.all([usage.sample([row]), usage.sample([row])])
+  const ever = { from: 0, to: Date.now() + 1_000 }
+  expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
+
+  const late = usage.sample([row])
+  registry.transaction(() => registry.databases.delete(row.id))
+  await late
+  expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
+})
