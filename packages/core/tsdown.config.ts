@@ -1,14 +1,25 @@
 import { readFileSync } from 'node:fs'
-import { esmExternalRequirePlugin } from 'rolldown/plugins'
 import { defineConfig, type UserConfig } from 'tsdown'
 
-/** Only undici's HTTP cache, which is not part of this, opens `node:sqlite`; importing it would print a warning. */
-const withoutSqlite = {
-  name: 'without-sqlite',
-  resolveId: (id: string) => (id === 'node:sqlite' ? '\0without-sqlite' : null),
-  load: (id: string) => (id === '\0without-sqlite' ? 'export {}' : null),
+/**
+ * Leaves out what core never uses of undici: HTTP/2, and bodies other than strings. Modules of node are asked of node where
+ * undici's CommonJS has `require`: an import would load all of them at once, and with `node:http` all that its exports hold,
+ * which is half of a short program's time.
+ */
+const onlyUsed = {
+  name: 'only-used',
+  resolveId(id: string): string | null {
+    if (/^node:http2$|\/web\/(fetch|webidl)\b/.test(id)) return '\0unused'
+    return id.startsWith('node:') ? `\0${id}` : null
+  },
+  load(id: string): string | null {
+    if (id === '\0unused') return "throw new Error('not part of this build of undici')"
+    return id.startsWith('\0node:') ? `module.exports = process.getBuiltinModule('${id.slice(1)}')` : null
+  },
 }
-const undiciLicense = readFileSync(new URL('node_modules/undici/LICENSE', import.meta.url), 'utf8')
+const ofUndici = (file: string): string =>
+  readFileSync(new URL(`node_modules/undici/${file}`, import.meta.url), 'utf8')
+const { version } = JSON.parse(ofUndici('package.json')) as { readonly version: string }
 
 /**
  * One file for each kind of runtime, because every file more costs time when it is imported: `imports` of the manifest
@@ -24,7 +35,7 @@ const flavour = (
   platform: 'neutral',
   dts,
   clean: name === 'edge' ? ['dist/**'] : false,
-  deps: { neverBundle: ['#undici', 'undici', /^node:/] },
+  deps: { neverBundle: ['#undici-pool', /^undici\b/, /^node:/] },
   outputOptions: { comments: { annotation: true, legal: true, jsdoc: false } },
   inputOptions: { resolve: { conditionNames: ['@batonsql/source', ...conditions] } },
 })
@@ -36,13 +47,16 @@ export default defineConfig([
   // the same everywhere: it has the platform's `fetch`
   flavour('platform', ['workerd'], { dts: true, source: 'src/platform/index.ts' }),
   {
-    entry: { undici: 'vendor/undici.js' },
+    entry: { 'undici-pool': 'src/transport/undici-pool.ts' },
     outDir: 'dist/vendor',
     format: ['esm'],
     platform: 'neutral',
     dts: false,
     deps: { alwaysBundle: [/^undici\//], onlyBundle: ['undici'] },
-    plugins: [withoutSqlite, esmExternalRequirePlugin({ external: [/^node:(?!sqlite$)/] })],
-    outputOptions: { postBanner: `/*! undici\n\n${undiciLicense}*/` },
+    define: { esbuildDetection: 'true' }, // undici's word for: no second parser
+    plugins: [onlyUsed],
+    outputOptions: {
+      postBanner: `/*! undici ${version}: lib/dispatcher/pool.js\n\n${ofUndici('LICENSE')}*/`,
+    },
   },
 ])

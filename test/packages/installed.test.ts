@@ -180,7 +180,7 @@ describe.each([
   })
 
   test('what it has not installed is not there', async () => {
-    const missing = ['@batonsql/core', '@batonsql/local-server', 'undici'].map((name) =>
+    const missing = ['@batonsql/core', '@batonsql/local-server'].map((name) =>
       run([process.execPath, '-e', `import.meta.resolve; await import('${name}')`, '--input-type=module'], {
         cwd: project,
       }),

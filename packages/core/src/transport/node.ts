@@ -1,35 +1,47 @@
-import type * as Undici from 'undici'
 import type { Dispatcher, Pool } from 'undici'
+import type * as UndiciPool from '#undici-pool'
 import type { TransportError } from '../errors.ts'
 import { cutError, networkError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
 import { refusalOf } from './node-version.ts'
-import type { Exchange, Transport, TransportBody, TransportRequest, TransportResponse } from './transport.ts'
+import type {
+  Exchange,
+  Transport,
+  TransportBody,
+  TransportHead,
+  TransportRequest,
+  TransportResponse,
+} from './transport.ts'
 
 // said here, where an import can still say it: undici would fail with the first request, and not say why
 const refusal = refusalOf(process.versions.node)
 if (refusal !== null) throw new Error(refusal)
 
-// Loaded with the first request: importing it costs more than all of core.
-let undici: Promise<typeof Undici> | undefined
+// The pool alone: all of undici takes three times as long to load. With the first request, because even that costs more than
+// core.
+let loading: Promise<typeof UndiciPool> | undefined
 
-/** Transport over undici, without the streams of its `request`: the answer's parts are collected as they come. */
+/** Transport over undici, without the streams of its `request`: it takes the answer's parts as they come. */
 class NodeTransport implements Transport {
   readonly #pools = new Map<string, Pool>()
   #isClosed = false
 
   request(request: TransportRequest): Exchange {
-    const exchange = new NodeExchange(request)
-    const pool = this.#pools.get(request.origin)
+    return this.send(new TextExchange(request))
+  }
+
+  send<T extends TransportHead>(exchange: NodeExchange<T>): Exchange<T> {
+    const { origin } = exchange.request
+    const pool = this.#pools.get(origin)
     if (pool) exchange.dispatch(pool)
-    else this.poolOf(request.origin).then((opened) => exchange.dispatch(opened), exchange.reject)
+    else this.#open(origin).then((opened) => exchange.dispatch(opened), exchange.reject)
     return exchange
   }
 
   /** Connections to a server, made when they are first needed. @throws TransportError once closed */
-  async poolOf(origin: string): Promise<Pool> {
-    undici ??= import('#undici')
-    const { Pool } = await undici
+  async #open(origin: string): Promise<Pool> {
+    loading ??= import('#undici-pool')
+    const { Pool } = await loading
     if (this.#isClosed) throw cutError('not_applied')
     let pool = this.#pools.get(origin)
     if (pool === undefined) {
@@ -60,20 +72,17 @@ function requestError(error: unknown, origin: string, isSent: boolean): Transpor
   return networkError(error, origin, isSent, isPlain ? remedy : undefined)
 }
 
-/** One request and its answer. */
-class NodeExchange implements Exchange, Dispatcher.DispatchHandler {
-  readonly answer: Promise<TransportResponse>
-  resolve!: (response: TransportResponse) => void
+/** One request and its answer; subclasses say what becomes of the body. */
+abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dispatcher.DispatchHandler {
+  readonly request: TransportRequest
+  readonly answer: Promise<T>
+  resolve!: (answer: T) => void
   reject!: (error: unknown) => void
-  readonly #request: TransportRequest
   #controller: Dispatcher.DispatchController | undefined
   #isAborted = false
-  #status = 0
-  #retryAfter: string | undefined
-  #chunks: Buffer[] = []
 
   constructor(request: TransportRequest) {
-    this.#request = request
+    this.request = request
     this.answer = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
@@ -86,7 +95,7 @@ class NodeExchange implements Exchange, Dispatcher.DispatchHandler {
 
   dispatch(pool: Pool): void {
     if (this.#isAborted) return
-    const { method, path, headers, body } = this.#request
+    const { method, path, headers, body } = this.request
     try {
       pool.dispatch({ method, path, headers, body }, this)
     } catch (error) {
@@ -104,6 +113,25 @@ class NodeExchange implements Exchange, Dispatcher.DispatchHandler {
     if (this.#isAborted) controller.abort(new Error('given up'))
     else this.#controller = controller
   }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.reject(error instanceof TypeError ? error : requestError(error, this.request.origin, this.isSent))
+  }
+
+  abstract onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void
+  abstract onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void
+  abstract onResponseEnd(): void
+}
+
+/** An answer that is read as a whole. */
+class TextExchange extends NodeExchange<TransportResponse> {
+  #status = 0
+  #retryAfter: string | undefined
+  #chunks: Buffer[] = []
 
   onResponseStart(
     _controller: Dispatcher.DispatchController,
@@ -123,10 +151,66 @@ class NodeExchange implements Exchange, Dispatcher.DispatchHandler {
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
     this.resolve({ status: this.#status, text: body.toString(), retryAfter: this.#retryAfter })
   }
+}
 
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    const { origin } = this.#request
-    this.reject(error instanceof TypeError ? error : requestError(error, origin, this.isSent))
+/** So many bytes of a body wait for their reader before the connection is read no further. */
+const READ_AHEAD_BYTES = 65_536
+
+/** An answer that is read while it comes. */
+class BodyExchange extends NodeExchange<TransportBody> {
+  #hasBegun = false
+  #waiting: Buffer[] = []
+  #waitingBytes = 0
+  #isOver = false
+  #error: unknown
+  #wake = (): void => {}
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    this.#hasBegun = true
+    this.resolve({
+      status,
+      retryAfter: headers['retry-after'] as string | undefined,
+      parts: this.#parts(controller),
+    })
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#waiting.push(chunk)
+    this.#waitingBytes += chunk.length
+    if (this.#waitingBytes >= READ_AHEAD_BYTES) controller.pause()
+    this.#wake()
+  }
+
+  onResponseEnd(): void {
+    this.#isOver = true
+    this.#wake()
+  }
+
+  override onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    if (!this.#hasBegun) return super.onResponseError(controller, error)
+    this.#error = networkError(error, this.request.origin, true)
+    this.onResponseEnd()
+  }
+
+  async *#parts(controller: Dispatcher.DispatchController): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      for (;;) {
+        const part = this.#waiting.shift()
+        if (part) {
+          this.#waitingBytes -= part.length
+          if (controller.paused && this.#waitingBytes < READ_AHEAD_BYTES) controller.resume()
+          yield part
+        } else if (!this.#isOver) await new Promise<void>((resolve) => (this.#wake = resolve))
+        else if (this.#error === undefined) return
+        else throw this.#error
+      }
+    } finally {
+      if (!this.#isOver) this.abort()
+    }
   }
 }
 
@@ -134,51 +218,7 @@ class NodeExchange implements Exchange, Dispatcher.DispatchHandler {
 export function openBody(transport: Transport, request: TransportRequest): Exchange<TransportBody> {
   // a fetch of the user's own
   if (!(transport instanceof NodeTransport)) return openFetchBody(transport, request)
-  const { method, origin, path, headers, body } = request
-  const controller = new AbortController()
-  let isSent = false
-  // asked for when there is a connection to send it over
-  const bytes = async function* (): AsyncGenerator<Buffer> {
-    isSent = true
-    yield Buffer.from(body ?? '')
-  }
-  const open = async (): Promise<TransportBody> => {
-    try {
-      const pool = await transport.poolOf(origin)
-      // for cursors alone, and not cheap
-      const { Readable } = await import('node:stream')
-      const response = await pool.request({
-        method,
-        path,
-        headers: { ...headers, 'content-length': String(Buffer.byteLength(body ?? '')) },
-        body: Readable.from(bytes()),
-        signal: controller.signal,
-      })
-      const retryAfter = response.headers['retry-after'] as string | undefined
-      return { status: response.statusCode, retryAfter, parts: readParts(response.body, origin) }
-    } catch (error) {
-      throw requestError(error, origin, isSent)
-    }
-  }
-  const answer = open()
-  return {
-    answer,
-    get isSent() {
-      return isSent
-    },
-    abort: () => controller.abort(),
-  }
-}
-
-async function* readParts(
-  body: AsyncIterable<Uint8Array>,
-  origin: string,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    yield* body
-  } catch (error) {
-    throw networkError(error, origin, true)
-  }
+  return transport.send(new BodyExchange(request))
 }
 
 export function createTransport(): Transport {
