@@ -1,15 +1,14 @@
 import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from './check-options.ts'
 import { beginStatement, type TransactionMode } from './codec/batch.ts'
-import { InsertedRowids } from './codec/inserted-rowids.ts'
-import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from './codec/pipeline.ts'
 import type { EncodedStatement } from './codec/statement.ts'
 import { type ClientConfig, resolveConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import { Http } from './http/http.ts'
-import { sendWithIndex } from './http/replica-read.ts'
 import { backoffMs, isTransient } from './http/retry.ts'
 import type { BatchOptions, CallOptions } from './options.ts'
 import { SqlExecutor } from './sql-executor.ts'
+import { Coalescer } from './stateless/coalescer.ts'
+import { sendStateless } from './stateless/send-stateless.ts'
 import type { QueuedCall, Results } from './stream/queued-call.ts'
 import { batchMode, SqlRequest } from './stream/sql-request.ts'
 import { Stream } from './stream/stream.ts'
@@ -45,6 +44,7 @@ export interface AtomicBatchOptions extends BatchOptions {
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
   readonly #http: Http
+  readonly #coalescer: Coalescer | null
 
   constructor(config: ClientConfig) {
     super((statements, scope, options) => this.#run(statements, scope, options), {
@@ -52,6 +52,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
       foreignKeys: "'on' or 'off'",
     })
     this.#http = new Http(resolveConfig(config))
+    const { coalesce } = this.#http.config
+    this.#coalescer = coalesce && new Coalescer(this.#http, coalesce)
   }
 
   /**
@@ -150,32 +152,23 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
       const deadline = http.deadline(options.timeoutMs)
       return new Promise((resolve, reject) => {
         const call = { statements, scope, prefix, canCoalesce: false, options, deadline, resolve, reject }
-        this.#send(new SqlRequest([call]), options.signal).catch(reject)
+        this.#send(call).catch(reject)
       })
     })
   }
 
-  async #send(request: SqlRequest, signal: AbortSignal | undefined): Promise<void> {
+  async #send(call: QueuedCall): Promise<void> {
     const http = this.#http
-    const { isRead, writes, lastSql = '' } = request
+    const { deadline, options, scope } = call
+    const operation = new SqlRequest([call])
+    const { writes, lastSql = '' } = operation
     const stopWanting = writes ? http.writeLock.want(lastSql) : null
     http.lifetime.begin()
     try {
-      if (writes) await http.writeLock.passAround(lastSql, signal)
-      const { deadline } = request.sendOptions
-      const text = await sendWithIndex(http, isRead, { deadline, signal }, (index, options) =>
-        http.post('/v2/pipeline', pipelineBody([request.encode(false, index), CLOSE]), {
-          ...options,
-          isRepeatable: isRead,
-          lane: writes ? http.writes : http.reads,
-          // the request ends its stream by itself
-          onLate: writes ? (answer) => answer : undefined,
-        }),
-      )
-      const response = decodePipeline(text)
-      http.server.sawIndex(replicationIndexOf(response))
-      const { intMode } = http.config
-      request.settle(response.results[0], { intMode, rowids: new InsertedRowids() })
+      const ready = writes ? http.writeLock.passAround(lastSql, options.signal) : null
+      if (this.#coalescer && scope === 'alone') return await this.#coalescer.send(call, ready)
+      if (ready) await ready
+      await sendStateless(http, [operation], { deadline, signal: options.signal })
     } finally {
       http.lifetime.end()
       stopWanting?.()

@@ -11,6 +11,21 @@ import {
 } from './limits.ts'
 import type { Fetch } from './transport/transport.ts'
 
+/** How far statements share requests. */
+export interface CoalesceOptions {
+  /** Most statements of one request; they run one after the other there. @default 16 */
+  readonly maxStatements?: number | undefined
+  /** Most characters of their JSON in one request; a longer statement leaves by itself. @default 262144 */
+  readonly maxCharacters?: number | undefined
+  /** How long a statement waits for others, in ms; without it until the tick of the event loop is over. */
+  readonly maxWaitMs?: number | undefined
+}
+
+/** The same, checked and with the defaults. */
+export type ResolvedCoalesce = {
+  readonly [K in keyof CoalesceOptions]-?: NonNullable<CoalesceOptions[K]>
+}
+
 /** Settings of a client. Copied when the client is made. */
 export interface ClientConfig {
   /** `libsql://`, `https://` or `http://`, with port and base path if needed; may carry `?authToken=` and `?tls=0`. */
@@ -65,6 +80,12 @@ export interface ClientConfig {
   readonly readYourWrites?: boolean | undefined
   /** The same for what another process wrote: its client's `replicationIndex`. */
   readonly minReplicationIndex?: string | number | bigint | undefined
+  /**
+   * Lets statements outside of transactions that are issued in the same tick of the event loop share requests: many short
+   * ones are several times as fast. Each has its own result; one that takes long holds up those behind it.
+   * @default false
+   */
+  readonly coalesce?: boolean | CoalesceOptions | undefined
   /** Called with events about queries, transactions, retries and requests. In node they are also on the `diagnostics_channel` `baton`. */
   readonly observe?: Observe | undefined
 }
@@ -76,9 +97,13 @@ export interface Address {
 }
 
 /** A configuration that was checked, with its defaults. */
-export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers'> & {
+export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers' | 'coalesce'> & {
   readonly [K in Exclude<keyof typeof DEFAULTS, 'headers'>]: NonNullable<ClientConfig[K]>
-} & { readonly address: Address; readonly headers: Readonly<Record<string, string>> }
+} & {
+  readonly address: Address
+  readonly headers: Readonly<Record<string, string>>
+  readonly coalesce: ResolvedCoalesce | null
+}
 
 const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   url: 'string or object',
@@ -96,6 +121,7 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   queueLimit: integerFrom(1),
   readYourWrites: 'boolean',
   minReplicationIndex: 'string or number or bigint',
+  coalesce: 'boolean or object',
   observe: 'function',
 }
 
@@ -117,7 +143,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   checkOptions(config, OPTIONS)
   const given = Object.entries(config).filter(([, value]) => value !== undefined)
   const checked: object = { ...DEFAULTS, ...Object.fromEntries(given) }
-  const { url, namespace, ...options } = checked as ClientConfig & ResolvedConfig
+  const { url, namespace, coalesce, ...options } = checked as ClientConfig & ResolvedConfig
   const { minReplicationIndex } = options
   if (minReplicationIndex !== undefined && !/^\d+$/.test(String(minReplicationIndex)))
     throw new TypeError(`minReplicationIndex must be a whole number, not "${minReplicationIndex}"`)
@@ -132,7 +158,18 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     authToken: options.authToken || token,
     headers,
     allowedHosts: options.allowedHosts.slice(),
+    coalesce: coalesce ? checkCoalesce(coalesce === true ? {} : coalesce) : null,
   }
+}
+
+function checkCoalesce(options: CoalesceOptions): ResolvedCoalesce {
+  checkOptions(options, {
+    maxStatements: integerFrom(1),
+    maxCharacters: integerFrom(1),
+    maxWaitMs: TIME,
+  })
+  const { maxStatements = 16, maxCharacters = 262_144, maxWaitMs = 0 } = options
+  return { maxStatements, maxCharacters, maxWaitMs }
 }
 
 /** The names and values of headers, of which `Headers` and `Map` have none as properties. */

@@ -3,7 +3,7 @@ export type { TransactionMode } from './codec/batch.ts'
 export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './codec/result.ts'
 export type { InArgs, InStatement } from './codec/statement.ts'
 export type { IntMode, InValue, Value } from './codec/value.ts'
-export type { ClientConfig } from './config.ts'
+export type { ClientConfig, CoalesceOptions } from './config.ts'
 export { describe, type StatementDescription } from './database-api/describe.ts'
 export { type Dump, type DumpOptions, dump } from './database-api/dump.ts'
 export {

@@ -21,9 +21,12 @@ export function decodePipeline(text: string): WirePipelineResponse {
   return response
 }
 
-/** State of the database that the first operation has left or seen, where the server tells. */
-export function replicationIndexOf({ results }: WirePipelineResponse): string | number | null | undefined {
+/** State of the database that an operation has left or seen, where the server tells. */
+export function replicationIndexOf(
+  { results }: WirePipelineResponse,
+  at = 0,
+): string | number | null | undefined {
   // as it is read before anybody has looked whether the answer makes sense
-  const first = results[0] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
-  return first?.response?.result?.replication_index
+  const own = results[at] as { response?: { result?: WireResult | WireBatchResult | null } | null } | null
+  return own?.response?.result?.replication_index
 }

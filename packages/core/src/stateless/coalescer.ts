@@ -1,0 +1,162 @@
+import type { ResolvedCoalesce } from '../config.ts'
+import type { Http } from '../http/http.ts'
+import { Lane } from '../http/lane.ts'
+import { Waiter } from '../http/waiter.ts'
+import { WRITE_TRANSACTIONS } from '../limits.ts'
+import type { QueuedCall } from '../stream/queued-call.ts'
+import { SqlRequest } from '../stream/sql-request.ts'
+import { timeoutError } from '../transport/failure.ts'
+import { sendStateless } from './send-stateless.ts'
+
+/** A call that shares a request with others. */
+interface Entry {
+  readonly operation: SqlRequest
+  readonly characters: number
+  /** Whether it may leave: a write waits for the transaction inside whose callback it was made. */
+  isReady: boolean
+  /** Whether its caller has heard how it ended. */
+  isOver: boolean
+  /** Called when its caller gives it up. */
+  onGivenUp: (reason: unknown) => void
+}
+
+/**
+ * Lets statements outside of transactions that are issued in the same tick of the event loop share requests, in their order.
+ * Each has its own result or error, and its own deadline and signal; none depends on another.
+ */
+export class Coalescer {
+  readonly #http: Http
+  readonly #options: ResolvedCoalesce
+  /** Connections that each have several writes get in each other's way: libsql-server answers SQLITE_BUSY then. */
+  readonly #writes: Lane
+  #waiting: Entry[] = []
+  #cancel: (() => void) | null = null
+
+  constructor(http: Http, options: ResolvedCoalesce) {
+    this.#http = http
+    this.#options = options
+    this.#writes = new Lane(http.lifetime, WRITE_TRANSACTIONS, http.config.queueLimit)
+  }
+
+  /** Sends a call with others. @param ready when it may leave @returns when its caller has heard how it ended */
+  send({ resolve, reject, ...call }: QueuedCall, ready: Promise<void> | null): Promise<void> {
+    return new Promise((done) => {
+      const { clock, config } = this.#http
+      const { deadline, options } = call
+      const { signal, timeoutMs } = options
+      const late = (): Error => timeoutError(deadline.timeoutMs, config.address.origin, true)
+      // without a time of its own it has that of the request
+      const ms = timeoutMs === undefined ? Infinity : deadline.leftMs
+      const watch = signal || ms !== Infinity ? new Waiter(clock, { ms, signal, late }) : null
+      const end = (): void => {
+        entry.isOver = true
+        watch?.resolve()
+        done()
+      }
+      const fail = (error: unknown): void => {
+        end()
+        reject(error)
+      }
+      const whole: QueuedCall = {
+        ...call,
+        resolve(results) {
+          end()
+          resolve(results)
+        },
+        reject: fail,
+      }
+      const entry: Entry = {
+        operation: new SqlRequest([whole]),
+        characters: call.statements[0]?.json.length ?? 0,
+        isReady: ready === null,
+        isOver: false,
+        onGivenUp: () => {},
+      }
+      watch?.promise.catch((reason: unknown) => {
+        fail(reason)
+        entry.onGivenUp(reason)
+      })
+      ready?.then(() => {
+        entry.isReady = true
+        this.#schedule()
+      }, fail)
+      this.#waiting.push(entry)
+      this.#schedule()
+    })
+  }
+
+  #schedule(): void {
+    const { maxWaitMs } = this.#options
+    this.#cancel ??= maxWaitMs > 0 ? this.#http.clock.after(maxWaitMs, this.#flush) : soon(this.#flush)
+  }
+
+  readonly #flush = (): void => {
+    this.#cancel?.()
+    this.#cancel = null
+    const waiting = this.#waiting.filter(({ isOver }) => !isOver)
+    this.#waiting = waiting.filter(({ isReady }) => !isReady)
+    for (const entries of this.#requests(waiting.filter(({ isReady }) => isReady))) void this.#send(entries)
+  }
+
+  /** Divides calls among requests. */
+  #requests(entries: readonly Entry[]): Entry[][] {
+    const { maxStatements, maxCharacters } = this.#options
+    const requests: Entry[][] = []
+    let room = 0
+    for (const entry of entries) {
+      const last = requests.at(-1)
+      room -= entry.characters
+      if (last && last.length < maxStatements && room >= 0) last.push(entry)
+      else {
+        requests.push([entry])
+        room = maxCharacters - entry.characters
+      }
+    }
+    return requests
+  }
+
+  async #send(entries: readonly Entry[]): Promise<void> {
+    const operations = entries.map(({ operation }) => operation)
+    const calls = operations.flatMap(({ calls: [call] }) => call ?? [])
+    const { deadline } = calls.reduce((a, b) => (b.deadline.leftMs > a.deadline.leftMs ? b : a))
+    let giveUp: ((reason: unknown) => void) | undefined
+    let lastReason: unknown
+    const giveUpIfAlone = (): void => {
+      if (entries.every(({ isOver }) => isOver)) giveUp?.(lastReason)
+    }
+    for (const entry of entries) {
+      entry.onGivenUp = (reason) => {
+        lastReason = reason
+        giveUpIfAlone()
+      }
+    }
+    try {
+      const onSend = (giveUpThis: (reason: unknown) => void): void => {
+        giveUp = giveUpThis
+        // given up while it waited for its turn
+        giveUpIfAlone()
+      }
+      await sendStateless(this.#http, operations, { deadline, onSend }, this.#writes)
+    } catch (error) {
+      for (const call of calls) call.reject(copyOf(error))
+    }
+  }
+}
+
+/** Calls back when this tick of the event loop is over. @returns what cancels it */
+function soon(callback: () => void): () => void {
+  if (typeof setImmediate === 'function') {
+    const immediate = setImmediate(callback)
+    return () => clearImmediate(immediate)
+  }
+  const timer = setTimeout(callback)
+  return () => clearTimeout(timer)
+}
+
+/** An error of its own for each call, whose stack will show who made it. */
+function copyOf(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const copy = new Error(error.message, 'cause' in error ? { cause: error.cause } : {})
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
+  return Object.assign(copy, error)
+}

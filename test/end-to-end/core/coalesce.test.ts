@@ -1,0 +1,81 @@
+import { type ClientEvent, createClient, SqlError } from '@batonsql/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { openTestServer } from '../../targets/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const events: ClientEvent[] = []
+const db = createClient({ ...database.config, coalesce: true, observe: (event) => events.push(event) })
+afterAll(() => db.close())
+beforeEach(async () => {
+  await db.batch(['drop table if exists t', 'create table t (id integer primary key, a unique)'])
+  events.length = 0
+})
+const requests = (): number => events.filter(({ type }) => type === 'request').length
+
+test('statements in one request: each with its own result, each sees what came before it', async () => {
+  const [first, count, second, changed, none] = await Promise.all([
+    db.execute('insert into t (a) values (?)', ['x']),
+    db.execute('select count(*) as n, typeof(?) as type from t', [2n ** 53n + 1n]),
+    db.execute('insert into t values (41, :a)', { a: new Uint8Array() }),
+    db.execute('update t set a = 2 where id = 41'),
+    db.execute('select * from t where id = 0', [], { rowMode: 'array' }),
+  ])
+  expect(first.lastInsertRowid).toBe(1n)
+  expect(count.rows).toEqual([{ n: 1, type: 'integer' }])
+  expect(second.lastInsertRowid).toBe(41n)
+  expect(changed).toMatchObject({ rowsAffected: 1, lastInsertRowid: null })
+  expect(none.rows).toEqual([])
+  expect(requests()).toBe(1)
+})
+
+test('a statement that fails spoils none of the others', async () => {
+  const ended = await Promise.allSettled([
+    db.execute("insert into t (a) values ('x')"),
+    db.execute("insert into t (a) values ('x')"),
+    db.execute('this is no SQL'),
+    db.execute('select ?1, ?2', ['too few']),
+    db.execute("insert into t (a) values ('y')"),
+  ])
+  expect(ended.map((each) => each.status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'rejected',
+    'rejected',
+    'fulfilled',
+  ])
+  const reasons = ended.flatMap((each) => (each.status === 'rejected' ? [each.reason as SqlError] : []))
+  for (const reason of reasons) expect(reason).toBeInstanceOf(SqlError)
+  expect(reasons[0]).toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+    sql: "insert into t (a) values ('x')",
+  })
+  expect(reasons[1]?.stack).toContain('SQL: this is no SQL\n')
+  expect((await db.execute('select a from t order by id')).rows).toEqual([{ a: 'x' }, { a: 'y' }])
+})
+
+test('a thousand at once need a sixteenth of the requests, and all are there', async () => {
+  await Promise.all(
+    Array.from({ length: 1_000 }, (_, at) => db.execute('insert into t (a) values (?)', [at])),
+  )
+  expect(requests()).toBe(Math.ceil(1_000 / 16))
+  expect((await db.execute('select count(*) as n, sum(a) as sum from t')).rows).toEqual([
+    { n: 1_000, sum: 499_500 },
+  ])
+})
+
+test('a write inside the callback of a transaction is an error, and holds up none that left with it', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute("insert into t (a) values ('inside')")
+    const [read, write] = await Promise.allSettled([
+      db.execute('select 1 as a'),
+      db.execute("insert into t (a) values ('beside')"),
+    ])
+    expect(read).toMatchObject({ value: { rows: [{ a: 1 }] } })
+    // awaited inside, it would wait for itself; where that cannot be told, the server ends the transaction
+    expect(write).toMatchObject({
+      reason: { message: expect.stringContaining('waits for the write lock') },
+    })
+  })
+  expect((await db.execute('select a from t')).rows).toEqual([{ a: 'inside' }])
+})
