@@ -1,61 +1,132 @@
-// npm run bench [-- --rounds N] [-- --url URL]: the hot path beside raw undici and peers, and what importing costs.
-import { execSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+// npm run bench [-- --only SUITE,… --rounds N --write --compare]: how fast, and how large, beside the limit and beside others.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
-import { startSqld } from '@batonsql/local-server/sqld'
-import { measureHotPath } from './hot-path.ts'
-import { measureImports } from './import-cost.ts'
+import { pictureOf, SUITES, writePage } from './lib/page.ts'
+import { drawRatios } from './lib/picture.ts'
+import { prepare } from './lib/prepare.ts'
+import { type Measurement, meets, type Results, worseThan } from './lib/results.ts'
+import { type Comparison, takeTurns } from './lib/turns.ts'
+import { openChild, openEmbedded, openSqld } from './servers/open-servers.ts'
+import { CLIENT_QUESTIONS, CLIENTS, OPTION_QUESTIONS, OPTIONS } from './suites/client.ts'
+import { measureColdStart } from './suites/cold-start.ts'
+import { measureDistance } from './suites/distance.ts'
+import { measureMemory } from './suites/memory.ts'
+import { ORM_QUESTIONS, ORMS } from './suites/orm.ts'
+import { compareServers } from './suites/servers.ts'
+import { measureSizes } from './suites/size.ts'
+
+const TOLERANCE = 0.1
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const STORED = here('results/results.json')
+const PAGE = here('../docs/performance.md')
+const PICTURES = here('../docs/performance/')
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '15' }, url: { type: 'string' } },
+  options: {
+    rounds: { type: 'string', default: '5' },
+    only: { type: 'string' },
+    write: { type: 'boolean', default: false },
+    compare: { type: 'boolean', default: false },
+  },
 })
 const rounds = Number(values.rounds)
 if (!Number.isInteger(rounds) || rounds < 1) throw new RangeError('--rounds must be an integer from 1 up')
+const only = values.only?.split(',')
+for (const name of only ?? [])
+  if (!(name in SUITES)) throw new RangeError(`no suite ${name}; there are ${Object.keys(SUITES).join(', ')}`)
+const wants = (suite: string): boolean => only?.includes(suite) ?? true
 
-const sqld = values.url === undefined ? await startSqld({ namespaces: false }) : null
-const url = values.url ?? sqld?.url ?? ''
-await using db = createClient({ url })
+await using sqld = await openSqld()
+await using embedded = await openEmbedded()
+await using canned = await openChild('canned', sqld.url)
+const servers = { 'libsql-server': sqld.url, embedded: embedded.url }
+for (const url of Object.values(servers)) await prepare(url)
+await using db = createClient({ url: sqld.url })
 const server = await db.version()
-console.log(
-  `${server}, node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'cpu'}, ${rounds} rounds\n`,
-)
 
-const hotPath = await measureHotPath(url, rounds)
-for (const { title, target, ratio, wallMicros, cpuMicros } of hotPath) {
-  console.log(`${title} (ratio to raw undici, target ${target})`)
-  console.table(
-    Object.fromEntries(
-      Object.entries(ratio).map(([name, value]) => [
-        name,
-        {
-          ratio: value.toFixed(2),
-          'wall µs': wallMicros[name as keyof typeof ratio].toFixed(1),
-          'client CPU µs': cpuMicros[name as keyof typeof ratio].toFixed(2),
-        },
-      ]),
-    ),
+const compare = (suite: string, about: Omit<Comparison, 'suite' | 'rounds'>): Promise<Measurement[]> =>
+  takeTurns({ suite, rounds, ...about })
+const client = (): Promise<Measurement[]> =>
+  compare('client', { subjects: CLIENTS, servers, questions: CLIENT_QUESTIONS })
+
+const measurements: Measurement[] = []
+const keep = (suite: string, found: readonly Measurement[]): void => {
+  measurements.push(...found)
+  console.log(`\n${SUITES[suite]?.title}`)
+  for (const each of found) {
+    const { question, where, subject, figure, value, ratio, goal } = each
+    const aim = goal === undefined ? '' : `   ${goal} ${meets(each) ? 'met' : 'MISSED'}`
+    console.log(
+      `  ${question.padEnd(38)} ${where.padEnd(14)} ${subject.padEnd(30)} ${value.toFixed(1).padStart(12)} ${figure.padEnd(14)} x ${ratio.toFixed(2)}${aim}`,
+    )
+  }
+}
+
+if (wants('client') || wants('servers')) {
+  const found = await client()
+  if (wants('client')) keep('client', found)
+  if (wants('servers')) keep('servers', compareServers(found))
+}
+if (wants('orm')) keep('orm', await compare('orm', { subjects: ORMS, servers, questions: ORM_QUESTIONS }))
+if (wants('options')) {
+  // once through it, so that it knows the answers
+  const warmUp = { subjects: { baton: CLIENTS.baton }, servers: { canned: canned.url } }
+  const all = OPTION_QUESTIONS.map((question) => ({ ...question, count: 1_200, inFlight: 1 }))
+  await takeTurns({ suite: 'options', rounds: 1, questions: all, ...warmUp })
+  canned.process.send('replay')
+  keep(
+    'options',
+    await compare('options', {
+      subjects: OPTIONS,
+      servers: { 'from memory': canned.url },
+      questions: OPTION_QUESTIONS,
+    }),
   )
 }
-
-execSync('pnpm --filter @batonsql/core run build', { stdio: 'ignore' })
-const imports = measureImports(15)
-console.log('import, over a bare node (target for core: <= 5 ms)')
-console.table(Object.fromEntries(imports.map(({ module, ms }) => [module, { ms: ms.toFixed(1) }])))
-
-const results = {
-  date: new Date().toISOString(),
-  server,
-  node: process.version,
-  cpu: cpus()[0]?.model,
-  cores: cpus().length,
-  rounds,
-  hotPath,
-  imports,
+if (wants('cold start')) keep('cold start', await measureColdStart(sqld.url, rounds))
+if (wants('distance') || wants('wire')) {
+  const found = await measureDistance(sqld.url, rounds)
+  for (const suite of ['distance', 'wire'].filter(wants))
+    keep(
+      suite,
+      found.filter((each) => each.suite === suite),
+    )
 }
-const file = fileURLToPath(new URL('results/hot-path.json', import.meta.url))
-writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`)
-console.log(`kept in ${file}`)
-await sqld?.close()
+if (wants('size')) keep('size', await measureSizes(here('.')))
+if (wants('memory')) {
+  const found = await Promise.all(Object.entries(servers).map(([where, url]) => measureMemory(url, where)))
+  keep('memory', found.flat())
+}
+
+const results: Results = {
+  date: new Date().toISOString(),
+  node: process.version,
+  cpu: cpus()[0]?.model ?? 'cpu',
+  cores: cpus().length,
+  server,
+  rounds,
+  measurements,
+}
+const missed = measurements.filter((each) => !meets(each))
+console.log(`\n${missed.length} of ${measurements.filter(({ goal }) => goal).length} goals missed`)
+if (values.compare) {
+  const worse = worseThan(results, JSON.parse(readFileSync(STORED, 'utf8')) as Results, TOLERANCE)
+  for (const line of worse) console.log(`worse: ${line}`)
+  if (worse.length > 0) process.exitCode = 1
+}
+if (values.write) {
+  mkdirSync(PICTURES, { recursive: true })
+  writeFileSync(STORED, `${JSON.stringify(results, null, 1)}\n`)
+  for (const [suite, { title, figure, where }] of Object.entries(SUITES)) {
+    const shown = measurements.filter(
+      (each) =>
+        each.suite === suite && each.figure === figure && (where === undefined || each.where === where),
+    )
+    if (shown.length > 0) writeFileSync(`${PICTURES}${pictureOf(suite)}`, drawRatios(title, shown))
+  }
+  writeFileSync(PAGE, writePage(results, 'performance'))
+  console.log(`written: ${PAGE}, ${STORED}`)
+}

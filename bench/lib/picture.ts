@@ -1,0 +1,42 @@
+import type { Measurement } from './results.ts'
+
+const WIDTH = 760
+const LABEL = 250
+const BAR = 14
+const GAP = 4
+const STYLE = `text{font:12px system-ui,sans-serif;fill:#24292f}.t{font-size:14px;font-weight:600}.q{font-weight:600}
+.b{fill:#8c959f}.o{fill:#1a7f64}.l{stroke:#24292f;stroke-dasharray:3 3}.bg{fill:#fff}.n{stroke:#fff;stroke-width:3;paint-order:stroke}
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.b{fill:#6e7681}.o{fill:#3fb68b}.l{stroke:#e6edf3}.bg{fill:#0d1117}.n{stroke:#0d1117}}`
+
+const escape = (text: string): string => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
+
+/** Bars of ratios, a group for each question; a line where the base is. */
+export function drawRatios(title: string, measurements: readonly Measurement[]): string {
+  const longest = Math.max(1.05, ...measurements.map(({ ratio }) => ratio)) * 1.08
+  const x = (ratio: number): number => LABEL + (ratio / longest) * (WIDTH - LABEL - 60)
+  const parts: string[] = []
+  let y = 34
+  for (const question of new Set(measurements.map((each) => each.question))) {
+    parts.push(`<text class="q" x="10" y="${y + 12}">${escape(question)}</text>`)
+    y += 20
+    for (const each of measurements.filter((one) => one.question === question)) {
+      const kind = /baton/.test(each.subject) ? 'o' : 'b'
+      parts.push(
+        `<text x="${LABEL - 8}" y="${y + 11}" text-anchor="end">${escape(each.subject)}</text>`,
+        `<rect class="${kind}" x="${LABEL}" y="${y}" width="${(x(each.ratio) - LABEL).toFixed(1)}" height="${BAR}" rx="2"/>`,
+        `<text class="n" x="${(x(each.ratio) + 6).toFixed(1)}" y="${y + 11}">${each.ratio.toFixed(2)}</text>`,
+      )
+      y += BAR + GAP
+    }
+    y += 8
+  }
+  const line = x(1).toFixed(1)
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${y + 8}" viewBox="0 0 ${WIDTH} ${y + 8}" role="img" aria-label="${escape(title)}">
+<style>${STYLE}</style>
+<rect class="bg" width="100%" height="100%"/>
+<text class="t" x="10" y="20">${escape(title)}</text>
+<line class="l" x1="${line}" x2="${line}" y1="30" y2="${y}"/>
+${parts.join('\n')}
+</svg>
+`
+}

@@ -1,0 +1,49 @@
+// One subject in a process of its own; the parent says what to do and when, so that subjects take turns.
+import type { SubjectModule } from './subject.ts'
+
+export interface Task {
+  readonly question: string
+  readonly count: number
+  readonly inFlight: number
+}
+
+/** Of all that was asked: wall time and the process's CPU time in ms. */
+export interface Figures {
+  readonly wallMs: number
+  readonly cpuMs: number
+}
+
+const [file, url] = process.argv.slice(2) as [string, string]
+const { open } = (await import(`../subjects/${file}.ts`)) as SubjectModule
+const subject = await open(url)
+let asked = 0
+
+async function perform({ question, count, inFlight }: Task): Promise<void> {
+  const ask = subject.questions[question]
+  if (!ask) throw new Error(`${file} has no ${question}`)
+  let left = count
+  const lane = async (): Promise<void> => {
+    while (left-- > 0) await ask(asked++)
+  }
+  await Promise.all(Array.from({ length: inFlight }, lane))
+}
+
+process.on('message', (task: Task | 'close') => {
+  if (task === 'close') {
+    void subject.close().finally(() => process.disconnect())
+    return
+  }
+  void (async () => {
+    // not timed, and may fail: @tursodatabase/serverless keeps a stream, whose first query after 10 idle seconds is lost
+    await subject.questions[task.question]?.(asked++).catch(() => {})
+    const cpu = process.cpuUsage()
+    const started = performance.now()
+    await perform(task)
+    const wallMs = performance.now() - started
+    const { user, system } = process.cpuUsage(cpu)
+    process.send?.({ wallMs, cpuMs: (user + system) / 1000 } satisfies Figures)
+  })().catch((error: unknown) => {
+    process.send?.({ error: String(error) })
+  })
+})
+process.send?.(Object.keys(subject.questions).filter((name) => subject.questions[name]))

@@ -1,0 +1,31 @@
+/** Does one thing once. @param at a number that is another one each time */
+export type Ask = (at: number) => Promise<unknown>
+
+/** A way to reach the database, as the benchmark uses it: what it can do, by the question's name. */
+export interface Subject {
+  readonly questions: Readonly<Record<string, Ask | undefined>>
+  close(): Promise<unknown>
+}
+
+/** What a file in `subjects/` exports. */
+export interface SubjectModule {
+  readonly open: (url: string) => Subject | Promise<Subject>
+}
+
+/** Ids go from 1 to this. */
+export const IDS = 1_000
+export const idOf = (at: number): number => (at % IDS) + 1
+
+export const SELECT = 'select id, name from item where id = ?'
+export const INSERT = 'insert into log (a, b) values (?, ?)'
+export const TRANSACTION = [
+  'select cents from account where id = ?',
+  'update account set cents = cents - 1 where id = ?',
+  'update account set cents = cents + 1 where id = ?',
+] as const
+/** 10,000 rows of six columns, with integers beyond 2^53. */
+export const ROWS = 'select a, b, c, d, e, f from wide'
+export const ROW_COUNT = 10_000
+/** 1,000 vectors of 384 floats. */
+export const VECTORS = 'select id, embedding from vector'
+export const VECTOR_COUNT = 1_000

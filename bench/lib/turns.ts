@@ -1,0 +1,86 @@
+// Subjects take turns within each round, each in a process of its own, so that a machine whose speed changes does it to all of
+// them; what counts is the ratio to the base in the same round.
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { type Measurement, measured } from './results.ts'
+import type { Figures, Task } from './subject-process.ts'
+
+export interface Question {
+  readonly name: string
+  readonly title: string
+  /** How often it is asked in a round. Others than the base and ours are asked a fifth as often: they are far slower. */
+  readonly count: number
+  /** How many at once. @default 1 */
+  readonly inFlight?: number | undefined
+  /** How many things one ask gives, such as rows. @default 1 */
+  readonly per?: number | undefined
+  /** Goals for the speed, or the CPU time, of a subject on a server: `subject @ server`. */
+  readonly goals?: Readonly<Record<string, string>> | undefined
+}
+
+export interface Comparison {
+  readonly suite: string
+  /** Files of `subjects/`, by the name that the tables show. The first is the base. */
+  readonly subjects: Readonly<Record<string, string>>
+  readonly servers: Readonly<Record<string, string>>
+  readonly questions: readonly Question[]
+  readonly rounds: number
+}
+
+interface Lane {
+  readonly subject: string
+  readonly where: string
+  readonly process: ChildProcess
+  readonly questions: readonly string[]
+}
+
+export async function takeTurns(comparison: Comparison): Promise<Measurement[]> {
+  const { suite, subjects, servers, questions, rounds } = comparison
+  const lanes: Lane[] = []
+  for (const [where, url] of Object.entries(servers)) {
+    for (const [subject, file] of Object.entries(subjects)) {
+      const child = fork(new URL('subject-process.ts', import.meta.url), [file, url], {
+        execArgv: ['--conditions=@batonsql/source', '--no-warnings'],
+      })
+      const [able] = (await once(child, 'message')) as [readonly string[]]
+      lanes.push({ subject, where, process: child, questions: able })
+    }
+  }
+  const [base = ''] = Object.keys(subjects)
+  const measurements: Measurement[] = []
+  for (const question of questions) {
+    const asked = lanes.filter((lane) => lane.questions.includes(question.name))
+    const samples = new Map<Lane, Figures[]>(asked.map((lane) => [lane, []]))
+    const isOurs = ({ subject }: Lane): boolean => subject === base || subject.startsWith('baton')
+    const countOf = (lane: Lane): number =>
+      isOurs(lane) ? question.count : Math.max(1, Math.ceil(question.count / 5))
+    for (const lane of asked) await ask(lane, question, countOf(lane))
+    for (let round = 0; round < rounds; round++) {
+      for (const lane of round % 2 === 0 ? asked : asked.toReversed())
+        samples.get(lane)?.push(await ask(lane, question, countOf(lane)))
+    }
+    for (const lane of asked) {
+      const { subject, where } = lane
+      const floor = asked.find((each) => each.subject === base && each.where === where)
+      for (const [figure, of] of [
+        ['µs', ({ wallMs }: Figures) => wallMs],
+        ['client CPU µs', ({ cpuMs }: Figures) => cpuMs],
+      ] as const) {
+        const values = (of_: Lane): number[] =>
+          (samples.get(of_) ?? []).map((each) => (of(each) * 1000) / countOf(of_) / (question.per ?? 1))
+        const goal = question.goals?.[`${subject} @ ${where}, ${figure}`]
+        const about = { suite, question: question.title, where, subject, figure, base, goal }
+        measurements.push(measured(about, values(lane), values(floor ?? lane)))
+      }
+    }
+  }
+  for (const { process: child } of lanes) child.send('close')
+  return measurements
+}
+
+async function ask(lane: Lane, { name, inFlight = 1 }: Question, count: number): Promise<Figures> {
+  lane.process.send({ question: name, count, inFlight } satisfies Task)
+  const [figures] = (await once(lane.process, 'message')) as [Figures | { error: string }]
+  if ('error' in figures) throw new Error(`${lane.subject} on ${lane.where}, ${name}: ${figures.error}`)
+  return figures
+}

@@ -1,0 +1,49 @@
+// A server that answers from memory, so that what is measured is the client: it passes on what it is asked until it is told
+// to replay, and gives the same answers then. In a process of its own: canned.ts UPSTREAM
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Pool } from 'undici'
+
+const pool = new Pool(process.argv[2] as string)
+const answers = new Map<string, { readonly status: number; readonly body: Buffer; readonly type: string }>()
+let isReplaying = false
+
+const server = http.createServer((request, response) => {
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('end', () => {
+    const body = Buffer.concat(chunks)
+    const key = `${request.url} ${body.toString().replace(/"(baton|replication_index)":("[^"]*"|\d+),?/g, '')}`
+    const send = ({ status, body: text, type }: { status: number; body: Buffer; type: string }): void => {
+      response.writeHead(status, { 'content-type': type, 'content-length': text.length }).end(text)
+    }
+    const kept = answers.get(key)
+    if (isReplaying)
+      send(kept ?? { status: 500, body: Buffer.from(`not recorded: ${key}`), type: 'text/plain' })
+    else
+      void pass(request, body).then((answer) => {
+        answers.set(key, answer)
+        send(answer)
+      })
+  })
+})
+
+async function pass(
+  { method = 'POST', url = '/', headers }: http.IncomingMessage,
+  body: Buffer,
+): Promise<{ status: number; body: Buffer; type: string }> {
+  const answer = await pool.request({
+    method,
+    path: url,
+    headers: { 'content-type': headers['content-type'] ?? 'application/json' },
+    body,
+  })
+  const type = String(answer.headers['content-type'] ?? 'application/json')
+  return { status: answer.statusCode, body: Buffer.from(await answer.body.arrayBuffer()), type }
+}
+
+process.on('message', (message) => {
+  if (message === 'replay') isReplaying = true
+  else process.exit()
+})
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))

@@ -1,0 +1,43 @@
+// A proxy that stands for a network: each request takes so long to arrive, and what went through is counted. In a process of
+// its own: far-away.ts UPSTREAM DELAY_MS
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+const [upstream = '', delay = '0'] = process.argv.slice(2)
+const { hostname, port } = new URL(upstream)
+const agent = new http.Agent({ keepAlive: true })
+let counted = { requests: 0, bytesOut: 0, bytesIn: 0 }
+
+const server = http.createServer((request, response) => {
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('end', () => {
+    const body = Buffer.concat(chunks)
+    counted.requests += 1
+    counted.bytesOut += body.length
+    setTimeout(() => {
+      const { method, url, headers } = request
+      http
+        .request({ hostname, port, method, path: url, headers, agent }, (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.on('data', (chunk: Buffer) => (counted.bytesIn += chunk.length))
+          answer.pipe(response)
+        })
+        .end(body)
+    }, Number(delay))
+  })
+})
+
+/** What went through since it was last asked. */
+export interface Counted {
+  readonly requests: number
+  readonly bytesOut: number
+  readonly bytesIn: number
+}
+
+process.on('message', (message) => {
+  if (message !== 'count') process.exit()
+  process.send?.(counted)
+  counted = { requests: 0, bytesOut: 0, bytesIn: 0 }
+})
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))

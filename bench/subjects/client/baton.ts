@@ -1,0 +1,34 @@
+import { type Client, type ClientConfig, createClient } from '@batonsql/core'
+import { IDS, INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
+
+export const open = (url: string): Subject => openWith({ url })
+
+export function openWith(config: ClientConfig): Subject {
+  const db = createClient(config)
+  const batch = (size: number) => (at: number) => db.batch(inserts(at, size))
+  return {
+    questions: {
+      select: (at) => db.execute(SELECT, [idOf(at)]),
+      insert: (at) => db.execute(INSERT, [idOf(at), 'text']),
+      transaction: (at) => transaction(db, idOf(at)),
+      transactionAtOnce: (at) =>
+        db.transaction((tx) =>
+          Promise.all(Array.from({ length: 5 }, (_, more) => tx.execute(SELECT, [idOf(at + more)]))),
+        ),
+      batch10: batch(10),
+      batch100: batch(100),
+      batch10000: batch(10_000),
+      rows: async () => (await db.execute(ROWS)).rows.length,
+      vectors: async () => (await db.execute(VECTORS)).rows.length,
+    },
+    close: () => db.close(),
+  }
+}
+
+const transaction = (db: Client, id: number): Promise<void> =>
+  db.transaction(async (tx) => {
+    for (const sql of TRANSACTION) await tx.execute(sql, [id])
+  })
+
+export const inserts = (at: number, size: number): { sql: string; args: [number, string] }[] =>
+  Array.from({ length: size }, (_, more) => ({ sql: INSERT, args: [((at + more) % IDS) + 1, 'text'] }))

@@ -1,0 +1,30 @@
+import { createClient } from '@libsql/client/http'
+import { INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
+import { inserts } from './baton.ts'
+
+export function open(url: string): Subject {
+  const db = createClient({ url, intMode: 'bigint' })
+  const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
+  return {
+    questions: {
+      select: (at) => db.execute({ sql: SELECT, args: [idOf(at)] }),
+      insert: (at) => db.execute({ sql: INSERT, args: [idOf(at), 'text'] }),
+      async transaction(at) {
+        const tx = await db.transaction('write')
+        for (const sql of TRANSACTION) await tx.execute({ sql, args: [idOf(at)] })
+        await tx.commit()
+      },
+      async transactionAtOnce(at) {
+        const tx = await db.transaction('write')
+        await Promise.all([0, 1, 2, 3, 4].map((more) => tx.execute({ sql: SELECT, args: [idOf(at + more)] })))
+        await tx.commit()
+      },
+      batch10: batch(10),
+      batch100: batch(100),
+      batch10000: batch(10_000),
+      rows: async () => (await db.execute(ROWS)).rows.length,
+      vectors: async () => (await db.execute(VECTORS)).rows.length,
+    },
+    close: async () => db.close(),
+  }
+}

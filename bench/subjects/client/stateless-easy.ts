@@ -1,0 +1,20 @@
+import { createClient } from 'libsql-stateless-easy'
+import { INSERT, idOf, ROWS, SELECT, type Subject, VECTORS } from '../../lib/subject.ts'
+import { inserts } from './baton.ts'
+
+/** Has no transactions. */
+export function open(url: string): Subject {
+  const db = createClient({ url, intMode: 'bigint', disableCriticalChecks: true })
+  const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
+  return {
+    questions: {
+      select: (at) => db.execute({ sql: SELECT, args: [idOf(at)] }),
+      insert: (at) => db.execute({ sql: INSERT, args: [idOf(at), 'text'] }),
+      batch10: batch(10),
+      batch100: batch(100),
+      rows: async () => (await db.execute(ROWS)).rows.length,
+      vectors: async () => (await db.execute(VECTORS)).rows.length,
+    },
+    close: async () => {},
+  }
+}

@@ -1,0 +1,80 @@
+import { Pool } from 'undici'
+import { IDS, INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
+
+interface Response {
+  readonly baton: string | null
+  readonly results: readonly {
+    readonly response?: { readonly result: { readonly rows: readonly unknown[] } }
+  }[]
+}
+
+const GUARD = '"condition":{"type":"not","cond":{"type":"is_autocommit"}}'
+const ok = (step: number): string => `"condition":{"type":"ok","step":${step}}`
+
+/** The floor: the requests that core sends, written by hand, the answers parsed and not looked at any further. */
+export function open(url: string): Subject {
+  const pool = new Pool(url, { connections: 64 })
+  const headers = { 'content-type': 'application/json' }
+  const post = async (path: string, body: string): Promise<Response> => {
+    const response = await pool.request({ method: 'POST', path, headers, body })
+    return JSON.parse(await response.body.text()) as Response
+  }
+  const stmt = (sql: string, id: number, text?: string): string =>
+    `{"sql":"${sql}","args":[{"type":"integer","value":"${id}"}${text === undefined ? '' : `,{"type":"text","value":"${text}"}`}]}`
+  const alone = (statement: string): Promise<Response> =>
+    post('/v2/pipeline', `{"requests":[{"type":"execute","stmt":${statement}},{"type":"close"}]}`)
+  const steps = (
+    path: string,
+    baton: string | null,
+    all: readonly string[],
+    close = false,
+  ): Promise<Response> =>
+    post(
+      path,
+      `{${baton === null ? '' : `"baton":"${baton}",`}"requests":[{"type":"batch","batch":{"steps":[${all.join()}]}}${close ? ',{"type":"close"}' : ''}]}`,
+    )
+  const onStream = steps.bind(null, '/v3/pipeline')
+  const rowsOf = async (sql: string): Promise<number> =>
+    (await alone(`{"sql":"${sql}"}`)).results[0]?.response?.result.rows.length ?? 0
+  const batch = (size: number) => (at: number) => {
+    const inserts = Array.from(
+      { length: size },
+      (_, more) => `{"stmt":${stmt(INSERT, ((at + more) % IDS) + 1, 'text')},${ok(more)}}`,
+    )
+    const end = [
+      `{"stmt":{"sql":"COMMIT"},${ok(size)}}`,
+      `{"stmt":{"sql":"ROLLBACK"},"condition":{"type":"not","cond":{"type":"ok","step":${size + 1}}}}`,
+    ]
+    return steps('/v2/pipeline', null, ['{"stmt":{"sql":"BEGIN IMMEDIATE"}}', ...inserts, ...end], true)
+  }
+  const begin = (first: string): string[] => [
+    '{"stmt":{"sql":"BEGIN IMMEDIATE"}}',
+    `{"stmt":${first},${ok(0)}}`,
+  ]
+  const commit = `{"stmt":{"sql":"COMMIT"},${GUARD}}`
+  return {
+    questions: {
+      select: (at) => alone(stmt(SELECT, idOf(at))),
+      insert: (at) => alone(stmt(INSERT, idOf(at), 'text')),
+      async transaction(at) {
+        const id = idOf(at)
+        const [first, second, third] = TRANSACTION
+        let { baton } = await onStream(null, begin(stmt(first, id)))
+        baton = (await onStream(baton, [`{"stmt":${stmt(second, id)},${GUARD}}`])).baton
+        baton = (await onStream(baton, [`{"stmt":${stmt(third, id)},${GUARD}}`])).baton
+        await onStream(baton, [commit], true)
+      },
+      async transactionAtOnce(at) {
+        const others = [1, 2, 3, 4].map((more) => `{"stmt":${stmt(SELECT, idOf(at + more))},${GUARD}}`)
+        const { baton } = await onStream(null, [...begin(stmt(SELECT, idOf(at))), ...others])
+        await onStream(baton, [commit], true)
+      },
+      batch10: batch(10),
+      batch100: batch(100),
+      batch10000: batch(10_000),
+      rows: () => rowsOf(ROWS),
+      vectors: () => rowsOf(VECTORS),
+    },
+    close: () => pool.close(),
+  }
+}

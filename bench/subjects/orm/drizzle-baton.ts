@@ -1,0 +1,10 @@
+import { createClient } from '@batonsql/core'
+import { drizzle } from '@batonsql/drizzle-driver'
+import type { Subject } from '../../lib/subject.ts'
+import { overDriver } from './drizzle-questions.ts'
+import { schema } from './schema.ts'
+
+export function open(url: string): Subject {
+  const client = createClient({ url })
+  return overDriver(drizzle({ client, schema }), () => client.close())
+}

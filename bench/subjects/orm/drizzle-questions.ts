@@ -1,0 +1,40 @@
+import { eq, sql } from 'drizzle-orm'
+import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
+import { idOf, type Subject } from '../../lib/subject.ts'
+import { account, item, log, type schema } from './schema.ts'
+
+/** Drizzle over a driver. */
+export function overDriver(
+  db: BaseSQLiteDatabase<'async', unknown, typeof schema>,
+  close: () => Promise<unknown>,
+): Subject {
+  return {
+    questions: {
+      ormSelect: (at) =>
+        db
+          .select()
+          .from(item)
+          .where(eq(item.id, idOf(at))),
+      ormInsert: (at) =>
+        db
+          .insert(log)
+          .values({ a: idOf(at), b: 'text' })
+          .returning(),
+      ormRelational: (at) => db.query.item.findMany({ where: eq(item.id, idOf(at)), with: { posts: true } }),
+      ormTransaction: (at) =>
+        db.transaction(async (tx) => {
+          await tx
+            .select({ cents: account.cents })
+            .from(account)
+            .where(eq(account.id, idOf(at)))
+          for (const by of [-1, 1]) {
+            await tx
+              .update(account)
+              .set({ cents: sql`cents + ${by}` })
+              .where(eq(account.id, idOf(at)))
+          }
+        }),
+    },
+    close,
+  }
+}

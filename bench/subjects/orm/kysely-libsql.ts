@@ -1,0 +1,5 @@
+import { LibsqlDialect } from '@libsql/kysely-libsql'
+import type { Subject } from '../../lib/subject.ts'
+import { overDialect } from './kysely-questions.ts'
+
+export const open = (url: string): Promise<Subject> => overDialect(new LibsqlDialect({ url }))

@@ -1,0 +1,39 @@
+import { type Dialect, Kysely, sql } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import { idOf, type Subject } from '../../lib/subject.ts'
+import type { Tables } from './schema.ts'
+
+/** Kysely over a dialect. */
+export async function overDialect(dialect: Dialect): Promise<Subject> {
+  const db = new Kysely<Tables>({ dialect })
+  const migrations: Record<string, Migration> = { '1': { up: async () => {} } }
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
+  await migrator.migrateToLatest()
+  return {
+    questions: {
+      ormSelect: (at) => db.selectFrom('item').selectAll().where('id', '=', idOf(at)).execute(),
+      ormInsert: (at) =>
+        db
+          .insertInto('log')
+          .values({ a: idOf(at), b: 'text' })
+          .returningAll()
+          .execute(),
+      ormTransaction: (at) =>
+        db.transaction().execute(async (tx) => {
+          await tx.selectFrom('account').select('cents').where('id', '=', idOf(at)).execute()
+          for (const by of [-1, 1]) {
+            await tx
+              .updateTable('account')
+              .set({ cents: sql`cents + ${by}` })
+              .where('id', '=', idOf(at))
+              .execute()
+          }
+        }),
+      ormMigrate: async () => {
+        const { error } = await migrator.migrateToLatest()
+        if (error) throw error as Error
+      },
+    },
+    close: () => db.destroy(),
+  }
+}

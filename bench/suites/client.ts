@@ -1,0 +1,55 @@
+import { ROW_COUNT, VECTOR_COUNT } from '../lib/subject.ts'
+import type { Question } from '../lib/turns.ts'
+
+const SPEED = 'baton @ libsql-server, µs'
+
+/** What is asked of core and of other clients, beside raw undici. */
+export const CLIENT_QUESTIONS: readonly Question[] = [
+  { name: 'select', title: 'SELECT, one by one', count: 400, goals: { [SPEED]: '>= 1.00' } },
+  {
+    name: 'select',
+    title: 'SELECT, 64 in flight',
+    count: 2_000,
+    inFlight: 64,
+    goals: { [SPEED]: '>= 1.00', 'baton, coalescing @ libsql-server, µs': '>= 3.00' },
+  },
+  { name: 'insert', title: 'INSERT, one by one', count: 200 },
+  {
+    name: 'transaction',
+    title: 'transaction of three, awaited',
+    count: 150,
+    goals: { [SPEED]: '>= 0.95' },
+  },
+  { name: 'transactionAtOnce', title: 'transaction of five at once', count: 150 },
+  { name: 'batch10', title: 'batch of 10', count: 100 },
+  { name: 'batch100', title: 'batch of 100', count: 30 },
+  { name: 'batch10000', title: 'batch of 10,000', count: 1 },
+  {
+    name: 'rows',
+    title: '10,000 rows x 6, for each row',
+    count: 10,
+    per: ROW_COUNT,
+    goals: { 'baton @ libsql-server, client CPU µs': '<= 1.20' },
+  },
+  { name: 'vectors', title: '1,000 vectors of 384 floats, for each', count: 10, per: VECTOR_COUNT },
+]
+
+export const CLIENTS = {
+  undici: 'client/undici',
+  baton: 'client/baton',
+  'baton, coalescing': 'client/baton-coalescing',
+  '@libsql/client': 'client/libsql-client',
+  '@tursodatabase/serverless': 'client/serverless',
+  'libsql-stateless-easy': 'client/stateless-easy',
+}
+
+/** What the options of core cost, on a server that answers from memory. */
+export const OPTIONS = {
+  baton: 'client/baton',
+  'baton, observed': 'client/baton-observed',
+  'baton, no retries or indexes': 'client/baton-without-retries',
+  'baton, no deadlines': 'client/baton-without-deadlines',
+}
+export const OPTION_QUESTIONS: readonly Question[] = CLIENT_QUESTIONS.filter(({ name, inFlight }) =>
+  name === 'select' ? inFlight !== undefined : name === 'transaction',
+)

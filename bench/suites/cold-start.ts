@@ -1,0 +1,129 @@
+// Whole processes, in turn: from their start to the first row, and what importing a package costs.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { type Measurement, measured } from '../lib/results.ts'
+import { SELECT } from '../lib/subject.ts'
+
+const folder = fileURLToPath(new URL('../.cold/', import.meta.url))
+const check = (row: string): string => `if (String(${row}) !== '1') throw new Error('no row')`
+const body = JSON.stringify({
+  requests: [
+    { type: 'execute', stmt: { sql: SELECT, args: [{ type: 'integer', value: '1' }] } },
+    { type: 'close' },
+  ],
+})
+
+/** Programs that ask for one row, and end. */
+const programs = (url: string): Record<string, string> => ({
+  'built-in fetch': `const response = await fetch('${url}/v2/pipeline', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '${body}' })
+const { results } = await response.json()
+${check('results[0].response.result.rows[0][0].value')}`,
+  baton: `import { createClient } from '@batonsql/core'
+const main = async () => {
+  const db = createClient({ url: '${url}' })
+  const { rows } = await db.execute('${SELECT}', [1])
+  ${check('rows[0].id')}
+  await db.close()
+}
+main()`,
+  '@libsql/client': `import { createClient } from '@libsql/client/http'
+const db = createClient({ url: '${url}' })
+const { rows } = await db.execute({ sql: '${SELECT}', args: [1] })
+${check('rows[0].id')}
+db.close()`,
+  '@tursodatabase/serverless': `import { connect } from '@tursodatabase/serverless'
+const db = connect({ url: '${url}' })
+const rows = await db.all('${SELECT}', 1)
+${check('rows[0].id')}
+await db.close()`,
+})
+
+const IMPORTS = ['@batonsql/core', '@libsql/client/http', '@tursodatabase/serverless', 'undici']
+
+/** @param url a server, which should answer from memory */
+export async function measureColdStart(url: string, rounds: number): Promise<Measurement[]> {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder)
+  try {
+    const write = (name: string, text: string): string => {
+      const file = `${folder}${name}`
+      writeFileSync(file, text)
+      return file
+    }
+    const texts = Object.entries(programs(url))
+    const files = Object.fromEntries(texts.map(([name, text], at) => [name, write(`${at}.mjs`, text)]))
+    for (const format of ['esm', 'cjs'] as const) {
+      const outfile = `${folder}bundle.${format === 'esm' ? 'mjs' : 'cjs'}`
+      await build({
+        entryPoints: [files['baton'] as string],
+        bundle: true,
+        minify: true,
+        platform: 'node',
+        format,
+        outfile,
+        logLevel: 'error',
+      })
+      files[`baton, ${format.toUpperCase()} bundle`] = outfile
+    }
+    const goals = Object.fromEntries(Object.keys(files).map((name) => [name, '>= 1.00']))
+    const cold = await inTurn('process to first row', files, rounds, goals)
+    const imports = Object.fromEntries(
+      IMPORTS.map((name, at) => [name, write(`i${at}.mjs`, `import '${name}'`)]),
+    )
+    const bare = { 'bare node': write('bare.mjs', '') }
+    return [...cold, ...(await inTurn('process that imports', { ...bare, ...imports }, rounds, {}))]
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The first is the base. */
+async function inTurn(
+  question: string,
+  files: Readonly<Record<string, string>>,
+  rounds: number,
+  goals: Readonly<Record<string, string>>,
+): Promise<Measurement[]> {
+  const names = Object.keys(files)
+  const samples = new Map<string, number[]>(names.map((name) => [name, []]))
+  for (const name of names) await timeOf(files[name] as string)
+  for (let round = 0; round < rounds * 3; round++)
+    for (const name of round % 2 === 0 ? names : names.toReversed())
+      samples.get(name)?.push(await timeOf(files[name] as string))
+  const base = names[0] ?? ''
+  return names.map((subject) =>
+    measured(
+      {
+        suite: 'cold start',
+        question,
+        where: `node ${process.version}`,
+        subject,
+        figure: 'ms',
+        base,
+        goal: subject.startsWith('baton') ? goals[subject] : undefined,
+      },
+      samples.get(subject) ?? [],
+      samples.get(base) ?? [],
+    ),
+  )
+}
+
+async function timeOf(file: string): Promise<number> {
+  const started = performance.now()
+  // the built packages, as a user gets them; this process must be free meanwhile, it may be the one with the server
+  const child = spawn(process.execPath, [file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: cleanEnvironment(),
+  })
+  const [code] = (await once(child, 'exit')) as [number]
+  if (code !== 0) throw new Error(`${file} ended with ${code}`)
+  return performance.now() - started
+}
+
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS: _, ...rest } = process.env
+  return rest
+}

@@ -1,0 +1,40 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { type Measurement, measured } from '../lib/results.ts'
+
+/** What a process needs for all rows of a long result, over what it had before. */
+export interface MemoryFigures {
+  readonly rows: number
+  readonly peakMiB: number
+  readonly ms: number
+}
+
+const ROWS = [250_000, 1_000_000] as const
+
+/** Reads a result of a million rows with a cursor: the memory must not depend on how many there are. */
+export async function measureMemory(url: string, where: string): Promise<Measurement[]> {
+  const figures: MemoryFigures[] = []
+  for (const rows of ROWS) {
+    const child = fork(new URL('read-rows-process.ts', import.meta.url), [url, String(rows)], {
+      execArgv: ['--conditions=@batonsql/source', '--expose-gc', '--no-warnings'],
+    })
+    const [own] = (await once(child, 'message')) as [MemoryFigures]
+    await once(child, 'exit')
+    figures.push(own)
+  }
+  const [few, many] = figures as [MemoryFigures, MemoryFigures]
+  const question = `${ROWS[1].toLocaleString('en')} rows with a cursor`
+  const about = { suite: 'memory', question, where, subject: 'baton' }
+  return [
+    measured(
+      { ...about, figure: 'peak MiB', base: `${ROWS[0].toLocaleString('en')} rows`, goal: '<= 1.50' },
+      [many.peakMiB],
+      [few.peakMiB],
+    ),
+    measured(
+      { ...about, figure: 'client µs a row', base: `${ROWS[0].toLocaleString('en')} rows` },
+      [(many.ms * 1_000) / many.rows],
+      [(few.ms * 1_000) / few.rows],
+    ),
+  ]
+}

@@ -1,0 +1,26 @@
+// Reads many rows and says how much memory that took: read-rows-process.ts URL ROWS
+import { createClient, readRows } from '@batonsql/core'
+import type { MemoryFigures } from './memory.ts'
+
+const [url = '', rows = ''] = process.argv.slice(2)
+const db = createClient({ url })
+await db.execute('select 1')
+globalThis.gc?.()
+const before = process.memoryUsage().rss
+const sql = `with recursive n(i) as (select 1 union all select i + 1 from n where i < ?)
+  select i, 'name of row ' || i as name, i * 1.25 as real from n`
+let count = 0
+let peak = before
+const started = performance.now()
+for await (const _ of readRows(db, sql, [Number(rows)])) {
+  count += 1
+  if (count % 10_000 === 0) peak = Math.max(peak, process.memoryUsage().rss)
+}
+if (count !== Number(rows)) throw new Error(`only ${count} rows came`)
+process.send?.({
+  rows: count,
+  peakMiB: (peak - before) / 2 ** 20,
+  ms: performance.now() - started,
+} satisfies MemoryFigures)
+await db.close()
+process.disconnect()

@@ -1,0 +1,49 @@
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { type Measurement, measured } from '../lib/results.ts'
+
+const NOW = `export const go = async (url) =>`
+const PROGRAMS: Readonly<Record<string, string>> = {
+  baton: `import { createClient } from '@batonsql/core'\n${NOW} (await createClient({ url }).execute('select 1')).rows`,
+  '@libsql/client': `import { createClient } from '@libsql/client/web'\n${NOW} (await createClient({ url }).execute('select 1')).rows`,
+  '@tursodatabase/serverless': `import { connect } from '@tursodatabase/serverless'\n${NOW} await connect({ url }).all('select 1')`,
+  'libsql-stateless-easy': `import { createClient } from 'libsql-stateless-easy'\n${NOW} (await createClient({ url }).execute('select 1')).rows`,
+}
+const RUNTIMES = {
+  edge: { platform: 'browser', conditions: ['workerd', 'browser'] },
+  node: { platform: 'node', conditions: [] },
+} as const
+
+/** Bytes of a program with one SELECT, minified and compressed. */
+export async function measureSizes(resolveDir: string): Promise<Measurement[]> {
+  const measurements: Measurement[] = []
+  for (const [where, { platform, conditions }] of Object.entries(RUNTIMES)) {
+    const sizes = new Map<string, number>()
+    for (const [name, contents] of Object.entries(PROGRAMS)) {
+      const { outputFiles } = await build({
+        stdin: { contents, resolveDir, loader: 'js' },
+        bundle: true,
+        minify: true,
+        format: 'esm',
+        platform,
+        conditions: [...conditions],
+        write: false,
+        logLevel: 'silent',
+      })
+      const [file] = outputFiles
+      if (file) sizes.set(name, gzipSync(file.contents, { level: 9 }).length)
+    }
+    const own = sizes.get('baton') ?? Number.NaN
+    for (const [subject, size] of sizes) {
+      const about = {
+        suite: 'size',
+        question: 'program with one SELECT',
+        where,
+        subject,
+        figure: 'bytes gzip',
+      }
+      measurements.push(measured({ ...about, base: 'baton' }, [size], [own]))
+    }
+  }
+  return measurements
+}
