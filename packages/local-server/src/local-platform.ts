@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { newMember } from './control-plane/bootstrap.ts'
 import type { ControlPlane } from './control-plane/control-plane.ts'
 import type { UserRow } from './control-plane/registry/rows.ts'
+import type { OpenChange } from './control-plane/repeats.ts'
 import { checkOptionNames } from './known-options.ts'
 
 /** A person who is to use the platform API. */
@@ -31,6 +32,14 @@ export class LocalPlatform {
   /** Slug of the server's own organization. */
   get organization(): string {
     return this.#controlPlane.home.organization.slug
+  }
+
+  /**
+   * Changes that are written down, but that the back end has failed to take over, with why. Each is tried again by
+   * itself, after 1 s at first and at least once a minute, until this list is empty.
+   */
+  get openChanges(): readonly OpenChange[] {
+    return this.#controlPlane.databases.openChanges
   }
 
   /**

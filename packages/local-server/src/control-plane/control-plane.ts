@@ -99,6 +99,7 @@ export class ControlPlane {
   /** To be called while the back end still answers. */
   async stop(): Promise<void> {
     if (this.#sampler !== null) clearInterval(this.#sampler)
+    this.#running?.databases.stop()
     await this.#sampling
     await this.#running?.usage.sampleTouched()
   }
