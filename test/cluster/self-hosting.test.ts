@@ -164,10 +164,11 @@ test('a backup to a bucket, and a restore after the disk is lost', { timeout: 60
   const read = async (sql: string, token?: string): Promise<readonly unknown[]> => {
     const { hostname } = await platformOf(server).databases.get('app')
     const client = createClient({ url: databaseUrl(hostname), authToken: token ?? authToken })
-    return await client
-      .execute(sql)
-      .then(({ rows: found }) => found)
-      .finally(() => client.close())
+    try {
+      return (await client.execute(sql)).rows
+    } finally {
+      await client.close()
+    }
   }
   await read('CREATE TABLE t (a)')
   await read('INSERT INTO t VALUES (1), (2), (3)')
