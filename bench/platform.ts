@@ -3,7 +3,7 @@
 // docs/self-hosting.md: npm run bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -108,14 +108,17 @@ class Round {
     console.error(`${this.#backend.padEnd(8)} ${what.padEnd(20)} ${cell(figure)}`)
   }
 
-  /** Of the child process; null where there is none, or no way to know. */
+  /** Of the processes of all groups; null where there is none, or no way to know. */
   async #sqldMegabytes(): Promise<number | null> {
     if (this.#backend !== 'sqld') return null
     try {
-      const file = join(this.#directory, 'sqld', 'sqld.pid')
-      const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
-      const kilobytes = /VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]
-      return kilobytes === undefined ? null : Math.round(Number(kilobytes) / 1_024)
+      let kilobytes = 0
+      for (const group of await readdir(join(this.#directory, 'sqld'))) {
+        const file = join(this.#directory, 'sqld', group, 'sqld.pid')
+        const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
+        kilobytes += Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
+      }
+      return Math.round(kilobytes / 1_024)
     } catch {
       return null
     }

@@ -211,7 +211,11 @@ test('each row of the specification has a test, and it is there', () => {
     ),
   ).toEqual([])
   // the sections 1 to 9, of which the fourth has two halves
-  expect(Object.keys(ROWS).map((section) => section[0]).join('')).toBe('1234456789')
+  expect(
+    Object.keys(ROWS)
+      .map((section) => section[0])
+      .join(''),
+  ).toBe('1234456789')
   expect(rows).toHaveLength(74)
 })
 

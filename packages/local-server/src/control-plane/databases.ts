@@ -182,7 +182,7 @@ export class Databases {
   }
 
   /** The second half. @throws Refusal 500 when the back end fails; it is asked again by itself then */
-  async finishRemoval({ id }: DatabaseRow): Promise<void> {
+  async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     await this.#attempt(id, false, async () => {
       await this.#inTurn(id, async () => {
@@ -195,6 +195,16 @@ export class Databases {
         registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
       })
     })
+    await this.finishGroup(group)
+  }
+
+  /** What the back end keeps for a group goes with the last of its databases, once the group is gone. */
+  async finishGroup(group: string): Promise<void> {
+    const { registry, backend } = this.#options
+    const isOver =
+      registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)
+    // what stays is looked at again by the next start
+    if (isOver) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
   }
 
   /**

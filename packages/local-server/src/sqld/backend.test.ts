@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -19,9 +19,9 @@ test.skipIf(isMissing)('a server that has gone away is started again, with its d
       return (await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })).status
     }
     expect(await run('CREATE TABLE t(a)')).toBe(200)
-    const { pid } = JSON.parse(await readFile(join(dataDirectory, 'sqld', 'sqld.pid'), 'utf8')) as {
-      pid: number
-    }
+    const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
+    const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
+    const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
     process.kill(pid, 'SIGKILL')
     await new Promise((resolve) => setTimeout(resolve, 40))
     expect(await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])).toEqual([200, 200])
@@ -29,3 +29,15 @@ test.skipIf(isMissing)('a server that has gone away is started again, with its d
     await rm(dataDirectory, { recursive: true, force: true })
   }
 })
+
+test.skipIf(isMissing)(
+  'a data directory of a version with one server for all groups is refused, and left as it is',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const old = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
+    await mkdir(old, { recursive: true })
+    await expect(startLocalServer({ backend: 'sqld', dataDirectory })).rejects.toThrow('of an older version')
+    expect(await readdir(join(old, '..'))).toEqual(['some-database'])
+    await rm(dataDirectory, { recursive: true })
+  },
+)

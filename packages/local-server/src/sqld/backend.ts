@@ -75,15 +75,18 @@ type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query' | 'headers
   readonly signal?: AbortSignal
 }
 
+/** What libsql-server can do besides what all back ends can. */
+export const SQLD_FEATURES: BackendFeatures = {
+  pointInTime: false,
+  schemaDatabases: true,
+  tablePermissions: false,
+  attach: true,
+}
+
 /** The database API of a real libsql-server, with a namespace of it for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
-  readonly features: BackendFeatures = {
-    pointInTime: false,
-    schemaDatabases: true,
-    tablePermissions: false,
-    attach: true,
-  }
+  readonly features = SQLD_FEATURES
   readonly #options: SqldBackendOptions
   readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()

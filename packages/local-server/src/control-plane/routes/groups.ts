@@ -87,6 +87,7 @@ async function deleteGroup(call: Call) {
     call.plane.registry.groups.delete(group.id)
   })
   await databases.finishRemovals(rows)
+  await databases.finishGroup(group.id)
   return { group: groupView(call, group) }
 }
 
