@@ -239,3 +239,33 @@ test('a server that is not meant for it is refused with a reason', async () => {
     startLocalServer({ ...overSqld(directory, many.url, many.adminAccess), backend: 'embedded' }),
   ).rejects.toThrow('sqld needs the back end "sqld"')
 })
+
+test('more databases than are open at a time: none is denied', { timeout: 60_000 }, async () => {
+  // beyond it the server answers 404 for databases that it has, now and then
+  const sqld = await started({ namespaces: true, publicKeyPem: closedKey(), maxOpenDatabases: 4 })
+  const server = await controlPlane(await temporaryDirectory(), sqld)
+  const platform = platformOf(server)
+  const names = Array.from({ length: 16 }, (_, at) => `db-${at}`)
+  const hosts = await Promise.all(
+    names.map(async (name) => (await platform.databases.create({ name, group: 'default' })).hostname),
+  )
+  const authToken = String(await platform.groups.createToken('default'))
+  const statuses: Record<number, number> = {}
+  const body = '{"requests":[{"type":"execute","stmt":{"sql":"SELECT 1"}},{"type":"close"}]}'
+  const work = Array.from({ length: 1_200 }, (_, at) => hosts[at % hosts.length] ?? '').reverse()
+  const worker = async (): Promise<void> => {
+    for (let host = work.pop(); host !== undefined; host = work.pop()) {
+      const headers = { authorization: `Bearer ${authToken}` }
+      const { status, text } = await fetch(`http://${host}/v2/pipeline`, {
+        method: 'POST',
+        headers,
+        body,
+      }).then(async (response) => ({ status: response.status, text: await response.text() }))
+      statuses[status] = (statuses[status] ?? 0) + 1
+      if (status === 200) expect(text).toContain('"value":"1"')
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, worker))
+  expect(statuses).toEqual({ 200: 1_200 })
+  await server.close()
+})

@@ -190,6 +190,44 @@ const ROWS: Readonly<Record<string, readonly (readonly [row: string, ...tests: E
   ],
 }
 
+/** What is known to go wrong between tenants of one libsql-server, and the test that it does not here. */
+const HAZARDS: readonly (readonly [hazard: string, ...tests: Evidence[]])[] = [
+  [
+    'a process that goes away',
+    own('crash', 'when libsql-server itself is killed'),
+    own('group-processes', 'whose crash another group does not feel'),
+  ],
+  [
+    'a copy onto an id that was used before deletes it',
+    ['packages/local-server/src/control-plane/databases.test.ts', 'and the next attempt has another id'],
+    own('databases', 'after a deletion the name is free'),
+  ],
+  [
+    'false 404s beyond the number of open databases',
+    ['test/cluster/self-hosting.test.ts', 'more databases than are open at a time: none is denied'],
+  ],
+  [
+    'a name becomes a path of the admin API',
+    own('bad-input', 'a request with a mistake is refused with a reason, and changes nothing'),
+    own('bad-input', '%2e%2e'),
+  ],
+  [
+    'a replica does not read its own writes',
+    ['test/cluster/replicas.test.ts', 'through the same replica, in every way to write and to read'],
+  ],
+  [
+    'a baton is good for whoever has it',
+    ['test/attack/batons.test.ts', 'a baton is good for its own database'],
+    own('organizations', 'never reach each other: names, hosts, headers, paths, tokens, batons'),
+  ],
+  ['`/dev/…` leads to other databases', ['test/attack/tokens.test.ts', '/other/dev/app/v3/pipeline']],
+  ['half of a change after a crash', own('crash', 'SIGKILL at random moments')],
+  [
+    'streams of one tenant use up those of all',
+    own('group-processes', 'whose streams another group cannot use up'),
+  ],
+]
+
 const transcripts = readdirSync(new URL('../fixtures/transcripts', import.meta.url))
 
 function faultOf(evidence: Evidence): string | null {
@@ -217,6 +255,14 @@ test('each row of the specification has a test, and it is there', () => {
       .join(''),
   ).toBe('1234456789')
   expect(rows).toHaveLength(74)
+})
+
+test('each hazard of a shared libsql-server has a test', () => {
+  expect(
+    HAZARDS.flatMap(([hazard, ...tests]) =>
+      tests.flatMap((each) => faultOf(each) ?? []).map((fault) => `${hazard}: ${fault}`),
+    ),
+  ).toEqual([])
 })
 
 test('a row whose test is not there is told', () => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { AccessPolicy } from './access-policy.ts'
 import type { DatabaseBackend, DatabaseId, DatabaseSource } from './backend.ts'
-import { DEFAULT_GROUP } from './control-plane/bootstrap.ts'
+import { claimBackend, DEFAULT_GROUP } from './control-plane/bootstrap.ts'
 import { ControlPlane } from './control-plane/control-plane.ts'
 import { NEW_CONFIGURATION } from './control-plane/databases.ts'
 import type { DatabaseConfiguration, DatabaseRow } from './control-plane/registry/rows.ts'
@@ -103,6 +103,7 @@ export class Service implements AsyncDisposable {
     let backend: DatabaseBackend | null = null
     try {
       controlPlane = await ControlPlane.open({ directory, organization, domain })
+      claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
       backend = createBackend(options, directory, controlPlane)
       const version = await controlPlane.start(backend)
       const service = new Service(

@@ -232,6 +232,18 @@ describe('what the back end fails to take over', () => {
     expect(open()).toEqual([[2, 'the disk is full']])
   })
 
+  test('a database that is missing is a failure while the server runs, and lost at its next start', async () => {
+    const row = await create('a')
+    backend.present.delete(row.id)
+    await expect(databases.apply(row.id)).rejects.toThrow('it has no such database')
+    expect([states(), open()]).toEqual([['ready'], [[1, 'it has no such database']]])
+    await databases.reconcile()
+    expect([states(), open()]).toEqual([['lost'], []])
+    backend.present.add(row.id)
+    await databases.apply(row.id)
+    expect(states()).toEqual(['ready'])
+  })
+
   test('after the stop nothing is tried again', async () => {
     const row = await create('a')
     breakBackend('applySettings')

@@ -45,6 +45,8 @@ export interface NewDatabase {
 export interface ApplyOptions {
   /** Whether streams of clients end, with their transactions. @default false */
   readonly dropStreams?: boolean
+  /** Whether a database that the back end does not have is marked as lost; otherwise that is a failure. @default false */
+  readonly findsLost?: boolean
 }
 
 /** What the lifecycle works with. */
@@ -134,9 +136,9 @@ export class Databases {
    * Has the back end take over what the registry says now; with `dropStreams` what clients have open ends.
    * @throws Refusal 500 when it does not; it is asked again by itself then
    */
-  async apply(id: DatabaseId, { dropStreams = false }: ApplyOptions = {}): Promise<void> {
+  async apply(id: DatabaseId, { dropStreams = false, findsLost = false }: ApplyOptions = {}): Promise<void> {
     await this.#attempt(id, dropStreams, async (isDropping) => {
-      await this.#inTurn(id, () => this.#applyNow(id))
+      await this.#inTurn(id, () => this.#applyNow(id, findsLost))
       if (isDropping) await this.#options.backend.dropStreams(id)
     })
   }
@@ -219,7 +221,7 @@ export class Databases {
       for (const row of half) this.markDeleting(row)
     })
     await this.finishRemovals(half).catch(() => {})
-    await this.applyAll(rows.filter(isServed)).catch(() => {})
+    await this.applyAll(rows.filter(isServed), { findsLost: true }).catch(() => {})
   }
 
   /** What is tried again: whatever the registry says now. */
@@ -231,14 +233,15 @@ export class Databases {
   }
 
   /** Applies the settings, and finds out whether the database is there at all. */
-  async #applyNow(id: DatabaseId): Promise<void> {
+  async #applyNow(id: DatabaseId, findsLost: boolean): Promise<void> {
     const { registry, backend } = this.#options
     const row = registry.databases.get(id)
     if (row === undefined || !isServed(row)) return
     const isThere = await backend.applySettings(id, this.#settingsOf(row))
     const now = registry.databases.get(id)
-    if (now !== undefined && isServed(now) && isThere !== (now.state === 'ready'))
-      this.#setState(now, isThere ? 'ready' : 'lost')
+    if (now === undefined || !isServed(now) || isThere === (now.state === 'ready')) return
+    if (!isThere && !findsLost) throw new Error('it has no such database')
+    this.#setState(now, isThere ? 'ready' : 'lost')
   }
 
   /** Asks the back end for something that is written down already. */
