@@ -33,7 +33,9 @@ async function baton(args: readonly string[], untilLine = false) {
   return { code, output: output.trim(), errors: errors.trim() }
 }
 
-test('baton user: a token, and the memberships that were offered to the address', async () => {
+test('baton user: a token, and the memberships that were offered to the address', {
+  timeout: 120_000,
+}, async () => {
   const directory = await dataDirectory()
   {
     await using scene = await Scene.start({}, directory)
@@ -61,10 +63,10 @@ test('baton user: a token, and the memberships that were offered to the address'
   expect([nowhere.code, nowhere.errors]).toEqual([2, expect.stringContaining('there is no control plane in')])
 })
 
-test('baton dev --ready-delay: a new database answers 404 at first', async () => {
+test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 60_000 }, async () => {
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
-  const { output } = await baton([...dev, '--platform-port', '0', '--ready-delay', '1500'], true)
+  const { output } = await baton([...dev, '--platform-port', '0', '--ready-delay', '3000'], true)
   const { url, token } = JSON.parse(output).platform
   const headers = { authorization: `Bearer ${token}` }
   const ask = async (path: string, body: object) => {
@@ -75,7 +77,7 @@ test('baton dev --ready-delay: a new database answers 404 at first', async () =>
   const { jwt } = await ask('/databases/app/auth/tokens', {})
   expect((await sql(database.Hostname, jwt, 'SELECT 1')).status).toBe(404)
   await expect
-    .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 5_000 })
+    .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 20_000 })
     .toBe(200)
   const refused = await baton([...dev, '--ready-delay', '5'])
   expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
@@ -92,6 +94,11 @@ test('a data directory is not served by another back end than the one that holds
   await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
     `held by the back end "${own}", not "${other}"`,
   )
+  // a start that failed before there was a database binds nobody
+  const fresh = await dataDirectory()
+  const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
+  await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')
+  await (await startLocalServer({ backend: 'embedded', dataDirectory: fresh })).close()
   // nothing was taken for lost
   await using scene = await Scene.start({}, directory)
   const { database } = await scene.done('GET', `${scene.own}/databases/app`)

@@ -59,14 +59,15 @@ export async function openHome(registry: Registry, directory: string, slug: stri
 }
 
 /**
- * Which kind of back end holds the databases is written down with the first start: to another one all of them would look
- * lost, and what was half made or half removed would stay so. @throws Error for another one
+ * Which kind of back end holds the databases is written down at the start: to another one all of them would look lost,
+ * and what was half made or half removed would stay so. @throws Error for another one than that which holds some
  */
 export function claimBackend(registry: Registry, kind: string): void {
   const known = registry.setting('backend')
-  if (known === undefined) registry.putSetting('backend', kind)
-  else if (known !== kind)
+  if (known === kind) return
+  if (known !== undefined && registry.databases.rows.length > 0)
     throw new Error(`the databases of this data directory are held by the back end "${known}", not "${kind}"`)
+  registry.putSetting('backend', kind)
 }
 
 /** The key pair that is kept under a name; made when it is not there. */
