@@ -244,6 +244,21 @@ describe('what the back end fails to take over', () => {
     expect(states()).toEqual(['ready'])
   })
 
+  test('a schema database whose child cannot be removed yet is removed after it', async () => {
+    const [parent, child] = [await create('parent'), await create('child')]
+    const rows = [
+      { ...parent, isSchema: true, state: 'deleting' as const },
+      { ...child, schema: parent.id, state: 'deleting' as const },
+    ]
+    registry.transaction(() => rows.forEach((row) => registry.databases.put(row)))
+    const mend = breakBackend('remove')
+    await expect(databases.finishRemovals(rows)).rejects.toThrow('the disk is full')
+    expect(open()).toHaveLength(2)
+    mend()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect([states(), [...backend.present], open()]).toEqual([[], [], []])
+  })
+
   test('after the stop nothing is tried again', async () => {
     const row = await create('a')
     breakBackend('applySettings')

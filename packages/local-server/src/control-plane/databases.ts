@@ -172,15 +172,13 @@ export class Databases {
 
   /** The second half, of several: those that share a schema go before the one that has it. */
   async finishRemovals(rows: readonly DatabaseRow[]): Promise<void> {
-    const finish = (row: DatabaseRow): Promise<void> => this.finishRemoval(row)
-    await eachOf(
-      rows.filter(({ isSchema }) => !isSchema),
-      finish,
-    )
-    await eachOf(
-      rows.filter(({ isSchema }) => isSchema),
-      finish,
-    )
+    const failures: unknown[] = []
+    for (const isSchema of [false, true]) {
+      const these = rows.filter((row) => row.isSchema === isSchema)
+      // each is asked for, so that each that fails is tried again
+      await eachOf(these, (row) => this.finishRemoval(row)).catch((error: unknown) => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
   /** The second half. @throws Refusal 500 when the back end fails; it is asked again by itself then */
@@ -189,7 +187,8 @@ export class Databases {
     await this.#attempt(id, false, async () => {
       await this.#inTurn(id, async () => {
         const row = registry.databases.get(id)
-        if (row !== undefined) await beforeRemoval(row)
+        if (row === undefined) return
+        await beforeRemoval(row)
         await backend.remove(id)
       })
       registry.transaction(() => {

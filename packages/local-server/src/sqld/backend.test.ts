@@ -1,9 +1,13 @@
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { newDatabaseId } from '../control-plane/ids.ts'
+import { newKeyPair } from '../control-plane/tokens/mint.ts'
 import { startLocalServer } from '../server.ts'
 import { findSqld } from './binary.ts'
+import { SqldGroups } from './groups.ts'
 
 const isMissing = await findSqld().then(
   () => false,
@@ -41,3 +45,23 @@ test.skipIf(isMissing)(
     await rm(dataDirectory, { recursive: true })
   },
 )
+
+test('a database that was removed meanwhile has no streams, no usage and no answers', async () => {
+  const groups = new SqldGroups({
+    directory: '/nonexistent',
+    isOpen: true,
+    controlKey: newKeyPair(),
+    sqldPath: undefined,
+    groupOf: () => undefined,
+    hasGroup: () => false,
+  })
+  const id = newDatabaseId()
+  await groups.dropStreams(id)
+  expect(await groups.topQueries(id)).toEqual([])
+  await expect(groups.sampleUsage(id)).rejects.toThrow('has not been used')
+  const request = { method: 'GET', path: '/dump', query: '', headers: {}, body: Readable.from([]) }
+  const { signal } = new AbortController()
+  expect(await groups.handle(id, { ...request, signal, remoteAddress: undefined })).toMatchObject({
+    status: 404,
+  })
+})

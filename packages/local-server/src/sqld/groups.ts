@@ -158,8 +158,10 @@ export class SqldGroups implements DatabaseBackend {
     return made
   }
 
+  /** Null while its server does not run, and for a database that has been removed meanwhile. */
   async #runningOf(id: DatabaseId): Promise<SqldBackend | null> {
-    return (await this.#entry(this.#groupOf(id)).running) ?? null
+    const group = this.#options.groupOf(id)
+    return group === undefined ? null : await this.#entry(group).running
   }
 
   /** The server of a database's group, which is started when it does not run. */
