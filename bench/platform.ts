@@ -1,8 +1,12 @@
-// A thousand databases through the platform API: made, listed, each asked once, deleted, and what that costs:
-// npm run bench:platform [-- --backend sqld] [-- --databases N]
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+// A thousand databases through the platform API: made, listed, each asked twice, half of them deleted, the server started
+// again with the rest; on each back end, each in a process of its own. `--write-docs` puts the figures into
+// docs/self-hosting.md: npm run bench:platform [-- --databases N] [-- --backend sqld] [-- --write-docs]
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
@@ -11,69 +15,172 @@ import { startLocalServer } from '@batonsql/local-server'
 const { values } = parseArgs({
   options: {
     databases: { type: 'string', default: '1000' },
-    backend: { type: 'string', default: 'embedded' },
+    backend: { type: 'string' },
+    'write-docs': { type: 'boolean', default: false },
   },
 })
-const backend = values.backend === 'sqld' ? 'sqld' : 'embedded'
+const BACKENDS = ['embedded', 'sqld'] as const
+type Backend = (typeof BACKENDS)[number]
 const names = Array.from({ length: Number(values.databases) }, (_, at) => `tenant-${at}`)
 const CONCURRENCY = 8
 const MEGABYTE = 1_024 ** 2
+const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
+const MARKS = ['<!-- bench:platform -->', '<!-- end of bench:platform -->'] as const
 
-const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-bench-'))
-const start = () => startLocalServer({ backend, dataDirectory, platform: {} })
-let server = await start()
-const connect = () => {
-  if (server.platform === null) throw new Error('the server has no platform API')
-  const { url: baseUrl, token, organization } = server.platform
+/** What one kind of call has cost. */
+interface Figure {
+  readonly what: string
+  readonly seconds: number
+  /** How many calls; 1 for what is done once. */
+  readonly calls: number
+  /** Resident memory afterwards, in MB, of the server's process and of libsql-server's, if it has one. */
+  readonly megabytes: number
+  readonly sqldMegabytes: number | null
+}
+
+interface Report {
+  readonly backend: Backend
+  readonly version: string
+  readonly figures: readonly Figure[]
+}
+
+/** One server, asked for everything in turn. */
+class Round {
+  readonly #backend: Backend
+  readonly #directory: string
+  readonly #figures: Figure[] = []
+
+  constructor(backend: Backend, directory: string) {
+    this.#backend = backend
+    this.#directory = directory
+  }
+
+  async run(): Promise<Report> {
+    const server = await this.#start()
+    const platform = clientOf(server)
+    await this.#timed('create', (name) => platform.databases.create({ name, group: 'default' }))
+    const limit = names.length + 1
+    await this.#once('list all, 100 a page', () => platform.databases.list().toArray({ limit }))
+    const token = String(await platform.groups.createToken('default'))
+    const query = async (name: string): Promise<void> => {
+      const { hostname } = await platform.databases.get(name)
+      const client = createClient({ url: databaseUrl(hostname), authToken: token })
+      await client.execute('select 1')
+      await client.close()
+    }
+    await this.#timed('first query', query)
+    await this.#timed('second query', query)
+    const half = names.slice(0, names.length / 2)
+    await this.#timed('delete half', (name) => platform.databases.delete(name), half)
+    await server.close()
+    let again = server
+    await this.#once('start with the rest', async () => {
+      again = await this.#start()
+    })
+    const { version } = again
+    await again.close()
+    return { backend: this.#backend, version, figures: this.#figures }
+  }
+
+  #start(): ReturnType<typeof startLocalServer> {
+    return startLocalServer({ backend: this.#backend, dataDirectory: this.#directory, platform: {} })
+  }
+
+  async #once(what: string, work: () => Promise<unknown>): Promise<void> {
+    await this.#timed(what, work, [''])
+  }
+
+  async #timed(
+    what: string,
+    work: (name: string) => PromiseLike<unknown>,
+    of: readonly string[] = names,
+  ): Promise<void> {
+    const began = performance.now()
+    const left = [...of].reverse()
+    const worker = async (): Promise<void> => {
+      for (let name = left.pop(); name !== undefined; name = left.pop()) await work(name)
+    }
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+    const seconds = (performance.now() - began) / 1_000
+    const megabytes = Math.round(process.memoryUsage().rss / MEGABYTE)
+    const figure = { what, seconds, calls: of.length, megabytes, sqldMegabytes: await this.#sqldMegabytes() }
+    this.#figures.push(figure)
+    console.error(`${this.#backend.padEnd(8)} ${what.padEnd(20)} ${cell(figure)}`)
+  }
+
+  /** Of the processes of all groups; null where there is none, or no way to know. */
+  async #sqldMegabytes(): Promise<number | null> {
+    if (this.#backend !== 'sqld') return null
+    try {
+      let kilobytes = 0
+      for (const group of await readdir(join(this.#directory, 'sqld'))) {
+        const file = join(this.#directory, 'sqld', group, 'sqld.pid')
+        const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
+        kilobytes += Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
+      }
+      return Math.round(kilobytes / 1_024)
+    } catch {
+      return null
+    }
+  }
+}
+
+function clientOf({ platform }: Awaited<ReturnType<typeof startLocalServer>>) {
+  if (platform === null) throw new Error('the server has no platform API')
+  const { url: baseUrl, token, organization } = platform
   return createPlatformClient({ baseUrl, token, organization })
 }
-let platform = connect()
-console.log(
-  `${server.version}, ${names.length} databases, ${CONCURRENCY} at a time; memory is that of the server's process`,
-)
 
-await timed('create', async (name) => void (await platform.databases.create({ name, group: 'default' })))
-await timed('list, 100 a page', async (_, at) => {
-  if (at === 0) await platform.databases.list().toArray({ limit: names.length + 1 })
-})
-const token = String(await platform.groups.createToken('default'))
-await timed('first query', query)
-await timed('second query', query)
-await timed(
-  'delete',
-  async (name) => void (await platform.databases.delete(name)),
-  names.slice(0, names.length / 2),
-)
-await server.close()
-const restarted = performance.now()
-server = await start()
-platform = connect()
-console.log(
-  `start with ${server.databaseNames.length} databases: ${Math.round(performance.now() - restarted)} ms`,
-)
-await server.close()
-await rm(dataDirectory, { recursive: true, force: true })
-
-async function query(name: string): Promise<void> {
-  const { hostname } = await platform.databases.get(name)
-  const client = createClient({ url: databaseUrl(hostname), authToken: token })
-  await client.execute('select 1')
-  await client.close()
+/** A figure as it is printed. */
+function cell({ seconds, calls, megabytes, sqldMegabytes }: Figure): string {
+  const speed = calls > 1 ? `${Math.round(calls / seconds)}/s` : `${Math.round(seconds * 1_000)} ms`
+  return `${speed}, ${megabytes} MB${sqldMegabytes === null ? '' : ` + ${sqldMegabytes} MB`}`
 }
 
-async function timed(
-  what: string,
-  work: (name: string, at: number) => Promise<void>,
-  of: readonly string[] = names,
-): Promise<void> {
-  const began = performance.now()
-  let next = 0
-  const worker = async (): Promise<void> => {
-    for (let at = next++; at < of.length; at = next++) await work(of[at] as string, at)
+/** Each back end in a process of its own, so that neither has the other's memory. */
+function reportOf(backend: Backend): Report {
+  const flags = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
+  const options = ['--backend', backend, '--databases', values.databases]
+  const child = spawnSync(process.execPath, [...flags, fileURLToPath(import.meta.url), ...options], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    encoding: 'utf8',
+  })
+  if (child.status !== 0) throw new Error(`the bench of ${backend} ended with ${child.status}`)
+  return JSON.parse(child.stdout) as Report
+}
+
+function table(reports: readonly Report[]): string {
+  const [first] = reports
+  const rows = (first?.figures ?? []).map(({ what }, at) => {
+    const cells = reports.map(({ figures }) => (figures[at] === undefined ? '' : cell(figures[at])))
+    return `| ${[what, ...cells].join(' | ')} |`
+  })
+  const about = `${names.length} databases, ${CONCURRENCY} calls at a time, on ${cpus().length} cores that other work shares`
+  return [
+    `${about}: ${reports.map(({ version }) => version).join(', and ')}.`,
+    'Memory is that of the process with the control plane, and of libsql-server.',
+    '',
+    `| | ${reports.map(({ backend }) => backend).join(' | ')} |`,
+    `|---|${reports.map(() => '---|').join('')}`,
+    ...rows,
+  ].join('\n')
+}
+
+if (values.backend !== undefined) {
+  const backend = BACKENDS.find((known) => known === values.backend)
+  if (backend === undefined) throw new TypeError(`--backend is one of ${BACKENDS.join(', ')}`)
+  const directory = await mkdtemp(join(tmpdir(), 'baton-bench-'))
+  try {
+    console.log(JSON.stringify(await new Round(backend, directory).run()))
+  } finally {
+    await rm(directory, { recursive: true, force: true })
   }
-  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
-  const seconds = (performance.now() - began) / 1_000
-  const rate = what.startsWith('list') ? '' : `${Math.round(of.length / seconds)}/s`
-  const memory = Math.round(process.memoryUsage().rss / MEGABYTE)
-  console.log(`${what.padEnd(18)} ${seconds.toFixed(2).padStart(7)} s ${rate.padStart(7)} ${memory} MB`)
+} else {
+  const text = table(BACKENDS.map(reportOf))
+  console.log(text)
+  if (values['write-docs']) {
+    const page = readFileSync(PAGE, 'utf8')
+    const [start, end] = [page.indexOf(MARKS[0]) + MARKS[0].length, page.indexOf(MARKS[1])]
+    writeFileSync(PAGE, `${page.slice(0, start)}\n${text}\n${page.slice(end)}`)
+  }
 }

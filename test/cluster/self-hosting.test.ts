@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,7 +7,8 @@ import { createClient } from '@batonsql/core'
 import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ObjectStore } from '../targets/object-store.ts'
 import { stablePort } from '../targets/stable-port.ts'
 
 // The recipes of docs/self-hosting.md.
@@ -42,12 +43,16 @@ function platformOf({ platform }: LocalServer) {
   return createPlatformClient({ baseUrl, token, organization })
 }
 
+/** A public key whose other half nobody has: it closes what has no key of its own. */
+function closedKey(): string {
+  const { publicKey } = generateKeyPairSync('ed25519')
+  return publicKey.export({ type: 'spki', format: 'pem' }).toString()
+}
+
 test('a primary with two replicas behind the control plane', { timeout: 60_000 }, async () => {
   const [grpc, port] = [`127.0.0.1:${await stablePort()}`, await stablePort()]
   const own = `http://127.0.0.1:${port}`
-  // nobody has the other half: it closes what has no key of its own
-  const { publicKey } = generateKeyPairSync('ed25519')
-  const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
+  const publicKeyPem = closedKey()
   const primary = await started({
     namespaces: true,
     publicKeyPem,
@@ -114,6 +119,107 @@ test('a primary with two replicas behind the control plane', { timeout: 60_000 }
   await server.close()
 })
 
+/** The settings of the recipe, for a bucket of a server on this machine. */
+function backupTo({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
+  const environment = {
+    ENDPOINT: url,
+    BUCKET: bucket,
+    AWS_ACCESS_KEY_ID: 'key',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+    AWS_DEFAULT_REGION: 'us-east-1',
+    DATABASE_ID: 'one',
+    BATCH_INTERVAL_SECS: '1',
+  }
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(`LIBSQL_BOTTOMLESS_${name}`, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const list = {
+    'bucket-endpoint': url,
+    'bucket-name': bucket,
+    'access-key-id': 'key',
+    'secret-access-key': 'secret',
+    region: 'us-east-1',
+    'backup-id': 'one-list',
+    'backup-interval-s': '1',
+  }
+  const listArguments = Object.entries(list).flatMap(([name, value]) => [`--meta-store-${name}`, value])
+  const rowsOnly = ['--enable-bottomless-replication']
+  return { rowsOnly, withList: [...rowsOnly, '--backup-meta-store', ...listArguments] }
+}
+
+test('a backup to a bucket, and a restore after the disk is lost', { timeout: 60_000 }, async () => {
+  await using store = await ObjectStore.start('backup')
+  const { rowsOnly, withList } = backupTo(store)
+  const [directory, disk, port] = [await temporaryDirectory(), await temporaryDirectory(), await stablePort()]
+  const publicKeyPem = closedKey()
+  const start = (more: readonly string[]) =>
+    started({ namespaces: true, publicKeyPem, port, dataDirectory: disk, serverArguments: more })
+
+  let sqld = await start(withList)
+  let server = await controlPlane(directory, sqld)
+  const created = await platformOf(server).databases.create({ name: 'app', group: 'default' })
+  await platformOf(server).databases.create({ name: 'gone', group: 'default' })
+  await platformOf(server).databases.delete('gone')
+  const authToken = String(await platformOf(server).databases.createToken('app'))
+  const rows = (): Promise<readonly unknown[]> => read('SELECT a FROM t ORDER BY a')
+  const read = async (sql: string, token?: string): Promise<readonly unknown[]> => {
+    const { hostname } = await platformOf(server).databases.get('app')
+    const client = createClient({ url: databaseUrl(hostname), authToken: token ?? authToken })
+    try {
+      return (await client.execute(sql)).rows
+    } finally {
+      await client.close()
+    }
+  }
+  await read('CREATE TABLE t (a)')
+  await read('INSERT INTO t VALUES (1), (2), (3)')
+  // what is written reaches the bucket within the interval
+  await vi.waitFor(
+    () => {
+      expect(store.keys.filter((key) => key.includes(created.dbId) && /-\d+\.\w+$/.test(key))).not.toEqual([])
+      expect(store.keys.filter((key) => key.startsWith('one-list-'))).not.toEqual([])
+    },
+    { timeout: 15_000, interval: 100 },
+  )
+  await sleep(1_500)
+  const loseDisk = async (): Promise<void> => {
+    await server.close()
+    await sqld.kill()
+    await rm(disk, { recursive: true })
+    await mkdir(disk)
+  }
+  await loseDisk()
+
+  // without the settings the new disk stays empty: the database is lost, and nobody makes it anew in silence
+  sqld = await start([])
+  server = await controlPlane(directory, sqld)
+  await expect(rows()).rejects.toMatchObject({ status: 404 })
+  await expect(platformOf(server).databases.create({ name: 'app', group: 'default' })).rejects.toMatchObject({
+    status: 409,
+  })
+  await loseDisk()
+
+  // without the list of databases each is named once
+  sqld = await start(rowsOnly)
+  await sqld.admin.create(created.dbId, { allow_attach: false, block_reads: false, block_writes: false })
+  server = await controlPlane(directory, sqld)
+  expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+  await loseDisk()
+
+  // with both it is there again, with its keys; and what was deleted is not
+  sqld = await start(withList)
+  server = await controlPlane(directory, sqld)
+  expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+  await expect(read('SELECT 1', 'no-token')).rejects.toMatchObject({ status: 401 })
+  expect(await sqld.admin.exists(created.dbId)).toBe(true)
+  await read('INSERT INTO t VALUES (4)')
+  expect(await rows()).toHaveLength(4)
+  const listed = await platformOf(server).databases.list().toArray({ limit: 10 })
+  expect(listed.map(({ name }) => name)).toEqual(['default', 'app'])
+  await platformOf(server).databases.delete('app')
+  expect(store.keys.some((key) => key.includes(created.dbId))).toBe(true)
+  await server.close()
+})
+
 test('a server that is not meant for it is refused with a reason', async () => {
   const directory = await temporaryDirectory()
   const single = await started({ namespaces: false })
@@ -132,4 +238,34 @@ test('a server that is not meant for it is refused with a reason', async () => {
   await expect(
     startLocalServer({ ...overSqld(directory, many.url, many.adminAccess), backend: 'embedded' }),
   ).rejects.toThrow('sqld needs the back end "sqld"')
+})
+
+test('more databases than are open at a time: none is denied', { timeout: 60_000 }, async () => {
+  // beyond it the server answers 404 for databases that it has, now and then
+  const sqld = await started({ namespaces: true, publicKeyPem: closedKey(), maxOpenDatabases: 4 })
+  const server = await controlPlane(await temporaryDirectory(), sqld)
+  const platform = platformOf(server)
+  const names = Array.from({ length: 16 }, (_, at) => `db-${at}`)
+  const hosts = await Promise.all(
+    names.map(async (name) => (await platform.databases.create({ name, group: 'default' })).hostname),
+  )
+  const authToken = String(await platform.groups.createToken('default'))
+  const statuses: Record<number, number> = {}
+  const body = '{"requests":[{"type":"execute","stmt":{"sql":"SELECT 1"}},{"type":"close"}]}'
+  const work = Array.from({ length: 1_200 }, (_, at) => hosts[at % hosts.length] ?? '').reverse()
+  const worker = async (): Promise<void> => {
+    for (let host = work.pop(); host !== undefined; host = work.pop()) {
+      const headers = { authorization: `Bearer ${authToken}` }
+      const { status, text } = await fetch(`http://${host}/v2/pipeline`, {
+        method: 'POST',
+        headers,
+        body,
+      }).then(async (response) => ({ status: response.status, text: await response.text() }))
+      statuses[status] = (statuses[status] ?? 0) + 1
+      if (status === 200) expect(text).toContain('"value":"1"')
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, worker))
+  expect(statuses).toEqual({ 200: 1_200 })
+  await server.close()
 })

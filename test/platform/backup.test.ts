@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
+import { databaseFolders, Scene, sql } from './platform-scene.ts'
 
 test('a copy of the data directory of a stopped server is a backup of everything', async () => {
   const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
@@ -34,8 +34,8 @@ test('a database whose files are lost is said to be lost, and not made anew; oth
     lost = (await scene.create('lost')).id
     await scene.create('kept')
   }
-  for (const folder of ['databases', 'sqld/sqld/dbs'])
-    await rm(join(data, folder, lost), { recursive: true, force: true })
+  for (const folder of await databaseFolders(data))
+    await rm(join(folder, lost), { recursive: true, force: true })
   await using scene = await Scene.start({}, data)
   const { database } = await scene.done('GET', `${scene.own}/databases/kept`)
   expect((await sql(database.Hostname, await scene.tokenFor('kept'), 'SELECT 1')).status).toBe(200)

@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { sql } from './platform-scene.ts'
+import { databaseFolders, groupFolders, sql } from './platform-scene.ts'
 
 /** How many calls are made while the server is killed again and again. */
 const CALLS = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
@@ -233,14 +233,21 @@ test(`SIGKILL at random moments during ${CALLS} calls: what was acknowledged is 
   }
   expect(kills).toBeGreaterThanOrEqual(3)
   const { databases } = (await ask(running, 'GET', '/databases'))?.body ?? {}
-  const folders = join(
-    directory,
-    ...(inject('target') === 'embedded' ? ['databases'] : ['sqld', 'sqld', 'dbs']),
-  )
   const ids = databases.map(({ DbId }: { DbId: string }) => DbId)
-  expect((await readdir(folders)).sort()).toEqual(expect.arrayContaining(ids.sort()))
-  if (inject('target') === 'embedded') expect(await readdir(folders)).toHaveLength(ids.length)
+  const found: string[] = []
+  for (const folder of await databaseFolders(directory))
+    found.push(...(await readdir(folder).catch(() => [])))
+  expect(found).toEqual(expect.arrayContaining(ids))
+  if (inject('target') === 'embedded') expect(found).toHaveLength(ids.length)
+  else await checkGroups(running, directory)
 })
+
+/** A group that is gone has neither a process nor a folder, and each process is one of a group that is there. */
+async function checkGroups(running: Running, directory: string): Promise<void> {
+  const { groups } = (await ask(running, 'GET', '/groups'))?.body ?? {}
+  const ids = groups.map(({ uuid }: { uuid: string }) => uuid)
+  expect((await groupFolders(directory)).filter((folder) => !ids.includes(basename(folder)))).toEqual([])
+}
 
 test('when libsql-server itself is killed, databases and their settings are there again', async () => {
   if (inject('target') !== 'sqld') return
@@ -252,8 +259,10 @@ test('when libsql-server itself is killed, databases and their settings are ther
   })
   const slot = new Slot(0)
   for (let call = 0; call < 3; call += 1) await slot.step(running)
-  const { pid } = JSON.parse(await readFile(join(directory, 'sqld', 'sqld.pid'), 'utf8')) as { pid: number }
-  process.kill(pid, 'SIGKILL')
+  for (const folder of await groupFolders(directory)) {
+    const { pid } = JSON.parse(await readFile(join(folder, 'sqld.pid'), 'utf8')) as { pid: number }
+    process.kill(pid, 'SIGKILL')
+  }
   await sleep(50)
   // the first thing asked of it is one for the control plane
   expect((await ask(running, 'POST', '/databases', { name: 'next', group: 'default' }))?.status).toBe(200)

@@ -1,31 +1,34 @@
 import { readFileSync } from 'node:fs'
 import type { Shape } from './shape.ts'
 
-/** A route as the service's documents have it. */
-export interface DocumentedRoute {
+/** A route as the service's documents, or its tools, have it. */
+export interface KnownRoute {
   readonly method: string
   /** With `{name}` for what varies. */
   readonly path: string
   readonly response: { readonly status: number; readonly body: Shape | null }
   readonly scopes: {
-    readonly min_level: 'any' | 'unrestricted' | 'organization' | 'group'
+    readonly min_level: 'none' | 'any' | 'unrestricted' | 'organization' | 'group' | 'client-basic-auth'
     readonly group_scope: string | null
     readonly role: string | null
   }
 }
 
-interface FixtureRow extends DocumentedRoute {
+interface FixtureRow extends KnownRoute {
   readonly api: string
   readonly status: string
 }
 
 const file = new URL('../fixtures/platform-routes.json', import.meta.url)
-const rows = JSON.parse(readFileSync(file, 'utf8')) as readonly FixtureRow[]
-
-/** All of them. */
-export const DOCUMENTED_ROUTES: readonly DocumentedRoute[] = rows.filter(
-  ({ api, status }) => api === 'platform' && status === 'documented',
+const rows = (JSON.parse(readFileSync(file, 'utf8')) as readonly FixtureRow[]).filter(
+  ({ api }) => api === 'platform',
 )
+
+/** All that the documents have. */
+export const DOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status === 'documented')
+
+/** What only the vendor's tools, or pages about single features, know. */
+export const UNDOCUMENTED_ROUTES: readonly KnownRoute[] = rows.filter(({ status }) => status !== 'documented')
 
 /** A path with its variables filled in. */
 export function fill(path: string, values: Readonly<Record<string, string>>): string {

@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import {
   type LocalPlatform,
   type LocalServer,
@@ -99,6 +101,18 @@ export class Scene implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.server.close()
   }
+}
+
+/** Where a back end keeps its databases, by the server's data directory: libsql-server has a folder for each group. */
+export async function databaseFolders(directory: string): Promise<readonly string[]> {
+  if (inject('target') === 'embedded') return [join(directory, 'databases')]
+  return (await groupFolders(directory)).map((group) => join(group, 'sqld', 'dbs'))
+}
+
+/** The folders of groups whose libsql-server has run. */
+export async function groupFolders(directory: string): Promise<readonly string[]> {
+  const names = await readdir(join(directory, 'sqld'))
+  return names.map((name) => join(directory, 'sqld', name))
 }
 
 /** Runs statements at a database's host. */

@@ -87,6 +87,8 @@ export interface DatabaseBackend extends AsyncDisposable {
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>
   /** Removing what is not there is fine. */
   remove(id: DatabaseId): Promise<void>
+  /** A group is gone, and has no database any more: what the back end keeps for it, if anything, goes. */
+  endGroup?(group: string): Promise<void>
   /** Ends what clients have open: streams, with their transactions, and change streams. */
   dropStreams(id: DatabaseId): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>

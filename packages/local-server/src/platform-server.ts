@@ -66,19 +66,22 @@ export interface PlatformParts {
 export class PlatformServer {
   readonly #http: Server
   readonly #host: string
+  readonly #dumps: DumpStore
 
-  private constructor(http: Server, host: string) {
+  private constructor(http: Server, host: string, dumps: DumpStore) {
     this.#http = http
     this.#host = host
+    this.#dumps = dumps
   }
 
   static async start(options: PlatformOptions, parts: PlatformParts): Promise<PlatformServer> {
     const { controlPlane, access, dataDirectory, host, databaseOrigin, version } = parts
     const http = createServer({ insecureHTTPParser: false, requireHostHeader: true })
-    const server = new PlatformServer(http, host)
+    const dumps = await DumpStore.open(join(dataDirectory, 'dumps'))
+    const server = new PlatformServer(http, host, dumps)
     const app = createPlatformApp({
       plane: controlPlane,
-      dumps: await DumpStore.open(join(dataDirectory, 'dumps')),
+      dumps,
       databaseOrigin,
       url: () => server.url,
       readyDelayMs: options.readyDelayMs ?? 0,
@@ -102,6 +105,7 @@ export class PlatformServer {
     const closed = new Promise((resolve) => this.#http.close(resolve))
     this.#http.closeAllConnections()
     await closed
+    await this.#dumps.close()
   }
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { AccessPolicy } from './access-policy.ts'
 import type { DatabaseBackend, DatabaseId, DatabaseSource } from './backend.ts'
-import { DEFAULT_GROUP } from './control-plane/bootstrap.ts'
+import { claimBackend, DEFAULT_GROUP } from './control-plane/bootstrap.ts'
 import { ControlPlane } from './control-plane/control-plane.ts'
 import { NEW_CONFIGURATION } from './control-plane/databases.ts'
 import type { DatabaseConfiguration, DatabaseRow } from './control-plane/registry/rows.ts'
@@ -13,6 +13,7 @@ import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
 import { SqldBackend } from './sqld/backend.ts'
+import { SqldGroups } from './sqld/groups.ts'
 import type { RemoteSqldOptions } from './sqld/remote.ts'
 import { openDirectory, type TemporaryDirectory } from './temporary-directory.ts'
 
@@ -102,6 +103,7 @@ export class Service implements AsyncDisposable {
     let backend: DatabaseBackend | null = null
     try {
       controlPlane = await ControlPlane.open({ directory, organization, domain })
+      claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
       backend = createBackend(options, directory, controlPlane)
       const version = await controlPlane.start(backend)
       const service = new Service(
@@ -288,8 +290,16 @@ function createBackend(
   { controlKey, registry }: ControlPlane,
 ): DatabaseBackend {
   const isOpen = !auth
-  if (backend === 'sqld')
-    return new SqldBackend({ directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath, remote: sqld })
+  if (backend === 'sqld') {
+    const own = { directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath }
+    // a server of somebody else's is one for all groups
+    if (sqld !== undefined) return new SqldBackend({ ...own, remote: sqld })
+    return new SqldGroups({
+      ...own,
+      groupOf: (id) => registry.databases.get(id)?.group,
+      hasGroup: (group) => registry.groups.get(group) !== undefined,
+    })
+  }
   // databases are attached by name or id, and only those of the same group
   const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
     const { databases } = registry

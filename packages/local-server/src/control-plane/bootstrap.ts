@@ -9,6 +9,8 @@ import { LOCAL } from './rules/locations.ts'
 import { newKeyPair } from './tokens/mint.ts'
 
 export const DEFAULT_GROUP = 'default'
+/** The key that signs API tokens, by the name it is kept under. */
+export const PLATFORM_KEY = 'platform-key'
 const OWNER = 'owner'
 
 /** What belongs to whoever runs the server. */
@@ -54,6 +56,18 @@ export async function openHome(registry: Registry, directory: string, slug: stri
   if (known !== undefined && organization.slug !== slug)
     throw new Error(`the data directory belongs to the organization "${organization.slug}", not "${slug}"`)
   return { organization, owner }
+}
+
+/**
+ * Which kind of back end holds the databases is written down at the start: to another one all of them would look lost,
+ * and what was half made or half removed would stay so. @throws Error for another one than that which holds some
+ */
+export function claimBackend(registry: Registry, kind: string): void {
+  const known = registry.setting('backend')
+  if (known === kind) return
+  if (known !== undefined && registry.databases.rows.length > 0)
+    throw new Error(`the databases of this data directory are held by the back end "${known}", not "${kind}"`)
+  registry.putSetting('backend', kind)
 }
 
 /** The key pair that is kept under a name; made when it is not there. */

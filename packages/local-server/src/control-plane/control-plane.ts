@@ -1,7 +1,7 @@
 import type { DatabaseBackend } from '../backend.ts'
 import { Addresses } from './addresses.ts'
 import { AuditLog } from './audit.ts'
-import { type Home, keyNamed, openHome } from './bootstrap.ts'
+import { type Home, keyNamed, openHome, PLATFORM_KEY } from './bootstrap.ts'
 import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { ApiTokenRow, KeyPair } from './registry/rows.ts'
@@ -45,7 +45,7 @@ export class ControlPlane {
     this.home = home
     this.addresses = new Addresses(registry, home.organization, domain)
     this.audit = new AuditLog(registry)
-    this.apiTokens = new ApiTokens(registry, keyNamed(registry, 'platform-key'))
+    this.apiTokens = new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY))
     this.controlKey = keyNamed(registry, 'control-key')
   }
 
@@ -99,6 +99,7 @@ export class ControlPlane {
   /** To be called while the back end still answers. */
   async stop(): Promise<void> {
     if (this.#sampler !== null) clearInterval(this.#sampler)
+    this.#running?.databases.stop()
     await this.#sampling
     await this.#running?.usage.sampleTouched()
   }

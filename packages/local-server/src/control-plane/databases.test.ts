@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { BackendRefusal, type DatabaseBackend, type DatabaseId, type DatabaseSettings } from '../backend.ts'
 import { type Home, openHome } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
@@ -144,4 +144,127 @@ test('a name is free as soon as its database is being removed; a new one has ano
   finish()
   await removing
   expect(registry.databases.rows.map(({ id }) => id)).toEqual([young.id])
+})
+
+/** A back end whose calls of one kind fail until it is mended. */
+function breakBackend(method: 'applySettings' | 'remove'): () => void {
+  const really = backend[method]
+  backend[method] = async () => {
+    throw new Error('the disk is full')
+  }
+  return () => void Object.assign(backend, { [method]: really })
+}
+
+describe('what the back end fails to take over', () => {
+  const said = vi.spyOn(console, 'error')
+  beforeEach(() => {
+    vi.useFakeTimers()
+    said.mockReset().mockReturnValue()
+  })
+  afterEach(() => {
+    databases.stop()
+    vi.useRealTimers()
+  })
+  const open = () => databases.openChanges.map(({ failures, error }) => [failures, error])
+
+  test('settings are told the caller as not taken over, and applied again, later and later', async () => {
+    const row = await create('a')
+    const mend = breakBackend('applySettings')
+    const key = newKeyPair()
+    await expect(databases.change({ ...row, key })).rejects.toMatchObject({
+      status: 500,
+      code: 'not_taken_over_yet',
+      message: expect.stringContaining('the disk is full'),
+    })
+    expect(registry.databases.get(row.id)?.key).toEqual(key)
+    expect(open()).toEqual([[1, 'the disk is full']])
+    await vi.advanceTimersByTimeAsync(999)
+    expect(open()).toEqual([[1, 'the disk is full']])
+    await vi.advanceTimersByTimeAsync(1 + 2_000 + 4_000)
+    expect(open()).toEqual([[4, 'the disk is full']])
+    mend()
+    await vi.advanceTimersByTimeAsync(7_999)
+    expect(backend.keys.get(row.id)).not.toContain(key.publicPem)
+    await vi.advanceTimersByTimeAsync(1)
+    expect([open(), backend.keys.get(row.id)?.[0]]).toEqual([[], key.publicPem])
+    // once when it failed, once when it was over
+    expect(said.mock.calls.map(([line]) => line)).toEqual([
+      expect.stringContaining('asked again: the disk is full'),
+      expect.stringContaining('has taken over the change'),
+    ])
+  })
+
+  test('a rotation ends streams when it is taken over at last, whoever asks for that', async () => {
+    const dropped: DatabaseId[] = []
+    Object.assign(backend, { dropStreams: async (id: DatabaseId) => void dropped.push(id) })
+    const row = await create('a')
+    const mend = breakBackend('applySettings')
+    await expect(databases.apply(row.id, { dropStreams: true })).rejects.toThrow('not taken it over yet')
+    mend()
+    await databases.change(row)
+    expect([open(), dropped]).toEqual([[], [row.id]])
+    await vi.advanceTimersByTimeAsync(120_000)
+    expect(dropped).toEqual([row.id])
+  })
+
+  test('a removal is finished later; until then nobody finds the database', async () => {
+    const row = await create('a')
+    const mend = breakBackend('remove')
+    await expect(databases.remove(row)).rejects.toMatchObject({ status: 500 })
+    expect([states(), registry.findDatabase(home.organization.id, 'a')]).toEqual([['deleting'], undefined])
+    mend()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect([states(), [...backend.present], open()]).toEqual([[], [], []])
+  })
+
+  test('one that fails keeps neither the others of its group nor the start from going on', async () => {
+    const rows = [await create('a'), await create('b'), await create('c')]
+    const { applySettings: really } = backend
+    backend.keys.clear()
+    backend.applySettings = async (id, settings) => {
+      if (id === rows[0]?.id) throw new Error('the disk is full')
+      return await really(id, settings)
+    }
+    await expect(databases.applyAll(rows)).rejects.toThrow('the disk is full')
+    expect([...backend.keys.keys()].sort()).toEqual([rows[1]?.id, rows[2]?.id].sort())
+    await databases.reconcile()
+    expect(states()).toEqual(['ready', 'ready', 'ready'])
+    expect(open()).toEqual([[2, 'the disk is full']])
+  })
+
+  test('a database that is missing is a failure while the server runs, and lost at its next start', async () => {
+    const row = await create('a')
+    backend.present.delete(row.id)
+    await expect(databases.apply(row.id)).rejects.toThrow('it has no such database')
+    expect([states(), open()]).toEqual([['ready'], [[1, 'it has no such database']]])
+    await databases.reconcile()
+    expect([states(), open()]).toEqual([['lost'], []])
+    backend.present.add(row.id)
+    await databases.apply(row.id)
+    expect(states()).toEqual(['ready'])
+  })
+
+  test('a schema database whose child cannot be removed yet is removed after it', async () => {
+    const [parent, child] = [await create('parent'), await create('child')]
+    const rows = [
+      { ...parent, isSchema: true, state: 'deleting' as const },
+      { ...child, schema: parent.id, state: 'deleting' as const },
+    ]
+    registry.transaction(() => rows.forEach((row) => registry.databases.put(row)))
+    const mend = breakBackend('remove')
+    await expect(databases.finishRemovals(rows)).rejects.toThrow('the disk is full')
+    expect(open()).toHaveLength(2)
+    mend()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect([states(), [...backend.present], open()]).toEqual([[], [], []])
+  })
+
+  test('after the stop nothing is tried again', async () => {
+    const row = await create('a')
+    breakBackend('applySettings')
+    await expect(databases.apply(row.id)).rejects.toThrow()
+    databases.stop()
+    await vi.advanceTimersByTimeAsync(120_000)
+    expect(open()).toEqual([[1, 'the disk is full']])
+  })
 })

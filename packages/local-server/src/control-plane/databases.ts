@@ -9,6 +9,7 @@ import { newDatabaseId } from './ids.ts'
 import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
+import { type OpenChange, Repeats } from './repeats.ts'
 import { newKeyPair } from './tokens/mint.ts'
 
 /** How many databases the back end is asked for at once when all of them are gone through. */
@@ -40,6 +41,14 @@ export interface NewDatabase {
   readonly onReady?: () => void
 }
 
+/** How settings are taken over. */
+export interface ApplyOptions {
+  /** Whether streams of clients end, with their transactions. @default false */
+  readonly dropStreams?: boolean
+  /** Whether a database that the back end does not have is marked as lost; otherwise that is a failure. @default false */
+  readonly findsLost?: boolean
+}
+
 /** What the lifecycle works with. */
 export interface DatabasesOptions {
   readonly registry: Registry
@@ -56,9 +65,20 @@ export class Databases {
   readonly #options: DatabasesOptions
   /** The end of the last change of each database: the back end gets one after the other. */
   readonly #changes = new Map<DatabaseId, Promise<void>>()
+  readonly #repeats = new Repeats((id, { dropStreams }) => this.#settle(id, dropStreams))
 
   constructor(options: DatabasesOptions) {
     this.#options = options
+  }
+
+  /** Changes that the back end has failed to take over; they are tried again by themselves. */
+  get openChanges(): readonly OpenChange[] {
+    return this.#repeats.open
+  }
+
+  /** Nothing is tried again from now on. */
+  stop(): void {
+    this.#repeats.stop()
   }
 
   /** @throws Refusal when the back end does not make it; nothing is left of it then */
@@ -87,7 +107,8 @@ export class Databases {
     try {
       await this.#inTurn(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
     } catch (error) {
-      await this.remove(row)
+      // a removal that fails is tried again; what the caller has to know is why there is no database
+      await this.remove(row).catch(() => {})
       throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
     }
     const made = registry.databases.get(row.id)
@@ -98,8 +119,8 @@ export class Databases {
       registry.databases.put(ready)
       wanted.onReady?.()
     })
-    // keys may have been rotated, or the group transferred, while it was made
-    await this.apply(row.id)
+    // keys may have been rotated, or the group transferred, while it was made; what fails is tried again
+    await this.apply(row.id).catch(() => {})
     return ready
   }
 
@@ -111,23 +132,20 @@ export class Databases {
     return row
   }
 
-  /** Has the back end take over what the registry says now. */
-  async apply(id: DatabaseId): Promise<void> {
-    await this.#inTurn(id, async () => {
-      const row = this.#options.registry.databases.get(id)
-      if (row?.state === 'ready') await this.#options.backend.applySettings(id, this.#settingsOf(row))
+  /**
+   * Has the back end take over what the registry says now; with `dropStreams` what clients have open ends.
+   * @throws Refusal 500 when it does not; it is asked again by itself then
+   */
+  async apply(id: DatabaseId, { dropStreams = false, findsLost = false }: ApplyOptions = {}): Promise<void> {
+    await this.#attempt(id, dropStreams, async (isDropping) => {
+      await this.#inTurn(id, () => this.#applyNow(id, findsLost))
+      if (isDropping) await this.#options.backend.dropStreams(id)
     })
   }
 
-  /** The same for several, and with `dropStreams` what clients have open ends. */
-  async applyAll(
-    rows: readonly DatabaseRow[],
-    { dropStreams }: { readonly dropStreams: boolean },
-  ): Promise<void> {
-    await eachOf(rows, async ({ id, state }) => {
-      await this.apply(id)
-      if (dropStreams && state === 'ready') await this.#options.backend.dropStreams(id)
-    })
+  /** The same for several: one that fails does not keep the others from it. */
+  async applyAll(rows: readonly DatabaseRow[], options: ApplyOptions = {}): Promise<void> {
+    await eachOf(rows, ({ id }) => this.apply(id, options))
   }
 
   /**
@@ -154,44 +172,94 @@ export class Databases {
 
   /** The second half, of several: those that share a schema go before the one that has it. */
   async finishRemovals(rows: readonly DatabaseRow[]): Promise<void> {
-    const finish = (row: DatabaseRow): Promise<void> => this.finishRemoval(row)
-    await eachOf(
-      rows.filter(({ isSchema }) => !isSchema),
-      finish,
-    )
-    await eachOf(
-      rows.filter(({ isSchema }) => isSchema),
-      finish,
-    )
+    const failures: unknown[] = []
+    for (const isSchema of [false, true]) {
+      const these = rows.filter((row) => row.isSchema === isSchema)
+      // each is asked for, so that each that fails is tried again
+      await eachOf(these, (row) => this.finishRemoval(row)).catch((error: unknown) => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
-  /** The second half. */
-  async finishRemoval({ id }: DatabaseRow): Promise<void> {
+  /** The second half. @throws Refusal 500 when the back end fails; it is asked again by itself then */
+  async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
-    await this.#inTurn(id, async () => {
-      const row = registry.databases.get(id)
-      if (row !== undefined) await beforeRemoval(row)
-      await backend.remove(id)
+    await this.#attempt(id, false, async () => {
+      await this.#inTurn(id, async () => {
+        const row = registry.databases.get(id)
+        if (row === undefined) return
+        await beforeRemoval(row)
+        await backend.remove(id)
+      })
+      registry.transaction(() => {
+        registry.databases.delete(id)
+        registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
+      })
     })
-    registry.transaction(() => {
-      registry.databases.delete(id)
-      registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
-    })
+    await this.finishGroup(group)
   }
 
-  /** To be called once the back end has started: finishes what a crash has interrupted. */
-  async reconcile(): Promise<void> {
+  /** What the back end keeps for a group goes with the last of its databases, once the group is gone. */
+  async finishGroup(group: string): Promise<void> {
     const { registry, backend } = this.#options
+    const isOver =
+      registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)
+    // what stays is looked at again by the next start
+    if (isOver) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
+  }
+
+  /**
+   * To be called once the back end has started: finishes what a crash has interrupted. What fails is said and tried
+   * again later; one database does not keep the others from being served.
+   */
+  async reconcile(): Promise<void> {
+    const { registry } = this.#options
     const { rows } = registry.databases
-    const isHalf = ({ state }: DatabaseRow): boolean => state === 'creating' || state === 'deleting'
-    await this.finishRemovals(rows.filter(isHalf))
-    await eachOf(
-      rows.filter((row) => !isHalf(row)),
-      async (row) => {
-        const isThere = await backend.applySettings(row.id, this.#settingsOf(row))
-        if (isThere !== (row.state === 'ready')) this.#setState(row, isThere ? 'ready' : 'lost')
-      },
-    )
+    const half = rows.filter((row) => !isServed(row))
+    registry.transaction(() => {
+      for (const row of half) this.markDeleting(row)
+    })
+    await this.finishRemovals(half).catch(() => {})
+    await this.applyAll(rows.filter(isServed), { findsLost: true }).catch(() => {})
+  }
+
+  /** What is tried again: whatever the registry says now. */
+  async #settle(id: DatabaseId, dropStreams: boolean): Promise<void> {
+    const row = this.#options.registry.databases.get(id)
+    if (row === undefined) this.#repeats.succeeded(id)
+    else if (row.state === 'deleting') await this.finishRemoval(row)
+    else if (isServed(row)) await this.apply(id, { dropStreams })
+  }
+
+  /** Applies the settings, and finds out whether the database is there at all. */
+  async #applyNow(id: DatabaseId, findsLost: boolean): Promise<void> {
+    const { registry, backend } = this.#options
+    const row = registry.databases.get(id)
+    if (row === undefined || !isServed(row)) return
+    const isThere = await backend.applySettings(id, this.#settingsOf(row))
+    const now = registry.databases.get(id)
+    if (now === undefined || !isServed(now) || isThere === (now.state === 'ready')) return
+    if (!isThere && !findsLost) throw new Error('it has no such database')
+    this.#setState(now, isThere ? 'ready' : 'lost')
+  }
+
+  /** Asks the back end for something that is written down already. */
+  async #attempt(
+    id: DatabaseId,
+    dropStreams: boolean,
+    work: (isDropping: boolean) => Promise<void>,
+  ): Promise<void> {
+    // an earlier change that has failed may have wanted it
+    const isDropping = dropStreams || this.#repeats.dropsStreams(id)
+    try {
+      await work(isDropping)
+    } catch (error) {
+      this.#repeats.failed(id, error, isDropping)
+      const reason = error instanceof Error ? error.message : String(error)
+      const state = 'the change is kept, but the database server has not taken it over yet and is asked again'
+      throw new Refusal(500, `${state}: ${reason}`, 'not_taken_over_yet')
+    }
+    this.#repeats.succeeded(id)
   }
 
   #setState(row: DatabaseRow, state: DatabaseRow['state']): void {
@@ -224,10 +292,19 @@ export class Databases {
   }
 }
 
+/** Whether the back end has it, as far as is known: neither being made nor being removed. */
+function isServed({ state }: DatabaseRow): boolean {
+  return state === 'ready' || state === 'lost'
+}
+
+/** Does the work for each, and fails when all are done, with the first failure. */
 async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const left = [...items].reverse()
+  const failures: unknown[] = []
   const worker = async (): Promise<void> => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item)
+    for (let item = left.pop(); item !== undefined; item = left.pop())
+      await work(item).catch((error: unknown) => failures.push(error))
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+  if (failures.length > 0) throw failures[0]
 }

@@ -4,6 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** How long a change waits for a migration of the schema. */
 const MAX_MIGRATION_WAIT_MS = 10_000
 const MIGRATION_STEP_MS = 50
+/** How often a namespace is asked for before it counts as missing, and the wait between. */
+const MISSING_ATTEMPTS = 4
+const MISSING_STEP_MS = 50
 
 /** An answer of the admin API that is not a success. */
 class SqldAdminError extends Error {
@@ -112,18 +115,31 @@ export class SqldAdmin {
 
   /** The same; false when there is no such namespace. */
   async configureIfThere(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
-    try {
-      await patiently(() => this.configure(namespace, config))
-      return true
-    } catch (error) {
-      if (error instanceof SqldAdminError && error.status === 404) return false
-      throw error
-    }
+    return await this.#unlessMissing(async () => {
+      try {
+        await patiently(() => this.configure(namespace, config))
+        return true
+      } catch (error) {
+        if (error instanceof SqldAdminError && error.status === 404) return false
+        throw error
+      }
+    })
   }
 
   async exists(namespace: string): Promise<boolean> {
-    const { status } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
-    return status === 200
+    return await this.#unlessMissing(async () => {
+      const { status } = await this.#send('GET', `/v1/namespaces/${namespace}/config`)
+      return status === 200
+    })
+  }
+
+  /** With more databases in use than the server has open at a time it denies some of them now and then: asked again. */
+  async #unlessMissing(ask: () => Promise<boolean>): Promise<boolean> {
+    for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
+      if (await ask()) return true
+      await sleep(MISSING_STEP_MS)
+    }
+    return await ask()
   }
 
   /** Removing what is not there is fine. */

@@ -66,6 +66,8 @@ const PROBE: DatabaseSettings = {
   blockReason: null,
   keys: [],
 }
+/** How often a request is sent that the server answers with a false 404. */
+const DENIED_ATTEMPTS = 4
 /** What the back end asks by itself. */
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 const NEVER = new AbortController().signal
@@ -75,15 +77,18 @@ type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query' | 'headers
   readonly signal?: AbortSignal
 }
 
+/** What libsql-server can do besides what all back ends can. */
+export const SQLD_FEATURES: BackendFeatures = {
+  pointInTime: false,
+  schemaDatabases: true,
+  tablePermissions: false,
+  attach: true,
+}
+
 /** The database API of a real libsql-server, with a namespace of it for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
-  readonly features: BackendFeatures = {
-    pointInTime: false,
-    schemaDatabases: true,
-    tablePermissions: false,
-    attach: true,
-  }
+  readonly features = SQLD_FEATURES
   readonly #options: SqldBackendOptions
   readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()
@@ -312,14 +317,14 @@ export class SqldBackend implements DatabaseBackend {
     }
     const body = Buffer.from(text)
     if (request.path === '/v3/cursor' && !mayWrite) return await this.#readersCursor(id, request, body)
-    const answer = await this.#forwardTwice(id, request, body)
+    const answer = await this.#forwardAgain(id, request, body)
     return await finish(answer, this.#watched(answer, id, mayWrite))
   }
 
   /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
   async #readersCursor(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<ServiceResponse> {
     try {
-      const answer = await this.#forwardTwice(id, request, body)
+      const answer = await this.#forwardAgain(id, request, body)
       const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
       return await finish(answer, this.#watched(entries, id, false))
     } catch (error) {
@@ -367,12 +372,14 @@ export class SqldBackend implements DatabaseBackend {
     return Readable.from(this.#batons.watch(answer, id, mayWrite), { objectMode: false })
   }
 
-  /** Under load the server sometimes denies a database it has; nothing has run then. */
-  async #forwardTwice(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
-    const answer = await this.#forward(id, request, body)
-    if (answer.statusCode !== 404 || !(await (await this.#alive()).admin.exists(id))) return answer
-    answer.resume()
-    return await this.#forward(id, request, body)
+  /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */
+  async #forwardAgain(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await this.#forward(id, request, body)
+      const isDenied = answer.statusCode === 404 && attempt < DENIED_ATTEMPTS
+      if (!isDenied || !(await (await this.#alive()).admin.exists(id))) return answer
+      answer.resume()
+    }
   }
 
   /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */

@@ -49,6 +49,24 @@ const OPTION_NAMES = [
   'serverArguments',
 ] as const
 
+/** Servers that this process has started; all of them end with it. */
+const children = new Set<ChildProcess>()
+
+function killAll(): void {
+  for (const child of children) child.kill('SIGKILL')
+}
+
+/** At once, and before directories go. One listener for all: node warns of more than ten. */
+function killAtExit(child: ChildProcess): void {
+  if (children.size === 0) process.prependOnceListener('exit', killAll)
+  children.add(child)
+}
+
+function letGo(child: ChildProcess): void {
+  children.delete(child)
+  if (children.size === 0) process.off('exit', killAll)
+}
+
 interface StartPlan {
   readonly binary: string
   readonly directory: string
@@ -94,15 +112,12 @@ interface SqldParts extends Started {
 /** A running libsql-server. */
 export class SqldProcess implements AsyncDisposable {
   readonly #parts: SqldParts
-  readonly #killAtExit: () => void
   #closing: Promise<void> | null = null
 
   /** Made by {@link startSqld} only. */
   constructor(parts: SqldParts) {
     this.#parts = parts
-    // at once, and before its directory goes
-    this.#killAtExit = () => void parts.child.kill('SIGKILL')
-    process.prependOnceListener('exit', this.#killAtExit)
+    killAtExit(parts.child)
   }
 
   /** `http://127.0.0.1:PORT`, for clients when started without `namespaces`. */
@@ -164,7 +179,7 @@ export class SqldProcess implements AsyncDisposable {
     watchdog?.kill('SIGKILL')
     await rm(pidFile(plan.directory), { force: true })
     await lock.release()
-    process.off('exit', this.#killAtExit)
+    letGo(child)
     await temporary?.remove()
   }
 }
@@ -298,7 +313,8 @@ async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<v
   clearTimeout(timer)
 }
 
-async function versionOf(binary: string): Promise<string> {
+/** What the program calls itself. */
+export async function versionOf(binary: string): Promise<string> {
   const { stdout } = await promisify(execFile)(binary, ['--version'])
   return stdout.trim().replace(/^sqld sqld /, 'sqld ')
 }

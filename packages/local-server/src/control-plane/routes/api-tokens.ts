@@ -4,16 +4,9 @@ import type { ApiTokenRow, Scope } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { expandScopes } from '../rules/scopes.ts'
+import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import {
-  ANY_TOKEN,
-  documented,
-  ORGANIZATION,
-  OWN_USER,
-  organizationWide,
-  type Route,
-  undocumented,
-} from './route.ts'
+import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { apiTokenView } from './views.ts'
 
 const NewTokenBody = v.object({

@@ -1,7 +1,8 @@
 import { Refusal } from '../refusal.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
+import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION, organizationWide, type Route } from './route.ts'
+import { documented, ORGANIZATION, type Route } from './route.ts'
 import { timeText } from './views.ts'
 
 const MAX_PAGE_SIZE = 1_000

@@ -3,18 +3,7 @@ import type { Registry } from '../registry/registry.ts'
 import type { OrganizationRow, Role, Scope } from '../registry/rows.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
-import type { RouteAccess } from './route.ts'
-
-/** What a caller was found to be allowed. */
-export interface Grant {
-  readonly caller: Caller
-  /** Of routes that are about an organization. */
-  readonly organization: OrganizationRow | null
-  /** The caller's role there. */
-  readonly role: Role | null
-  /** The only group a token reaches; null for all. */
-  readonly group: string | null
-}
+import type { Grant, RouteAccess } from './access.ts'
 
 /** Who asks for what. */
 export interface AccessRequest {

@@ -2,16 +2,9 @@ import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import { isPlan, PLANS } from '../rules/plans.ts'
+import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import {
-  ANY_TOKEN,
-  documented,
-  ORGANIZATION,
-  OWN_USER,
-  organizationWide,
-  type Route,
-  undocumented,
-} from './route.ts'
+import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 
 const VIEWER = organizationWide('viewer')
 const ADMIN = organizationWide('admin')
@@ -27,8 +20,10 @@ export const billingRoutes: readonly Route[] = [
   })),
   undocumented('POST', `${ORGANIZATION}/subscription`, ADMIN, subscribe),
   undocumented('POST', '/v1/organizations/stripe-customer', OWN_USER, () => ({ stripeCustomerId: 'local' })),
-  undocumented('POST', '/v1/billing/portal', OWN_USER, (call) => ({ portal: { url: call.platform.url() } })),
+  undocumented('POST', '/v1/billing/portal', OWN_USER, showPortal),
   undocumented('GET', '/v1/billing/payment-methods', OWN_USER, () => ({ exists: true })),
+  undocumented('POST', `${ORGANIZATION}/billing/portal`, ADMIN, showPortal),
+  undocumented('GET', `${ORGANIZATION}/billing/payment-methods`, VIEWER, () => ({ exists: true })),
   undocumented(
     'GET',
     `${ORGANIZATION}/billing/customer`,
@@ -40,6 +35,10 @@ export const billingRoutes: readonly Route[] = [
     call.commit(null, () => call.plane.registry.organizations.put(changed))
   }),
 ]
+
+function showPortal(call: Call) {
+  return { portal: { url: call.platform.url() } }
+}
 
 function listPlans() {
   return { plans: PLANS.map((plan) => ({ ...plan, prices: [{ value: plan.price, timeline: 'monthly' }] })) }

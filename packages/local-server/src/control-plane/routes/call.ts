@@ -4,7 +4,7 @@ import type { ControlPlane } from '../control-plane.ts'
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow, GroupRow, OrganizationRow, Role } from '../registry/rows.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
-import type { Grant } from './authorise.ts'
+import type { Grant } from './access.ts'
 import type { DumpStore } from './dump-store.ts'
 
 /** What routes work with besides the request. */

@@ -3,8 +3,9 @@ import { Refusal } from '../refusal.ts'
 import type { DatabaseConfiguration } from '../registry/rows.ts'
 import { checkAllowedIps } from '../rules/allowed-ips.ts'
 import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
+import { scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { DATABASE, documented, type Route, scoped } from './route.ts'
+import { DATABASE, documented, type Route } from './route.ts'
 
 /** Null leaves a field as it is; of the two lists it clears them. */
 const ConfigurationBody = v.object({

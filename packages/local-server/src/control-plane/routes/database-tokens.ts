@@ -6,8 +6,9 @@ import type { DatabaseRow } from '../registry/rows.ts'
 import { readExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenWish } from '../tokens/database-tokens.ts'
 import { newKeyPair } from '../tokens/mint.ts'
+import { scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { DATABASE, documented, GROUP, type Route, scoped } from './route.ts'
+import { DATABASE, documented, GROUP, type Route } from './route.ts'
 
 const TokenBody = v.object({
   permissions: v.nullish(

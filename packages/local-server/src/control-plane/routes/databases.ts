@@ -8,10 +8,12 @@ import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { readTime } from '../rules/period.ts'
 import { readSizeLimit } from '../rules/size-limit.ts'
+import { scoped } from './access.ts'
+import type { ByteShare } from './byte-budget.ts'
 import type { Call } from './call.ts'
 import { MAX_DUMP_BYTES } from './dump-store.ts'
 import { limitBytes } from './read-body.ts'
-import { DATABASE, documented, ORGANIZATION, type Route, scoped, undocumented } from './route.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
 /** A list without a limit of its own stops here, as the service's does. */
@@ -198,10 +200,10 @@ async function deleteDatabase(call: Call) {
 }
 
 /** A form with a dump in it. @throws Refusal */
-async function readForm({ body, headers }: Request): Promise<FormData> {
+async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
   const type = headers.get('content-type')
   if (body === null || type === null) throw new Refusal(400, 'a dump is sent as the file of a form')
-  const limited = limitBytes(body, MAX_DUMP_BYTES)
+  const limited = limitBytes(body, MAX_DUMP_BYTES, share)
   return await new Response(limited, { headers: { 'content-type': type } })
     .formData()
     .catch((error: unknown) => {
@@ -210,12 +212,17 @@ async function readForm({ body, headers }: Request): Promise<FormData> {
 }
 
 async function uploadDump(call: Call) {
-  const form = await readForm(call.request.raw)
-  const file = form.get('file')
-  if (file === null || typeof file === 'string')
-    throw new Refusal(400, 'a dump is sent as the file of a form')
-  const path = await call.platform.dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
-  return { dump_url: `${call.platform.url()}${path}` }
+  const { dumps, url } = call.platform
+  const share = dumps.share()
+  try {
+    const file = (await readForm(call.request.raw, share)).get('file')
+    if (file === null || typeof file === 'string')
+      throw new Refusal(400, 'a dump is sent as the file of a form')
+    const path = await dumps.keep(call.organization.id, new Uint8Array(await file.arrayBuffer()))
+    return { dump_url: `${url()}${path}` }
+  } finally {
+    share.release()
+  }
 }
 
 function wakeDatabase(call: Call): never {

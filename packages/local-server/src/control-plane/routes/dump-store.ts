@@ -2,18 +2,33 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refusal } from '../refusal.ts'
+import { ByteBudget, type ByteShare } from './byte-budget.ts'
 
 /** The largest dump that is taken, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
-/** Dumps of an organization that wait to be used; of more, the oldest go. */
+/** Dumps of an organization that wait to be used, and their bytes together; of more, the oldest go. */
 const MAX_KEPT = 16
+const MAX_KEPT_BYTES = 2 * MAX_DUMP_BYTES
+/** Of all organizations together, being received or waiting; of more, the newest is refused. */
+const MAX_TOTAL_BYTES = 4 * MAX_DUMP_BYTES
+/** How long a dump waits to be used. */
+const MAX_AGE_MS = 3_600_000
 const PATH = '/v1/dumps/'
+
+interface KeptDump {
+  readonly organization: string
+  readonly file: string
+  readonly size: number
+  readonly share: ByteShare
+  readonly expiry: NodeJS.Timeout
+}
 
 /** SQL dumps on their way into new databases. They do not outlive the server. */
 export class DumpStore {
   readonly #directory: string
-  readonly #kept = new Map<string, { readonly organization: string; readonly file: string }>()
+  readonly #kept = new Map<string, KeptDump>()
+  readonly #budget = new ByteBudget(MAX_TOTAL_BYTES)
 
   private constructor(directory: string) {
     this.#directory = directory
@@ -26,15 +41,32 @@ export class DumpStore {
     return new DumpStore(directory)
   }
 
-  /** Keeps a dump for an organization; resolves with the path of its URL. */
+  /**
+   * Room for a dump that is being received; its bytes count until it is released.
+   * @throws Refusal 413 of `take`, for more than the server takes of all
+   */
+  share(): ByteShare {
+    return this.#budget.share()
+  }
+
+  /** Keeps a dump for an organization, for an hour; resolves with the path of its URL. @throws Refusal 413 */
   async keep(organization: string, content: Uint8Array): Promise<string> {
     const id = randomUUID()
-    const file = await this.#write(content)
-    this.#kept.set(id, { organization, file })
-    const own = [...this.#kept].filter(([, dump]) => dump.organization === organization)
-    for (const [oldest, dump] of own.slice(0, -MAX_KEPT)) {
-      this.#kept.delete(oldest)
-      await rm(dump.file, { force: true })
+    const size = content.length
+    const share = this.share()
+    share.take(size)
+    const file = await this.#write(content).catch((error: unknown) => {
+      share.release()
+      throw error
+    })
+    const expiry = setTimeout(() => void this.#drop(id), MAX_AGE_MS).unref()
+    this.#kept.set(id, { organization, file, size, expiry, share })
+    let [count, bytes] = [0, 0]
+    for (const [younger, dump] of [...this.#kept].reverse()) {
+      if (dump.organization !== organization) continue
+      count += 1
+      bytes += dump.size
+      if (count > MAX_KEPT || bytes > MAX_KEPT_BYTES) await this.#drop(younger)
     }
     return `${PATH}${id}`
   }
@@ -44,12 +76,37 @@ export class DumpStore {
    * @throws Refusal
    */
   async take(organization: string, url: string, ownUrl: string): Promise<string> {
-    if (!url.startsWith(`${ownUrl}${PATH}`)) return await this.#write(await download(url))
+    if (!url.startsWith(`${ownUrl}${PATH}`)) return await this.#fetch(url)
     const id = url.slice(ownUrl.length + PATH.length)
+    if (this.#kept.get(id)?.organization !== organization) throw new Refusal(400, 'there is no such dump')
+    return this.#forget(id)?.file ?? ''
+  }
+
+  /** Removes what waits. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#kept.keys()].map((id) => this.#drop(id)))
+  }
+
+  async #drop(id: string): Promise<void> {
+    const dump = this.#forget(id)
+    if (dump !== undefined) await rm(dump.file, { force: true })
+  }
+
+  #forget(id: string): KeptDump | undefined {
     const dump = this.#kept.get(id)
-    if (dump?.organization !== organization) throw new Refusal(400, 'there is no such dump')
     this.#kept.delete(id)
-    return dump.file
+    clearTimeout(dump?.expiry)
+    dump?.share.release()
+    return dump
+  }
+
+  async #fetch(url: string): Promise<string> {
+    const share = this.share()
+    try {
+      return await this.#write(await download(url, share))
+    } finally {
+      share.release()
+    }
   }
 
   async #write(content: Uint8Array): Promise<string> {
@@ -59,7 +116,7 @@ export class DumpStore {
   }
 }
 
-async function download(url: string): Promise<Uint8Array> {
+async function download(url: string, share: ByteShare): Promise<Uint8Array> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw new Refusal(400, 'the URL of a dump begins with http:// or https://')
   try {
@@ -70,10 +127,12 @@ async function download(url: string): Promise<Uint8Array> {
     for await (const part of answer.body ?? []) {
       size += part.length
       if (size > MAX_DUMP_BYTES) throw new Error(`it is larger than ${MAX_DUMP_BYTES} bytes`)
+      share.take(part.length)
       parts.push(part)
     }
     return Buffer.concat(parts)
   } catch (error) {
+    if (error instanceof Refusal) throw error
     throw new Refusal(
       400,
       `the dump could not be fetched: ${error instanceof Error ? error.message : String(error)}`,

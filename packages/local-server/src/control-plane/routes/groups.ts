@@ -6,16 +6,9 @@ import { isLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { newKeyPair } from '../tokens/mint.ts'
+import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import {
-  documented,
-  GROUP,
-  ORGANIZATION,
-  organizationWide,
-  type Route,
-  scoped,
-  undocumented,
-} from './route.ts'
+import { documented, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { groupView } from './views.ts'
 
 const EXTENSIONS = [
@@ -94,6 +87,7 @@ async function deleteGroup(call: Call) {
     call.plane.registry.groups.delete(group.id)
   })
   await databases.finishRemovals(rows)
+  await databases.finishGroup(group.id)
   return { group: groupView(call, group) }
 }
 

@@ -1,7 +1,8 @@
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
+import { scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { DATABASE, documented, type Route, scoped, undocumented } from './route.ts'
+import { DATABASE, documented, type Route, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
 export const instanceRoutes: readonly Route[] = [

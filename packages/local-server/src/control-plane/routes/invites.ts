@@ -2,15 +2,9 @@ import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
 import type { InviteRow } from '../registry/rows.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
+import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import {
-  documented,
-  ORGANIZATION,
-  ORGANIZATION_2,
-  organizationWide,
-  type Route,
-  undocumented,
-} from './route.ts'
+import { documented, ORGANIZATION, ORGANIZATION_2, type Route, undocumented } from './route.ts'
 import { organizationView, readRole, timeText } from './views.ts'
 
 const ADMIN = organizationWide('admin')

@@ -1,7 +1,8 @@
 import { Refusal } from '../refusal.ts'
 import { isLocation, LOCATIONS, providerOf } from '../rules/locations.ts'
+import { ANY_READER, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { ANY_READER, documented, ORGANIZATION_2, type Route, scoped, undocumented } from './route.ts'
+import { documented, ORGANIZATION_2, type Route, undocumented } from './route.ts'
 
 export const locationRoutes: readonly Route[] = [
   documented('GET', '/v1/locations', ANY_READER, () => ({ locations: LOCATIONS })),

@@ -2,8 +2,9 @@ import * as v from 'valibot'
 import { newMember } from '../bootstrap.ts'
 import { Refusal } from '../refusal.ts'
 import type { MemberRow, UserRow } from '../registry/rows.ts'
+import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION, organizationWide, type Route } from './route.ts'
+import { documented, ORGANIZATION, type Route } from './route.ts'
 import { readRole } from './views.ts'
 
 const ONE = `${ORGANIZATION}/members/:username`

@@ -3,16 +3,9 @@ import { newMember, newOrganization } from '../bootstrap.ts'
 import { Refusal } from '../refusal.ts'
 import type { OrganizationRow } from '../registry/rows.ts'
 import { slugOf } from '../rules/names.ts'
+import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import {
-  ANY_TOKEN,
-  documented,
-  ORGANIZATION,
-  OWN_USER,
-  organizationWide,
-  type Route,
-  undocumented,
-} from './route.ts'
+import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { organizationView } from './views.ts'
 
 export const organizationRoutes: readonly Route[] = [

@@ -1,4 +1,5 @@
 import { Refusal } from '../refusal.ts'
+import type { ByteShare } from './byte-budget.ts'
 
 /** The largest JSON body, in bytes. */
 const MAX_BODY_BYTES = 1_024 ** 2
@@ -27,14 +28,19 @@ export async function readLimited(body: ReadableStream<Uint8Array>): Promise<str
   return await new Response(limitBytes(body, MAX_BODY_BYTES)).text()
 }
 
-/** A body that fails as soon as it is too large: nothing of it is kept then. */
-export function limitBytes(body: ReadableStream<Uint8Array>, maxBytes: number): ReadableStream<Uint8Array> {
+/** A body that fails as soon as it is too large, for itself or for the share: nothing of it is kept then. */
+export function limitBytes(
+  body: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  share?: ByteShare,
+): ReadableStream<Uint8Array> {
   let size = 0
   const limit = new TransformStream<Uint8Array, Uint8Array>({
     transform(part, controller) {
       size += part.length
-      if (size <= maxBytes) controller.enqueue(part)
-      else controller.error(new Refusal(413, `a request body has ${maxBytes} bytes at most`))
+      if (size > maxBytes) throw new Refusal(413, `a request body has ${maxBytes} bytes at most`)
+      share?.take(part.length)
+      controller.enqueue(part)
     },
   })
   return body.pipeThrough(limit)

@@ -1,3 +1,4 @@
+import { absentRoutes } from './absent.ts'
 import { apiTokenRoutes } from './api-tokens.ts'
 import { auditLogRoutes } from './audit-logs.ts'
 import { billingRoutes } from './billing.ts'
@@ -30,4 +31,5 @@ export const ROUTES: readonly Route[] = [
   ...auditLogRoutes,
   ...billingRoutes,
   ...userRoutes,
+  ...absentRoutes,
 ]

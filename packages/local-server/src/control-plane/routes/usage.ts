@@ -1,16 +1,9 @@
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readPeriod } from '../rules/period.ts'
 import type { Period } from '../usage.ts'
+import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import {
-  DATABASE,
-  documented,
-  ORGANIZATION,
-  organizationWide,
-  type Route,
-  scoped,
-  undocumented,
-} from './route.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { usageView } from './views.ts'
 
 export const usageRoutes: readonly Route[] = [

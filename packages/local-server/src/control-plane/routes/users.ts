@@ -1,6 +1,7 @@
 import { PACKAGE_VERSION } from '../../versions.ts'
+import { OWN_USER } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, OWN_USER, open, type Route, undocumented } from './route.ts'
+import { documented, open, type Route, undocumented } from './route.ts'
 
 export const userRoutes: readonly Route[] = [
   documented('GET', '/v1/user', OWN_USER, showUser),

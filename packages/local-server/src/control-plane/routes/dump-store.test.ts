@@ -1,0 +1,72 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ByteBudget } from './byte-budget.ts'
+import { DumpStore } from './dump-store.ts'
+
+const OWN = 'http://127.0.0.1:1'
+
+async function open(): Promise<{ dumps: DumpStore; directory: string }> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-dumps-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return { dumps: await DumpStore.open(directory), directory }
+}
+
+const DUMP = new TextEncoder().encode('SELECT 1;')
+
+test('a dump is there once, for its organization alone', async () => {
+  const { dumps } = await open()
+  const url = OWN + (await dumps.keep('a', DUMP))
+  await expect(dumps.take('b', url, OWN)).rejects.toMatchObject({ status: 400 })
+  expect(await dumps.take('a', url, OWN)).toMatch(/\.sql$/)
+  await expect(dumps.take('a', url, OWN)).rejects.toThrow('there is no such dump')
+})
+
+test('one that nobody uses is gone after an hour, and not before', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { dumps, directory } = await open()
+  const url = OWN + (await dumps.keep('a', DUMP))
+  vi.advanceTimersByTime(3_599_999)
+  expect(await readdir(directory)).toHaveLength(1)
+  vi.advanceTimersByTime(1)
+  await expect(dumps.take('a', url, OWN)).rejects.toThrow('there is no such dump')
+  await vi.waitFor(async () => expect(await readdir(directory)).toEqual([]), { timeout: 5_000 })
+})
+
+test('of more than 16 of an organization the oldest go; those of others stay', async () => {
+  const { dumps, directory } = await open()
+  const other = OWN + (await dumps.keep('b', DUMP))
+  const urls: string[] = []
+  for (let at = 0; at < 18; at += 1) urls.push(OWN + (await dumps.keep('a', DUMP)))
+  expect(await readdir(directory)).toHaveLength(17)
+  await expect(dumps.take('a', urls[1] ?? '', OWN)).rejects.toThrow('there is no such dump')
+  await dumps.take('a', urls[2] ?? '', OWN)
+  await dumps.take('b', other, OWN)
+  await dumps.close()
+  expect((await readdir(directory)).length).toBe(2)
+})
+
+test('a budget for all is kept to, and what is released can be taken again', () => {
+  const budget = new ByteBudget(10)
+  const [one, other] = [budget.share(), budget.share()]
+  one.take(6)
+  expect(() => other.take(5)).toThrow('too many dumps')
+  other.take(4)
+  one.release()
+  one.release()
+  other.take(6)
+  expect(() => one.take(1)).toThrow('too many dumps')
+})
+
+test('what is received and what waits share the budget of the server: 1 GiB', async () => {
+  const { dumps } = await open()
+  const receiving = dumps.share()
+  receiving.take(1_024 ** 3 - DUMP.length)
+  const url = OWN + (await dumps.keep('a', DUMP))
+  await expect(dumps.keep('b', DUMP)).rejects.toMatchObject({ status: 413 })
+  await dumps.take('a', url, OWN)
+  await dumps.keep('b', DUMP)
+  receiving.release()
+})

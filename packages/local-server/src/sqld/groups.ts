@@ -1,0 +1,209 @@
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+  type DatabaseSource,
+  type QueryUsage,
+  type UsageSample,
+} from '../backend.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '../exchange.ts'
+import { moveUnknownAside } from '../set-aside.ts'
+import { SQLD_FEATURES, SqldBackend, type SqldBackendOptions } from './backend.ts'
+import { findSqld } from './binary.ts'
+import { versionOf } from './process.ts'
+
+/** Where a group's server keeps its databases, in the group's folder. */
+const DATABASES = join('sqld', 'dbs')
+
+/** Ids of groups; other folders are left alone. */
+const IS_GROUP = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** How the back end is made: `directory` has a folder for each group. */
+export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
+  /** The group of a database; undefined for one that nobody knows. */
+  readonly groupOf: (id: DatabaseId) => string | undefined
+  /** Whether there is such a group. */
+  readonly hasGroup: (group: string) => boolean
+}
+
+/** A group's server, and what it has to be told when it starts. */
+interface GroupServer {
+  /** Null while nobody has needed it. */
+  running: Promise<SqldBackend> | null
+  readonly waiting: Map<DatabaseId, DatabaseSettings>
+}
+
+/**
+ * libsql-server for many groups: each has a process and a folder of its own, so that what one group's clients do
+ * (128 streams at a time, a statement without an end, a crash) is not felt by another's. A process starts with the first
+ * request for one of the group's databases, and ends with the server, or with the group.
+ */
+export class SqldGroups implements DatabaseBackend {
+  readonly kind = 'sqld' as const
+  readonly features = SQLD_FEATURES
+  readonly #options: SqldGroupsOptions
+  readonly #servers = new Map<string, GroupServer>()
+  #isClosed = false
+
+  constructor(options: SqldGroupsOptions) {
+    this.#options = options
+  }
+
+  /** Proves that the program is there; nothing runs yet. */
+  async start(): Promise<string> {
+    const { sqldPath, directory } = this.#options
+    await mkdir(directory, { recursive: true })
+    if (await isThere(join(directory, DATABASES)))
+      throw new Error(
+        'the data directory has databases of an older version, which kept all groups in one libsql-server: ' +
+          'dump them with that version and create them anew',
+      )
+    return await versionOf(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
+  }
+
+  resume(): void {}
+
+  /** Folders of groups that are gone are removed when there is nothing left in them. */
+  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+    const names = await readdir(this.#options.directory).catch(() => [])
+    const groups = names.filter((name) => IS_GROUP.test(name))
+    const moved = await Promise.all(
+      groups.map((group) => moveUnknownAside(join(this.#folderOf(group), DATABASES), known)),
+    )
+    for (const [at, group] of groups.entries()) {
+      const isKept = this.#options.hasGroup(group) || moved[at]?.length !== 0
+      if (!isKept && (await this.#isEmpty(group))) await this.endGroup(group)
+    }
+    return moved.flat()
+  }
+
+  async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
+    if (source.type === 'fork' && this.#options.groupOf(source.from) !== this.#options.groupOf(id))
+      throw new BackendRefusal('the back end "sqld" copies a database within its group only')
+    await (await this.#serverOf(id)).create(id, source, settings)
+  }
+
+  async exportTo(id: DatabaseId): Promise<void> {
+    await (await this.#serverOf(id)).exportTo()
+  }
+
+  /** A server that does not run is told when it starts. */
+  async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
+    const group = this.#groupOf(id)
+    const server = this.#entry(group)
+    if (server.running !== null) return await (await server.running).applySettings(id, settings)
+    server.waiting.set(id, settings)
+    return await isThere(join(this.#folderOf(group), DATABASES, id))
+  }
+
+  async remove(id: DatabaseId): Promise<void> {
+    this.#entry(this.#groupOf(id)).waiting.delete(id)
+    await (await this.#serverOf(id)).remove(id)
+  }
+
+  async dropStreams(id: DatabaseId): Promise<void> {
+    await (await this.#runningOf(id))?.dropStreams(id)
+  }
+
+  /** @throws Error when its server does not run: there is nothing new then */
+  async sampleUsage(id: DatabaseId): Promise<UsageSample> {
+    const server = await this.#runningOf(id)
+    if (server === null) throw new Error('the database has not been used since the start')
+    return await server.sampleUsage(id)
+  }
+
+  async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
+    return (await (await this.#runningOf(id))?.topQueries(id)) ?? []
+  }
+
+  async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    // it may have been removed since it was looked up
+    if (this.#options.groupOf(id) === undefined)
+      return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
+    return await (await this.#serverOf(id)).handle(id, request)
+  }
+
+  /** Ends the server of a group that is gone, and removes its folder. */
+  async endGroup(group: string): Promise<void> {
+    const running = this.#servers.get(group)?.running
+    this.#servers.delete(group)
+    await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
+    await rm(this.#folderOf(group), { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    const running = [...this.#servers.values()].map((server) => server.running?.catch(() => null))
+    for (const server of running) await (await server)?.[Symbol.asyncDispose]()
+  }
+
+  #folderOf(group: string): string {
+    return join(this.#options.directory, group)
+  }
+
+  #groupOf(id: DatabaseId): string {
+    const group = this.#options.groupOf(id)
+    if (group === undefined) throw new Error(`nobody knows the group of database ${id}`)
+    return group
+  }
+
+  #entry(group: string): GroupServer {
+    const known = this.#servers.get(group)
+    if (known !== undefined) return known
+    const made: GroupServer = { running: null, waiting: new Map() }
+    this.#servers.set(group, made)
+    return made
+  }
+
+  /** Null while its server does not run, and for a database that has been removed meanwhile. */
+  async #runningOf(id: DatabaseId): Promise<SqldBackend | null> {
+    const group = this.#options.groupOf(id)
+    return group === undefined ? null : await this.#entry(group).running
+  }
+
+  /** The server of a database's group, which is started when it does not run. */
+  #serverOf(id: DatabaseId): Promise<SqldBackend> {
+    const group = this.#groupOf(id)
+    const entry = this.#entry(group)
+    if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
+    entry.running ??= this.#startServer(group, entry).catch((error: unknown) => {
+      // the next request tries again
+      entry.running = null
+      throw error
+    })
+    return entry.running
+  }
+
+  /** Nobody is served before every setting holds. */
+  async #startServer(group: string, { waiting }: GroupServer): Promise<SqldBackend> {
+    const { isOpen, controlKey, sqldPath } = this.#options
+    const directory = this.#folderOf(group)
+    const server = new SqldBackend({ directory, isOpen, controlKey, sqldPath, remote: undefined })
+    try {
+      await server.start()
+      for (const [id, settings] of waiting) await server.applySettings(id, settings)
+      waiting.clear()
+      return server
+    } catch (error) {
+      await server[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  /** Whether there are neither databases nor some that were set aside. */
+  async #isEmpty(group: string): Promise<boolean> {
+    const folder = this.#folderOf(group)
+    if (await isThere(join(folder, `${DATABASES}-set-aside`))) return false
+    return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { startLocalServer } from '@batonsql/local-server'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { Scene, sql } from './platform-scene.ts'
+
+const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+
+async function dataDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-command-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}
+
+/** Runs the command to its end, or until it has printed a line. */
+async function baton(args: readonly string[], untilLine = false) {
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const flags = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
+  const child = spawn(process.execPath, [...flags, CLI, ...args], { env })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let [output, errors] = ['', '']
+  child.stderr.on('data', (part) => (errors += part))
+  const code = await new Promise<number | null>((resolve) => {
+    child.stdout.on('data', (part) => {
+      output += part
+      if (untilLine && output.endsWith('\n')) resolve(null)
+    })
+    child.once('close', resolve)
+  })
+  return { code, output: output.trim(), errors: errors.trim() }
+}
+
+test('baton user: a token, and the memberships that were offered to the address', {
+  timeout: 120_000,
+}, async () => {
+  const directory = await dataDirectory()
+  {
+    await using scene = await Scene.start({}, directory)
+    await scene.done('POST', `/v2/organizations/local/invites`, {
+      body: { email: 'ada@example.test', role: 'viewer' },
+    })
+    const running = await baton(['user', 'ada', '--data', directory])
+    expect([running.code, running.output]).toEqual([1, ''])
+    expect(running.errors).toContain('in use by process')
+  }
+  const made = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
+  expect([made.code, made.errors]).toEqual([0, ''])
+  {
+    await using scene = await Scene.start({}, directory)
+    const { members } = await scene.done('GET', `${scene.own}/members`)
+    expect(members).toContainEqual(expect.objectContaining({ username: 'ada', role: 'viewer' }))
+    expect((await scene.ask('GET', `${scene.own}/databases`, { token: made.output })).status).toBe(200)
+    expect((await scene.ask('POST', `${scene.own}/groups`, { token: made.output })).status).toBe(403)
+  }
+  expect((await baton(['user', 'ada', '--data', directory])).errors).toContain(
+    'there is a user "ada" already',
+  )
+  expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
+  const nowhere = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
+  expect([nowhere.code, nowhere.errors]).toEqual([2, expect.stringContaining('there is no control plane in')])
+})
+
+test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 60_000 }, async () => {
+  const backend = inject('target')
+  const dev = ['dev', '--json', '--port', '0', '--backend', backend]
+  const { output } = await baton([...dev, '--platform-port', '0', '--ready-delay', '3000'], true)
+  const { url, token } = JSON.parse(output).platform
+  const headers = { authorization: `Bearer ${token}` }
+  const ask = async (path: string, body: object) => {
+    const response = await fetch(`${url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    return (await response.json()) as { database: { Hostname: string }; jwt: string }
+  }
+  const { database } = await ask('/databases', { name: 'app', group: 'default' })
+  const { jwt } = await ask('/databases/app/auth/tokens', {})
+  expect((await sql(database.Hostname, jwt, 'SELECT 1')).status).toBe(404)
+  await expect
+    .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 20_000 })
+    .toBe(200)
+  const refused = await baton([...dev, '--ready-delay', '5'])
+  expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
+})
+
+test('a data directory is not served by another back end than the one that holds its databases', async () => {
+  const directory = await dataDirectory()
+  {
+    await using scene = await Scene.start({}, directory)
+    await scene.create('app')
+  }
+  const own = inject('target') as 'embedded' | 'sqld'
+  const other = own === 'sqld' ? 'embedded' : 'sqld'
+  await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
+    `held by the back end "${own}", not "${other}"`,
+  )
+  // a start that failed before there was a database binds nobody
+  const fresh = await dataDirectory()
+  const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
+  await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')
+  await (await startLocalServer({ backend: 'embedded', dataDirectory: fresh })).close()
+  // nothing was taken for lost
+  await using scene = await Scene.start({}, directory)
+  const { database } = await scene.done('GET', `${scene.own}/databases/app`)
+  expect((await sql(database.Hostname, await scene.tokenFor('app'), 'SELECT 1')).status).toBe(200)
+})

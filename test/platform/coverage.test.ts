@@ -1,0 +1,119 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { PLATFORM_CALLS } from '../../packages/core/test-support/platform-calls.ts'
+import type { RouteAccess } from '../../packages/local-server/src/control-plane/routes/access.ts'
+import type { Route } from '../../packages/local-server/src/control-plane/routes/route.ts'
+import { ROUTES } from '../../packages/local-server/src/control-plane/routes/table.ts'
+import { furnish, inOrder, LiveCalls } from './live-calls.ts'
+import { Scene } from './platform-scene.ts'
+import { faultOfTest, ROUTES_WITH_TESTS, testOfRoute } from './route-tests.ts'
+
+// The table of docs/platform.md: for each route who may use it, the client's method, what comes of it on each back end
+// when it is used by that method, and a test. `UPDATE_DOCS=1` writes it, on each back end its own column.
+
+const PAGE = new URL('../../docs/platform.md', import.meta.url)
+const HEAD = '| route | who | documented | client | embedded | sqld | test |'
+const RULE = '|---|---|---|---|---|---|---|'
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
+
+/** Who may use a route, in the words of the documents. */
+function whose(access: RouteAccess): string {
+  switch (access.level) {
+    case 'none':
+      return '–'
+    case 'any':
+      return access.scope === null ? 'any token' : `any token; group: \`${access.scope}\``
+    case 'user':
+      return 'unrestricted token'
+    case 'organization':
+      return `organization token, ${access.role}`
+    case 'group':
+      return `group: \`${access.scope}\`, ${access.role}`
+    default:
+      return access satisfies never
+  }
+}
+
+let scene: Scene
+let methods: ReadonlyMap<string, string>
+const outcomes = new Map<string, string>()
+
+beforeAll(async () => {
+  scene = await Scene.start()
+  await furnish(scene)
+  const calls = new LiveCalls(scene)
+  methods = await calls.methods()
+  for (const name of inOrder(ROUTES.map(nameOf)))
+    outcomes.set(name, await calls.outcome(name, methods.get(name)))
+}, 60_000)
+afterAll(() => scene[Symbol.asyncDispose]())
+
+/** A row; of the other back end what the page has. */
+function rowOf(route: Route, written: ReadonlyMap<string, string>): string {
+  const name = nameOf(route)
+  const cells = written.get(name)?.split(' | ') ?? []
+  const column = (backend: string, at: number): string =>
+    inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[at] ?? '?')
+  const method = methods.get(name)
+  const [file, title] = testOfRoute(name, route.isDocumented)
+  const client = method === undefined ? '–' : `\`${method}\``
+  const documented = route.isDocumented ? 'yes' : '–'
+  const known = [`\`${name}\``, whose(route.access), documented, client]
+  const about = `${file.replace('test/platform/', '')}: ${title}`
+  return `| ${[...known, column('embedded', 4), column('sqld', 5), about].join(' | ')} |`
+}
+
+/** How many there are of what, in words. */
+function summary(rows: readonly string[]): string {
+  const cells = rows.map((row) => row.slice(2, -2).split(' | '))
+  const count = (at: number, value: string): number => cells.filter((row) => row[at] === value).length
+  const documented = count(2, 'yes')
+  const outcomesOf = (at: number): string =>
+    `${count(at, 'yes')} do their work, ${count(at, '400')} answer 400, ${count(at, '501')} answer 501`
+  return `${rows.length} routes, ${documented} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`
+}
+
+test('each route answers as docs/platform.md says', () => {
+  const page = readFileSync(PAGE, 'utf8')
+  const start = page.indexOf(HEAD)
+  const before = start < 0 ? page : page.slice(0, start)
+  const rows = page
+    .slice(before.length)
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+  const written = new Map(rows.map((line) => [/`([^`]+)`/.exec(line)?.[1] ?? '', line.slice(2, -2)]))
+  const wanted = ROUTES.map((route) => rowOf(route, written))
+  const text = `${before}${[HEAD, RULE, ...wanted].join('\n')}\n\n${summary(wanted)}\n`
+  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, text)
+  expect(readFileSync(PAGE, 'utf8')).toBe(text)
+})
+
+test('what comes of a route is success, a refusal with a reason, or 501', () => {
+  const counts: Record<string, number> = {}
+  for (const outcome of outcomes.values()) counts[outcome] = (counts[outcome] ?? 0) + 1
+  // 400: what this server refuses for good, as adding instances; the last of docs/limits.md
+  expect(Object.keys(counts).sort()).toEqual(['400', '501', 'yes'])
+  const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
+  expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual([])
+})
+
+test('every method of the client reaches a route of the server', () => {
+  const names = new Set(ROUTES.map(nameOf))
+  expect([...methods].filter(([route]) => !names.has(route))).toEqual([])
+  expect(methods.size).toBe(Object.keys(PLATFORM_CALLS).length)
+})
+
+test('every documented route has a method', () => {
+  const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
+  expect(documented).toHaveLength(49)
+  expect(documented.filter((name) => methods.get(name)?.startsWith('unstable.') !== false)).toEqual([])
+})
+
+test('the tests that the table names are there', () => {
+  const named = ROUTES.map((route) => testOfRoute(nameOf(route), route.isDocumented))
+  expect(named.flatMap((name) => faultOfTest(name) ?? [])).toEqual([])
+  expect(faultOfTest(['test/platform/coverage.test.ts', ['no such', 'title'].join(' ')])).not.toBeNull()
+  const names = ROUTES.map(nameOf)
+  expect(ROUTES_WITH_TESTS.filter((name) => !names.includes(name))).toEqual([])
+})

@@ -1,0 +1,128 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { groupFolders, Scene, sql } from './platform-scene.ts'
+
+/** As many streams as a libsql-server has at a time. */
+const STREAMS = 128
+
+async function dataDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-groups-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}
+
+/** Process ids of the servers that run, by group id. */
+async function processes(directory: string): Promise<ReadonlyMap<string, number>> {
+  const found = new Map<string, number>()
+  for (const folder of await groupFolders(directory)) {
+    const file = join(folder, 'sqld.pid')
+    if (existsSync(file)) found.set(basename(folder), JSON.parse(await readFile(file, 'utf8')).pid)
+  }
+  return found
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** Two groups of one database each. */
+async function furnish(
+  scene: Scene,
+): Promise<Record<'red' | 'blue', { group: string; host: string; token: string }>> {
+  const make = async (name: string) => {
+    const { group } = await scene.done('POST', `${scene.own}/groups`, { body: { name, location: 'local' } })
+    const { host } = await scene.create(name, { group: name })
+    const token = await scene.tokenFor(name)
+    expect((await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])).error).toBeNull()
+    return { group: group.uuid as string, host, token }
+  }
+  return { red: await make('red'), blue: await make('blue') }
+}
+
+describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of its own', () => {
+  test('which ends with the group, and takes its data along; the other one goes on', async () => {
+    const directory = await dataDirectory()
+    await using scene = await Scene.start({}, directory)
+    const { red, blue } = await furnish(scene)
+    const pids = await processes(directory)
+    const [redPid, bluePid] = [pids.get(red.group) ?? 0, pids.get(blue.group) ?? 0]
+    expect([isAlive(redPid), isAlive(bluePid), redPid === bluePid]).toEqual([true, true, false])
+    const begun = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
+    await scene.done('DELETE', `${scene.own}/groups/red`)
+    expect([isAlive(redPid), existsSync(join(directory, 'sqld', red.group))]).toEqual([false, false])
+    expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
+    expect((await sql(red.host, red.token, 'SELECT 1')).status).toBe(404)
+    // one without a database has nothing to end
+    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'empty', location: 'local' } })
+    await scene.done('DELETE', `${scene.own}/groups/empty`)
+  })
+
+  test('whose crash another group does not feel', async () => {
+    const directory = await dataDirectory()
+    await using scene = await Scene.start({}, directory)
+    const { red, blue } = await furnish(scene)
+    const begun = await sql(blue.host, blue.token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
+    process.kill((await processes(directory)).get(red.group) ?? 0, 'SIGKILL')
+    await expect.poll(async () => (await sql(red.host, red.token, 'SELECT a FROM t')).rows).toEqual([['1']])
+    expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
+  })
+
+  test('whose streams another group cannot use up', { timeout: 60_000 }, async () => {
+    await using scene = await Scene.start()
+    const { red, blue } = await furnish(scene)
+    const open = () => sql(red.host, red.token, 'SELECT 1', { keep: true })
+    const streams = await Promise.all(Array.from({ length: STREAMS }, open))
+    expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(STREAMS - 8)
+    expect((await open()).status).not.toBe(200)
+    expect((await sql(blue.host, blue.token, 'SELECT a FROM t')).rows).toEqual([['1']])
+  })
+
+  test('which starts with the first request after a start, with what was changed meanwhile', async () => {
+    const directory = await dataDirectory()
+    let old = { host: '', token: '' }
+    let group = ''
+    {
+      await using scene = await Scene.start({}, directory)
+      const { red } = await furnish(scene)
+      old = red
+      group = red.group
+    }
+    await using scene = await Scene.start({}, directory)
+    expect((await processes(directory)).size).toBe(0)
+    await scene.done('POST', `${scene.own}/databases/red/auth/rotate`)
+    await scene.done('PATCH', `${scene.own}/databases/red/configuration`, { body: { block_writes: true } })
+    expect((await processes(directory)).size).toBe(0)
+    const { database } = await scene.done('GET', `${scene.own}/databases/red`)
+    expect((await sql(database.Hostname, old.token, 'SELECT 1')).status).toBe(401)
+    const token = await scene.tokenFor('red')
+    expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
+    expect((await sql(database.Hostname, token, 'INSERT INTO t VALUES (2)')).error).toContain('BLOCKED')
+    expect([...(await processes(directory)).keys()]).toEqual([group])
+    // what the other one has used until now is known without it
+    await scene.done('GET', `${scene.own}/databases/blue/usage`)
+    expect((await processes(directory)).size).toBe(1)
+  })
+})
+
+test('a copy into another group: on sqld it is refused with a reason, and nothing is made', async () => {
+  await using scene = await Scene.start()
+  await furnish(scene)
+  const seed = { type: 'database', name: 'red' }
+  const copied = await scene.ask('POST', `${scene.own}/databases`, {
+    body: { name: 'copy', group: 'blue', seed },
+  })
+  if (inject('target') === 'embedded') return expect(copied.status).toBe(200)
+  expect([copied.status, copied.body.error]).toEqual([
+    400,
+    'the back end "sqld" copies a database within its group only',
+  ])
+  expect((await scene.ask('GET', `${scene.own}/databases/copy`)).status).toBe(404)
+  await scene.done('POST', `${scene.own}/databases`, { body: { name: 'copy', group: 'red', seed } })
+})

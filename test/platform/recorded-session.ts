@@ -1,0 +1,345 @@
+import { strict as assert } from 'node:assert'
+import { request } from 'node:http'
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the command reads whatever was answered
+type Answered = any
+
+/** Where a session happens. */
+export interface SessionTarget {
+  readonly url: string
+  /** Given to the login page. */
+  readonly token: string
+}
+
+/** A request, as it goes out. */
+interface Sending {
+  readonly method: string
+  readonly url: string
+  readonly body?: string | undefined
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const O = '/v1/organizations/local'
+const O2 = '/v2/organizations/local'
+const DUMP =
+  'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a);\nINSERT INTO t VALUES(42);\nCOMMIT;\n'
+const LONGEST_LINE = 150
+
+/**
+ * Sends what the vendor's command line sends, command by command, as it was recorded, and writes down what it was
+ * answered. What differs from run to run (tokens, ids, ports, times, sizes) stands as a word.
+ */
+class Session {
+  readonly #target: SessionTarget
+  readonly #lines: string[] = []
+  token = ''
+
+  constructor(target: SessionTarget) {
+    this.#target = target
+  }
+
+  /** Where the platform API is. */
+  get base(): string {
+    return this.#target.url
+  }
+
+  get transcript(): string {
+    return `${this.#lines.join('\n')}\n`
+  }
+
+  /** Before every command the token is looked at, as it does not say itself how long it is good. */
+  async command(line: string, work: () => Promise<void>): Promise<void> {
+    this.#lines.push(`${this.#lines.length === 0 ? '' : '\n'}$ turso ${line}`)
+    if (this.token !== '') assert.deepEqual(await this.ask('GET', '/v1/auth/validate'), { exp: -1 })
+    await work()
+  }
+
+  /** A request that must succeed. */
+  async ask(method: string, path: string, body?: unknown): Promise<Answered> {
+    const { status, answer } = await this.try(method, path, body)
+    assert.equal(status, 200, `${method} ${path}: ${JSON.stringify(answer)}`)
+    return answer
+  }
+
+  async try(method: string, path: string, body?: unknown): Promise<{ status: number; answer: Answered }> {
+    const headers = {
+      authorization: `Bearer ${this.token}`,
+      'user-agent': 'turso-cli/dev (linux/amd64)',
+      tursocliversion: 'dev',
+      // on every request but uploads, also without a body
+      'content-type': 'application/json',
+    }
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const { status, content } = await this.send({ method, url: this.#target.url + path, body: text, headers })
+    return { status, answer: content === '' ? undefined : JSON.parse(content) }
+  }
+
+  /** Any request, and a line about it. */
+  async send(sending: Sending): Promise<{ status: number; content: string; location: string }> {
+    const { method, url, body = '', headers = {} } = sending
+    const answer = await new Promise<{ status: number; content: string; location: string }>(
+      (resolve, reject) => {
+        const sent = { ...headers, 'content-length': Buffer.byteLength(body) }
+        const asked = request(url, { method, headers: sent }, (response) => {
+          let content = ''
+          response.setEncoding('utf8').on('data', (part: string) => (content += part))
+          response.on('error', reject)
+          response.on('end', () =>
+            resolve({ status: response.statusCode ?? 0, content, location: response.headers.location ?? '' }),
+          )
+        })
+        asked.on('error', reject)
+        asked.end(body)
+      },
+    )
+    const isPage = answer.content.startsWith('<')
+    const shown = [answer.location, isPage ? 'a page' : answer.content]
+      .filter((text) => text !== '')
+      .join(' ')
+    this.#write(`  ${method} ${url} ${body}`.trimEnd())
+    this.#write(`    ${answer.status} ${shown}`.trimEnd())
+    return answer
+  }
+
+  #write(line: string): void {
+    const known = this.#plain(line.replaceAll(/\r?\n/g, ' '))
+    this.#lines.push(known.length > LONGEST_LINE ? `${known.slice(0, LONGEST_LINE)}…` : known)
+  }
+
+  /** The same in every run. */
+  #plain(text: string): string {
+    const { host } = new URL(this.#target.url)
+    return (
+      text
+        .replaceAll(`http://${host}/`, '/')
+        .replaceAll(/\bey[\w-]+\.[\w-]+\.[\w-]+/g, 'TOKEN')
+        .replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, 'ID')
+        .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
+        .replaceAll(/\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?/g, 'TIME')
+        .replaceAll(
+          /"(rows_read|rows_written|storage_bytes|bytes_synced|query_duration_ms|ValidFrom)":[\d.]+/g,
+          '"$1":N',
+        )
+        .replaceAll(/"version":"[^"]*"/g, '"version":"V"')
+        .replaceAll(/"id":"[\w-]{22}"/g, '"id":"ID"')
+        // back ends count the statements of a dump differently
+        .replaceAll(/\[\{"query":.*$/g, '[the queries]')
+        .replaceAll(/--[\da-f]{24,}[\s\S]*?name="file"[\s\S]*$/g, '(the file as a form)')
+    )
+  }
+}
+
+/**
+ * A session of the vendor's command line from login to destroy, on the organization `local` with its group `default`.
+ * Fails where the command would.
+ * @returns what was sent and answered
+ */
+export async function replaySession(target: SessionTarget): Promise<string> {
+  const session = new Session(target)
+  await session.command('auth login', () => logIn(session, target))
+  await session.command('auth whoami', async () => {
+    assert.equal((await session.ask('GET', '/v1/current-user')).user.username, 'owner')
+  })
+  await session.command('group create team --location ams', async () => {
+    await session.ask('POST', `${O}/groups`, { Name: 'team', Location: 'ams', Version: '' })
+  })
+  await session.command('db create app --group team', async () => {
+    await session.ask('GET', `${O}/groups`)
+    await session.ask('POST', `${O}/databases`, { name: 'app', location: 'ams', group: 'team' })
+  })
+  const app = await shell(session)
+  await importDump(session)
+  await tokens(session, app)
+  await inspect(session)
+  await configure(session)
+  await destroy(session)
+  return session.transcript
+}
+
+/** A browser is opened, and brings a token back. */
+async function logIn(session: Session, { url, token }: SessionTarget): Promise<void> {
+  const page = await session.send({
+    method: 'GET',
+    url: `${url}/?port=4567&redirect=true&type=cli&state=abc`,
+  })
+  assert.equal(page.status, 200)
+  const fields = new URLSearchParams({ token, port: '4567', state: 'abc' })
+  const back = await session.send({ method: 'POST', url: `${url}/`, body: fields.toString() })
+  const location = new URL(back.location)
+  assert.deepEqual(
+    [back.status, location.origin, location.searchParams.get('state')],
+    [303, 'http://localhost:4567', 'abc'],
+  )
+  session.token = location.searchParams.get('jwt') ?? ''
+  assert.equal((await session.ask('GET', '/v1/current-user')).user.username, 'owner')
+}
+
+interface Shell {
+  readonly host: string
+  readonly jwt: string
+}
+
+async function shell(session: Session): Promise<Shell> {
+  const open = async (): Promise<Shell> => {
+    const { databases } = await session.ask('GET', `${O}/databases?limit=1000`)
+    const { Hostname, primaryRegion } = databases.find(({ Name }: { Name: string }) => Name === 'app')
+    // any other region would mean TLS
+    assert.equal(primaryRegion, 'local')
+    const { jwt } = await session.ask('POST', `${O}/databases/app/auth/tokens?expiration=2d`, {})
+    return { host: `http://${Hostname}`, jwt }
+  }
+  const run = async ({ host, jwt }: Shell, sql: string): Promise<string> => {
+    const body = JSON.stringify({
+      requests: [{ type: 'execute', stmt: { sql, want_rows: true } }, { type: 'close' }],
+    })
+    const { status, content } = await session.send({
+      method: 'POST',
+      url: `${host}/v2/pipeline`,
+      body,
+      headers: { authorization: `Bearer ${jwt}`, 'content-type': 'application/json' },
+    })
+    assert.equal(status, 200, content)
+    return content
+  }
+  let opened: Shell = { host: '', jwt: '' }
+  await session.command('db shell app "CREATE TABLE t (a)"', async () => {
+    opened = await open()
+    await run(opened, 'CREATE TABLE t (a)')
+  })
+  await session.command('db shell app "INSERT INTO t VALUES (7)"', async () => {
+    assert.match(await run(opened, 'INSERT INTO t VALUES (7)'), /"affected_row_count":1/)
+  })
+  await session.command('db shell app "SELECT a FROM t"', async () => {
+    assert.match(await run(opened, 'SELECT a FROM t'), /"value":"7"/)
+  })
+  await session.command('db shell app .dump', async () => {
+    const { instances } = await session.ask('GET', `${O}/databases/app/instances`)
+    const headers = { authorization: `Bearer ${opened.jwt}` }
+    const dump = await session.send({ method: 'GET', url: `http://${instances[0].hostname}/dump`, headers })
+    assert.match(dump.content, /INSERT INTO t VALUES\(7\)/)
+  })
+  return opened
+}
+
+async function importDump(session: Session): Promise<void> {
+  await session.command('db create copy --from-dump dump.sql --group team', async () => {
+    await session.ask('GET', `${O}/groups`)
+    const url = (await upload(session)).dump_url
+    await session.ask('POST', `${O}/databases`, {
+      name: 'copy',
+      location: 'ams',
+      group: 'team',
+      seed: { type: 'dump', url },
+    })
+  })
+  await session.command('db branch copy branch', async () => {
+    await session.ask('GET', `${O}/databases?limit=1000`)
+    const seed = { type: 'database', value: 'copy' }
+    await session.ask('POST', `${O}/databases`, { name: 'branch', location: 'ams', group: 'team', seed })
+  })
+  await session.command('db list', async () => {
+    const { databases, pagination } = await session.ask('GET', `${O}/databases?limit=1000`)
+    const names = databases.map(({ Name }: { Name: string }) => Name)
+    assert.deepEqual([names, pagination.next], [['default', 'app', 'copy', 'branch'], null])
+  })
+}
+
+async function upload(session: Session): Promise<Answered> {
+  const boundary = '0123456789abcdef0123456789abcdef'
+  const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="dump.sql"\r\n`
+  const body = `${head}Content-Type: application/octet-stream\r\n\r\n${DUMP}\r\n--${boundary}--\r\n`
+  const { status, content } = await session.send({
+    method: 'POST',
+    url: `${session.base}${O}/databases/dumps`,
+    body,
+    headers: {
+      authorization: `Bearer ${session.token}`,
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+    },
+  })
+  assert.equal(status, 200, content)
+  return JSON.parse(content)
+}
+
+async function tokens(session: Session, { host, jwt }: Shell): Promise<void> {
+  await session.command('db tokens create app --read-only', async () => {
+    const path = `${O}/databases/app/auth/tokens?expiration=never&authorization=read-only`
+    assert.match((await session.ask('POST', path, {})).jwt, /^ey/)
+  })
+  await session.command('group tokens create team', async () => {
+    await session.ask('POST', `${O}/groups/team/auth/tokens?expiration=never`, {})
+  })
+  await session.command('group tokens invalidate team', async () => {
+    await session.ask('POST', `${O}/groups/team/auth/rotate`)
+    const refused = await session.send({
+      method: 'GET',
+      url: `${host}/dump`,
+      headers: { authorization: `Bearer ${jwt}` },
+    })
+    assert.equal(refused.status, 401)
+  })
+  await session.command('auth api-tokens mint ci --org local --group team --scope read-only', async () => {
+    await session.ask('GET', '/v2/organizations')
+    await session.ask('GET', `${O}/groups/team`)
+    const reach = { organization: 'local', group: 'team', scopes: ['read-only'] }
+    await session.ask('POST', '/v2/auth/api-tokens/ci', reach)
+  })
+  await session.command('auth api-tokens revoke ci', async () => {
+    const listed = (await session.ask('GET', '/v1/auth/api-tokens')).tokens
+    assert.deepEqual(listed.find(({ name }: { name: string }) => name === 'ci').scopes, ['read'])
+    await session.ask('DELETE', '/v1/auth/api-tokens/ci')
+  })
+}
+
+async function inspect(session: Session): Promise<void> {
+  await session.command('db show app', async () => {
+    await session.ask('GET', `${O}/databases?limit=1000`)
+    await session.ask('GET', `${O}/databases/app/configuration`)
+    await session.ask('GET', `${O}/databases/app/usage`)
+    await session.ask('GET', `${O}/databases/app/instances`)
+  })
+  await session.command('db inspect app', async () => {
+    const { usage } = (await session.ask('GET', `${O}/databases/app/usage`)).database
+    assert.ok(usage.rows_written >= 1)
+  })
+  await session.command('db inspect copy --queries', async () => {
+    const queries = await session.ask('GET', `${O}/databases/copy/usage/queries?from=2024-01-01T00:00:00Z`)
+    assert.ok(Array.isArray(queries))
+  })
+  await session.command('plan show', async () => {
+    await session.ask('GET', '/v1/plans')
+    await session.ask('GET', `${O}/usage`)
+    await session.ask('GET', `${O}/subscription`)
+  })
+  await session.command('org jwks list', async () => {
+    // what is not there says so
+    assert.equal((await session.try('GET', `${O2}/jwks`)).status, 501)
+  })
+}
+
+async function configure(session: Session): Promise<void> {
+  const path = `${O}/databases/app/configuration`
+  await session.command('db config delete-protection enable app', async () => {
+    await session.ask('PATCH', path, { allow_attach: null, delete_protection: true })
+  })
+  await session.command('db destroy app', async () => {
+    // 403 would make the command forget the organization
+    assert.equal((await session.try('DELETE', `${O}/databases/app`)).status, 400)
+  })
+  await session.command('db config delete-protection disable app', async () => {
+    await session.ask('PATCH', path, { allow_attach: null, delete_protection: false })
+  })
+}
+
+async function destroy(session: Session): Promise<void> {
+  await session.command('db destroy app copy branch', async () => {
+    for (const name of ['app', 'copy', 'branch']) await session.ask('DELETE', `${O}/databases/${name}`)
+  })
+  await session.command('group destroy team', async () => {
+    await session.ask('DELETE', `${O}/groups/team`)
+  })
+  await session.command('auth logout --all', async () => {
+    assert.ok((await session.ask('POST', '/v1/auth/invalidate')).ValidFrom > 1_700_000_000)
+    assert.equal((await session.try('GET', '/v1/auth/validate')).status, 401)
+  })
+}

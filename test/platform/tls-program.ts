@@ -1,0 +1,85 @@
+// A tenant's program on another machine: it knows the proxy's host names and its certificate, and nothing else.
+import dns from 'node:dns'
+import { createClient, listen, readRows } from '@batonsql/core'
+import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
+
+// the test has no name server: every name is this machine
+dns.lookup = ((_host: string, options: { all?: boolean }, callback: (...args: unknown[]) => void) =>
+  options.all === true
+    ? callback(null, [{ address: '127.0.0.1', family: 4 }])
+    : callback(null, '127.0.0.1', 4)) as unknown as typeof dns.lookup
+
+const settings = JSON.parse(process.argv[2] ?? '{}') as {
+  baseUrl: string
+  token: string
+  organization: string
+}
+const platform = createPlatformClient({ ...settings, maxRetries: 0 })
+const { hostname } = await platform.databases.create({ name: 'app', group: 'default' })
+const authToken = String(await platform.databases.createToken('app'))
+const url = databaseUrl(hostname)
+const db = createClient({ url, authToken })
+await db.execute('CREATE TABLE t (a)')
+
+// requests of one stream
+await db.transaction(async (transaction) => {
+  await transaction.execute('INSERT INTO t VALUES (1)')
+  await transaction.execute('INSERT INTO t VALUES (2)')
+})
+const committed = (await db.execute('SELECT a FROM t')).rows.map(({ a }) => a)
+
+// an answer that is read while it comes
+let streamed = 0
+const many = 'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 5000) SELECT a FROM n'
+for await (const _ of readRows(db, many)) streamed += 1
+
+// one that stays open
+let heard = 0
+for await (const event of listen(db, { table: 't', signal: AbortSignal.timeout(20_000) })) {
+  if (event.type === 'ready') await db.execute('INSERT INTO t VALUES (3)')
+  else {
+    heard = event.type === 'changes' ? event.insert : 0
+    break
+  }
+}
+
+/** The status with which a client's question is refused; null when it is answered. */
+async function refusal(config: Parameters<typeof createClient>[0]): Promise<number | null> {
+  const client = createClient(config)
+  try {
+    await client.execute('SELECT 1')
+    return null
+  } catch (error) {
+    return (error as { status: number }).status
+  } finally {
+    await client.close()
+  }
+}
+const withoutToken = await refusal({ url })
+const other = url.replace('app-', 'other-')
+const otherDatabase = await refusal({ url: other, authToken })
+// the proxy drops them: the database of the host is asked
+const headers = { 'x-namespace': 'default', 'x-namespace-bin': Buffer.from('default').toString('base64') }
+const named = createClient({ url, authToken, headers })
+const table = "SELECT name FROM sqlite_schema WHERE name = 't'"
+const despiteHeaders = (await named.execute(table)).rows.map(({ name }) => name)
+await named.close()
+await platform.databases.rotateTokens('app')
+const afterRotation = await refusal({ url, authToken })
+const young = String(await platform.databases.createToken('app'))
+await platform.databases.delete('app')
+const afterDeletion = await refusal({ url, authToken: young })
+await db.close()
+console.log(
+  JSON.stringify({
+    url,
+    committed,
+    streamed,
+    heard,
+    withoutToken,
+    otherDatabase,
+    despiteHeaders,
+    afterRotation,
+    afterDeletion,
+  }),
+)

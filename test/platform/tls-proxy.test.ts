@@ -1,0 +1,129 @@
+import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { startLocalServer } from '@batonsql/local-server'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { stablePort } from '../targets/stable-port.ts'
+
+// The recipe "One machine" of docs/self-hosting.md: a proxy ends TLS in front of both ports.
+
+const DOMAIN = 'db.example'
+const PLATFORM_HOST = 'platform.example'
+const PROGRAM = fileURLToPath(new URL('tls-program.ts', import.meta.url))
+
+/** A certificate that signs itself, for every database and for the platform API; valid for a day. */
+async function certificate(): Promise<{
+  readonly cert: string
+  readonly key: string
+  readonly file: string
+}> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-tls-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const [keyFile, file] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
+  const names = `subjectAltName=DNS:*.${DOMAIN},DNS:${PLATFORM_HOST}`
+  const made = [
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-days',
+    '1',
+  ]
+  const where = ['-subj', '/CN=proxy', '-addext', names, '-keyout', keyFile, '-out', file]
+  await promisify(execFile)('openssl', [...made, ...where])
+  return { cert: readFileSync(file, 'utf8'), key: readFileSync(keyFile, 'utf8'), file }
+}
+
+/** What any proxy does: passes requests on as they are, by the host they are for, and drops what names a database. */
+function forward(
+  from: IncomingMessage,
+  to: ServerResponse,
+  ports: { database: number; platform: number },
+): void {
+  const isPlatform = from.headers.host?.startsWith(`${PLATFORM_HOST}:`) === true
+  const { 'x-namespace': _, 'x-namespace-bin': __, ...headers } = from.headers
+  const onward = request(
+    {
+      host: '127.0.0.1',
+      port: isPlatform ? ports.platform : ports.database,
+      method: from.method,
+      path: from.url,
+      headers: isPlatform ? { ...headers, host: 'localhost' } : headers,
+    },
+    (answer) => {
+      to.writeHead(answer.statusCode ?? 502, answer.headers)
+      to.flushHeaders()
+      answer.on('error', () => to.destroy()).pipe(to)
+    },
+  )
+  onward.on('error', () => to.destroy())
+  to.on('close', () => onward.destroy())
+  from.pipe(onward)
+}
+
+/** Runs the program that knows the proxy alone. @returns what it printed */
+async function runProgram(settings: object, certificateFile: string): Promise<unknown> {
+  const { NODE_OPTIONS: _, ...environment } = process.env
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@batonsql/source', PROGRAM, JSON.stringify(settings)],
+    {
+      env: { ...environment, NODE_EXTRA_CA_CERTS: certificateFile },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let [printed, complaints] = ['', '']
+  child.stdout.on('data', (part) => (printed += part))
+  child.stderr.on('data', (part) => (complaints += part))
+  const code = await new Promise((resolve) => child.once('close', resolve))
+  if (code !== 0) throw new Error(`the program ended with ${String(code)}: ${complaints}`)
+  return JSON.parse(printed)
+}
+
+test('behind a proxy with TLS: the platform API, and each database by its own host', {
+  timeout: 60_000,
+}, async () => {
+  const { cert, key, file } = await certificate()
+  const port = await stablePort()
+  const server = await startLocalServer({
+    backend: inject('target') as 'embedded' | 'sqld',
+    platform: { domain: `${DOMAIN}:${port}` },
+  })
+  onTestFinished(() => server.close())
+  const { platform } = server
+  if (platform === null) throw new Error('no platform')
+  const ports = { database: server.port, platform: Number(new URL(platform.url).port) }
+  const proxy = createServer({ cert, key }, (from, to) => forward(from, to, ports))
+  await new Promise<void>((resolve) => proxy.listen(port, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    proxy.closeAllConnections()
+    await new Promise((resolve) => proxy.close(resolve))
+  })
+  const settings = { baseUrl: `https://${PLATFORM_HOST}:${port}`, token: platform.token }
+  expect(await runProgram({ ...settings, organization: platform.organization }, file)).toEqual({
+    url: `https://app-local.${DOMAIN}:${(proxy.address() as AddressInfo).port}`,
+    committed: [1, 2],
+    streamed: 5_000,
+    heard: 1,
+    withoutToken: 401,
+    otherDatabase: 404,
+    despiteHeaders: ['t'],
+    afterRotation: 401,
+    afterDeletion: 404,
+  })
+  // who does not know the certificate does not talk to it
+  await expect(runProgram({ ...settings, organization: platform.organization }, '')).rejects.toThrow(
+    /self-signed certificate|unable to verify/,
+  )
+})

@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+const MAX_LISTED = 1_000
+
+/**
+ * The part of S3 that a backup needs: objects of one bucket are put, read, listed and deleted, by paths
+ * `/<bucket>/<key>`, and kept in memory. Who asks is not checked, and versions, parts and ranges are not there.
+ */
+export class ObjectStore implements AsyncDisposable {
+  readonly bucket: string
+  readonly #http: Server
+  readonly #objects = new Map<string, Buffer>()
+
+  private constructor(http: Server, bucket: string) {
+    this.#http = http
+    this.bucket = bucket
+  }
+
+  static async start(bucket: string): Promise<ObjectStore> {
+    const http = createServer()
+    const store = new ObjectStore(http, bucket)
+    http.on('request', (from: IncomingMessage, to: ServerResponse) => void store.#answer(from, to))
+    await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
+    return store
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`
+  }
+
+  /** Keys of what is kept. */
+  get keys(): readonly string[] {
+    return [...this.#objects.keys()].sort()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#http.closeAllConnections()
+    await new Promise((resolve) => this.#http.close(resolve))
+  }
+
+  async #answer(from: IncomingMessage, to: ServerResponse): Promise<void> {
+    const parts: Buffer[] = []
+    for await (const part of from as AsyncIterable<Buffer>) parts.push(part)
+    const { pathname, searchParams } = new URL(from.url ?? '/', this.url)
+    const [, bucket = '', ...segments] = pathname.split('/').map(decodeURIComponent)
+    const key = segments.join('/')
+    if (bucket !== this.bucket) return fail(to, 404, 'NoSuchBucket')
+    if (key === '') return this.#ofBucket(from.method ?? 'GET', searchParams, to)
+    this.#ofObject(from.method ?? 'GET', key, Buffer.concat(parts), to)
+  }
+
+  #ofBucket(method: string, query: URLSearchParams, to: ServerResponse): void {
+    if (method !== 'GET') return void to.end()
+    const prefix = query.get('prefix') ?? ''
+    const last = query.get('marker') ?? query.get('start-after') ?? query.get('continuation-token') ?? ''
+    const delimiter = query.get('delimiter') ?? ''
+    const limit = Math.min(Number(query.get('max-keys') ?? MAX_LISTED), MAX_LISTED)
+    const found = this.keys.filter((key) => key.startsWith(prefix) && key > last)
+    const shared = (key: string): string | null => {
+      const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
+      return end < 0 ? null : key.slice(0, end + delimiter.length)
+    }
+    const entries = [...new Set(found.map((key) => shared(key) ?? key))]
+    const page = entries.slice(0, limit)
+    const isWhole = (entry: string): boolean => this.#objects.has(entry) && shared(entry) === null
+    const contents = page.filter(isWhole).map((key) => this.#describe(key))
+    const prefixes = page
+      .filter((entry) => !isWhole(entry))
+      .map((entry) => `<CommonPrefixes><Prefix>${xml(entry)}</Prefix></CommonPrefixes>`)
+    const more = page.length < entries.length
+    const next = more ? `<NextMarker>${xml(page.at(-1) ?? '')}</NextMarker>` : ''
+    to.setHeader('content-type', 'application/xml')
+    to.end(
+      `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>${this.bucket}</Name>` +
+        `<Prefix>${xml(prefix)}</Prefix><MaxKeys>${limit}</MaxKeys><IsTruncated>${more}</IsTruncated>` +
+        `${next}${contents.join('')}${prefixes.join('')}</ListBucketResult>`,
+    )
+  }
+
+  #describe(key: string): string {
+    const size = this.#objects.get(key)?.length ?? 0
+    return `<Contents><Key>${xml(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>${size}</Size></Contents>`
+  }
+
+  #ofObject(method: string, key: string, body: Buffer, to: ServerResponse): void {
+    if (method === 'PUT') {
+      this.#objects.set(key, body)
+      to.setHeader('etag', '"0"')
+      return void to.end()
+    }
+    if (method === 'DELETE') {
+      this.#objects.delete(key)
+      to.statusCode = 204
+      return void to.end()
+    }
+    const content = this.#objects.get(key)
+    if (content === undefined) return fail(to, 404, 'NoSuchKey')
+    to.setHeader('content-length', content.length)
+    to.setHeader('last-modified', 'Thu, 01 Jan 2026 00:00:00 GMT')
+    to.end(method === 'HEAD' ? undefined : content)
+  }
+}
+
+function fail(to: ServerResponse, status: number, code: string): void {
+  to.statusCode = status
+  to.setHeader('content-type', 'application/xml')
+  to.end(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`)
+}
+
+function xml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
