@@ -4,6 +4,8 @@ import type { EngineColumn } from './engine-connection.ts'
 export interface StatementResult {
   readonly columns: readonly EngineColumn[]
   readonly rows: string
+  /** What it counts towards the limit of an answer. */
+  readonly sizeBytes: number
   readonly affectedRowCount: number
   readonly lastInsertRowid: bigint | null
   readonly rowsRead: number

@@ -12,3 +12,13 @@ export class ResultError extends Error {
 export function encodeError(error: ResultError): string {
   return JSON.stringify({ message: error.message, code: error.code })
 }
+
+/** What an error counts towards the limit of an answer: libsql-server counts it in the words of its own log. */
+export function countedSize({ code, message }: ResultError, sql: string): number {
+  const bytes = Buffer.byteLength(message)
+  // `no such column: x (at offset 7)` is `no such column: x in SELECT x at offset 7` there
+  if (code === 'SQL_INPUT_ERROR')
+    return bytes - 'SQL input error: ()'.length + ' in '.length + Buffer.byteLength(sql)
+  if (code === 'ARGS_INVALID') return bytes + 12 // another beginning of the sentence
+  return message.startsWith('SQLite error: ') ? bytes - 'SQLite error: '.length : bytes
+}

@@ -17,7 +17,7 @@ import {
   withAttachTarget,
 } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
-import { ResultError } from './result-error.ts'
+import { countedSize, ResultError } from './result-error.ts'
 import type { RunningStatement } from './running-statement.ts'
 import { upper } from './sql/sql-scanner.ts'
 import { firstStatement, type Statement } from './sql/statement.ts'
@@ -155,13 +155,15 @@ export class Session {
       errors.push(isTimedOut ? transactionTimeout() : null)
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
-        const text = encodeResult(await this.#runStep(prepared[index] as Step, left, permissions), null)
-        results[index] = text
-        left -= text.length
+        const result = await this.#runStep(prepared[index] as Step, left, permissions)
+        results[index] = encodeResult(result, null)
+        left -= result.sizeBytes
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
+        left -= countedSize(error, prepared[index]?.statement.sql ?? '')
+        if (left < 0) throw tooLarge()
       }
       await this.pause()
     }
@@ -365,14 +367,14 @@ export class Session {
     return this.#database.parse(text)
   }
 
-  /** Runs a statement whose rows may be so many bytes as JSON. */
+  /** Runs a statement whose result may count so many bytes. */
   async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
     const run = await this.#prepare(step, permissions)
     await this.#begin(run, step.request, permissions)
-    const { text, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
-    if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text }
+    const { text, sizeBytes, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
+    if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text, sizeBytes }
     run.stop()
-    throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
+    throw tooLarge()
   }
 
   async #streamStep(
@@ -441,6 +443,10 @@ export class Session {
       })
     )
   }
+}
+
+function tooLarge(): ResultError {
+  return new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
 }
 
 function rightsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementRights {
