@@ -13,12 +13,11 @@ export function encodeError(error: ResultError): string {
   return JSON.stringify({ message: error.message, code: error.code })
 }
 
-/** What an error counts towards the limit of an answer: libsql-server counts it in the words of its own log. */
-export function countedSize({ code, message }: ResultError, sql: string): number {
-  const bytes = Buffer.byteLength(message)
-  // `no such column: x (at offset 7)` is `no such column: x in SELECT x at offset 7` there
-  if (code === 'SQL_INPUT_ERROR')
-    return bytes - 'SQL input error: ()'.length + ' in '.length + Buffer.byteLength(sql)
-  if (code === 'ARGS_INVALID') return bytes + 12 // another beginning of the sentence
-  return message.startsWith('SQLite error: ') ? bytes - 'SQLite error: '.length : bytes
+/** An error in the words that libsql-server has for itself; `sql` is the statement's text. */
+export function logWords({ code, message }: Pick<ResultError, 'code' | 'message'>, sql: string): string {
+  const input = /^SQL input error: (.*) \(at offset (\d+)\)$/s.exec(message)
+  if (code === 'SQL_INPUT_ERROR' && input !== null) return `${input[1]} in ${sql} at offset ${input[2]}`
+  if (code !== 'ARGS_INVALID') return message.replace(/^SQLite error: /, '')
+  const detail = message.replace('Arguments do not match SQL parameters: ', '')
+  return `LibSQL failed to bind provided query parameters: \`${detail}\``
 }

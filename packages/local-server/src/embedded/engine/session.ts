@@ -17,7 +17,7 @@ import {
   withAttachTarget,
 } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
-import { countedSize, ResultError } from './result-error.ts'
+import { logWords, ResultError } from './result-error.ts'
 import type { RunningStatement } from './running-statement.ts'
 import { upper } from './sql/sql-scanner.ts'
 import { firstStatement, type Statement } from './sql/statement.ts'
@@ -162,7 +162,7 @@ export class Session {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
-        left -= countedSize(error, prepared[index]?.statement.sql ?? '')
+        left -= Buffer.byteLength(logWords(error, prepared[index]?.statement.sql ?? ''))
         if (left < 0) throw tooLarge()
       }
       await this.pause()
