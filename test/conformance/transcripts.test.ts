@@ -31,7 +31,7 @@ const outcomes = new Map<number, Promise<Mismatch[]>>()
 let server: LocalServer
 
 beforeAll(async () => {
-  server = await startLocalServer()
+  server = await startLocalServer({ dialect: 'sqld' })
   const queue = [...slow]
   const started = new Map<number, (outcome: Promise<Mismatch[]>) => void>()
   for (const { id } of slow) outcomes.set(id, new Promise((resolve) => started.set(id, resolve)))
@@ -78,7 +78,12 @@ async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
     'kid2.db.test': 'kid2',
   }
   const key = await plantKey(dataDirectory)
-  const ownServer = await startLocalServer({ dataDirectory, auth: transcript.server === 'auth', domains })
+  const ownServer = await startLocalServer({
+    dataDirectory,
+    dialect: 'sqld',
+    auth: transcript.server === 'auth',
+    domains,
+  })
   try {
     const names = ownName(ownServer)
     for (const [name, settings] of Object.entries(transcript.namespaces ?? {})) {

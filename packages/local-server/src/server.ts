@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { compressed, compressor, type Encoding, isWorthCompressing, wantedEncoding } from './compression.ts'
+import { checkDialect, type Dialect } from './dialect.ts'
 import { errorResponse, type ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
@@ -30,6 +31,12 @@ export interface LocalServerOptions {
   readonly host?: string
   /** Whether every database needs a token. @default false, and true with `platform` */
   readonly auth?: boolean
+  /**
+   * Whose answers the back end `embedded` gives where the two real servers differ: `sqld` is libsql-server to the letter, with
+   * its habit to leave out an incomplete statement behind others without a word; `cloud` the hosted service's front end.
+   * @default those of libsql-server, and every statement runs or is refused
+   */
+  readonly dialect?: Dialect
   /** Serves the platform API, too: organizations, groups, databases, tokens. `{}` for all defaults. */
   readonly platform?: PlatformOptions
   /** The libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
@@ -58,6 +65,7 @@ const OPTION_NAMES = [
   'port',
   'host',
   'auth',
+  'dialect',
   'sqldPath',
   'sqld',
   'domains',
@@ -72,6 +80,10 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   if (backend !== 'embedded' && backend !== 'sqld')
     throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
+  const { dialect } = options
+  if (dialect !== undefined) checkDialect('startLocalServer', dialect)
+  if (dialect !== undefined && backend !== 'embedded')
+    throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
   const service = await Service.start(serviceOptions({ ...options, backend, host }))
@@ -94,6 +106,7 @@ function serviceOptions(options: LocalServerOptions & { backend: Backend; host: 
     backend,
     dataDirectory,
     auth: options.auth ?? platform !== undefined,
+    dialect: options.dialect ?? null,
     sqldPath,
     sqld,
     domains,

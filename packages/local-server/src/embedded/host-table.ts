@@ -1,4 +1,5 @@
 import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend.ts'
+import type { Dialect } from '../dialect.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
@@ -17,6 +18,7 @@ const MAX_OPEN = 48
 export interface HostTableOptions {
   pathOf(id: DatabaseId): string
   roleOf(id: DatabaseId): SchemaRole
+  readonly dialect: Dialect | null
   /** The worker of a database needs something of others. Never rejects. */
   onAsk(id: DatabaseId, question: Question): Promise<Answer>
   /** Whether no stream of the database is open. */
@@ -88,7 +90,8 @@ export class HostTable {
       return host
     }
     const path = this.#options.pathOf(id)
-    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), settings, take })
+    const { dialect } = this.#options
+    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), dialect, settings, take })
     this.#hosts.set(id, hosts)
     if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()

@@ -129,6 +129,15 @@ export class Session {
     return this.#connection.isAutocommit
   }
 
+  /** Whether nobody could tell a new session from it. */
+  get isPristine(): boolean {
+    return this.isAutocommit && this.texts.isEmpty && this.#attached.length === 0 && this.#connection.isUnused
+  }
+
+  get #isCloud(): boolean {
+    return this.#database.dialect === 'cloud'
+  }
+
   close(): void {
     this.#isClosed = true
     this.#connection.close()
@@ -140,7 +149,7 @@ export class Session {
     const [step] = await this.#admit([this.#prepareStep(request)], permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     const result = await this.#runStep(step as Step, MAX_RESPONSE_BYTES, permissions)
-    return encodeResult(result, this.#database.replicationIndex)
+    return encodeResult(result, this.#isCloud ? undefined : this.#database.replicationIndex)
   }
 
   /** Runs a batch; errors of its statements are part of the outcome. */
@@ -156,7 +165,7 @@ export class Session {
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
         const result = await this.#runStep(prepared[index] as Step, left, permissions)
-        results[index] = encodeResult(result, null)
+        results[index] = encodeResult(result, this.#isCloud ? undefined : null)
         left -= result.sizeBytes
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
@@ -226,7 +235,7 @@ export class Session {
     try {
       return await this.#connection.examine(statement, rightsFor(statement, permissions), (prepared) =>
         JSON.stringify({
-          params: prepared.parameters.map((name) => ({ name })),
+          params: prepared.parameters.map((name) => ({ name: this.#isCloud ? bareName(name) : name })),
           cols: prepared.columns,
           is_explain: prepared.isExplain,
           is_readonly: prepared.isReadonly,
@@ -371,6 +380,10 @@ export class Session {
   async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
     const run = await this.#prepare(step, permissions)
     await this.#begin(run, step.request, permissions)
+    if (this.#isCloud && step.request.wantRows === false) {
+      this.#answered(permissions, () => run.discardRows())
+      return this.#count(step.statement, run.finish())
+    }
     const { text, sizeBytes, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
     if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text, sizeBytes }
     run.stop()
@@ -419,7 +432,7 @@ export class Session {
 
   async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
     try {
-      await run.begin(request)
+      await run.begin(this.#isCloud ? withBareNames(request) : request)
     } catch (error) {
       throw toAnswer(error, permissions, this.#database.id)
     }
@@ -443,6 +456,16 @@ export class Session {
       })
     )
   }
+}
+
+/** The cloud takes a prefix for no part of a name. */
+function withBareNames(request: StatementRequest): StatementRequest {
+  const namedArgs = request.namedArgs.map(([name, value]) => [bareName(name), value] as const)
+  return { ...request, namedArgs }
+}
+
+function bareName<T extends string | null>(name: T): T | string {
+  return name === null ? name : name.replace(/^[:@$]/, '')
 }
 
 function tooLarge(): ResultError {
