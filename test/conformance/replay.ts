@@ -1,6 +1,6 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
+import { decodeBody } from '../targets/decode-body.ts'
 import { BatonNames, beginningOf, isCut, normaliseBody, type Observed } from './normalise.ts'
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
@@ -189,7 +189,7 @@ class Replay {
             contentType: response.headers['content-type'] ?? null,
             allow: response.headers['allow'] ?? null,
             encoding,
-            text: decode(encoding, Buffer.concat(parts)),
+            text: decodeBody(encoding, Buffer.concat(parts)),
           })
         }
         stream?.signal.addEventListener('abort', () => {
@@ -208,13 +208,7 @@ class Replay {
 
 /** What was answered, as text. */
 function recordedText({ headers, body, body_base64: bytes, chunks }: TranscriptStep['response']): string {
-  if (bytes !== undefined) return decode(headers?.['content-encoding'] ?? null, Buffer.from(bytes, 'base64'))
+  if (bytes !== undefined)
+    return decodeBody(headers?.['content-encoding'] ?? null, Buffer.from(bytes, 'base64'))
   return chunks?.map(({ text }) => text).join('') ?? body ?? ''
-}
-
-const DECODERS = { gzip: gunzipSync, deflate: inflateSync, br: brotliDecompressSync }
-
-function decode(encoding: string | null, bytes: Buffer): string {
-  const decoder = encoding === null ? null : DECODERS[encoding as keyof typeof DECODERS]
-  return (decoder?.(bytes) ?? bytes).toString('utf8')
 }

@@ -317,9 +317,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
       await this.#copies.wait(id)
-      const outcome = await untilBegun(null, () =>
-        this.#hosts.get(id).migration(this.#ownCall(), { job, program, isDryRun }),
-      )
+      const outcome = await untilBegun(null, async () => {
+        const hosts = await this.#hosts.get(id)
+        return await hosts.migration(this.#ownCall(), { job, program, isDryRun })
+      })
       return outcome.type === 'failure' ? outcome.body : outcome.text || null
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
@@ -329,7 +330,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** Copies a database to a file, and the log that belongs to it. */
   async #snapshot(id: DatabaseId, path: string): Promise<void> {
     await this.#copies.wait(id)
-    const outcome = await untilBegun(null, () => this.#hosts.get(id).snapshot(this.#ownCall(), path))
+    const outcome = await untilBegun(null, async () => {
+      const hosts = await this.#hosts.get(id)
+      return await hosts.snapshot(this.#ownCall(), path)
+    })
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
 
@@ -371,8 +375,9 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** The workers of a database, once nobody copies its file. @throws PipelineFailure when that has ended the stream */
   async #hostsFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseHosts> {
     await this.#copies.wait(id)
+    const hosts = await this.#hosts.get(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
-    return this.#hosts.get(id)
+    return hosts
   }
 
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
@@ -388,7 +393,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #load(id: DatabaseId, file: string): Promise<void> {
     const lease = await this.#streams.open(id)
     try {
-      await loadDump(this.#hosts.get(id), lease.stream, file)
+      await loadDump(await this.#hosts.get(id), lease.stream, file)
     } finally {
       this.#streams.close(lease)
     }

@@ -1,4 +1,5 @@
 import { MIGRATION } from '../protocol/permissions.ts'
+import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
 import type { Attachment } from './attachment.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
@@ -192,7 +193,7 @@ export class Session {
       ({ statement: { access, kind } }) => access === 'write' || kind === 'begin',
     )
     if (this.#database.role === 'schema' && isChange)
-      throw new ResultError('SQLITE_UNKNOWN', 'SQLite error: a cursor cannot change a schema database')
+      throw PipelineFailure.service(400, 'a cursor cannot change a schema database')
     onReady()
     let isTimedOut = false
     const results: (string | null)[] = []
