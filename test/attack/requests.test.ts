@@ -4,6 +4,7 @@ import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
 import { seeded } from '../faults/random.ts'
+import { decodeBody } from '../targets/decode-body.ts'
 import { type GeneratedRequest, generateRequest } from './generated-requests.ts'
 import { SCHEMA } from './generated-statements.ts'
 
@@ -38,7 +39,10 @@ async function send(server: LocalServer, { method, path, headers, body }: Genera
       (response) => {
         const parts: Buffer[] = []
         const finish = (): void =>
-          resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString() })
+          resolve({
+            status: response.statusCode ?? 0,
+            body: decodeBody(response.headers['content-encoding'], Buffer.concat(parts)),
+          })
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
         response.on('error', finish) // a stream that is broken off, as a cursor over text that is not UTF-8

@@ -130,15 +130,12 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
       const status = await rawPost(path, other)
       expect([path, status >= 400]).toEqual([path, true])
     }
-    for (const path of [
-      '/',
-      '/v1/execute',
-      '/v1/batch',
-      '/v1/namespaces/x/create',
-      '/metrics',
-      '/console',
-      '/v3-protobuf/pipeline',
-    ])
+    // routes of a database: of the one at the bare URL
+    for (const path of ['/', '/v1/execute', '/v1/batch', '/app/', '/app/v1/execute', '/app/v1/batch']) {
+      const status = await rawPost(path, other)
+      expect([path, status === 401 || status === 404]).toEqual([path, true])
+    }
+    for (const path of ['/v1/namespaces/x/create', '/metrics', '/console', '/v3-protobuf/pipeline'])
       expect([path, await rawPost(path, other)]).toEqual([path, 404])
   })
 

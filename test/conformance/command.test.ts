@@ -184,6 +184,7 @@ test.each([
     /^baton: the directory \/dev\/null\/x cannot be written: .*\n$/,
   ],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend is embedded or sqld, not x/],
+  [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: no such dialect: x; it is "sqld" or "cloud"/],
   [['sqld'], 2, /^$/, /the only command is `install`/],
 ])('baton %j', async (args, code, output, errors) => {
   const end = await finished(baton(...args))

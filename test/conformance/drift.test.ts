@@ -17,7 +17,6 @@ const NOT_REPLAYED: Readonly<Record<number, string>> = {
   77: 'restarts the server',
   92: 'the recording does not say when the client left',
   124: 'takes half a minute',
-  131: 'the recording keeps the bytes of compressed answers by their length',
   223: 'which of two requests comes first depends on the machine',
   225: 'which of five requests comes first depends on the machine',
   250: 'the recording abbreviates its request',

@@ -3,6 +3,8 @@ export interface Observed {
   readonly status: number
   readonly contentType: string | null
   readonly allow: string | null
+  /** How the body was compressed. */
+  readonly encoding: string | null
   readonly body: unknown
 }
 

@@ -1,5 +1,6 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { decodeBody } from '../targets/decode-body.ts'
 import { BatonNames, beginningOf, isCut, normaliseBody, type Observed } from './normalise.ts'
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
@@ -14,7 +15,7 @@ export interface ReplayTarget {
   readonly url: string
   /** Path prefix of the database that stands for the recorded server's only one. */
   readonly prefix: string
-  /** What the server calls the recorded databases, and their names in the recording. */
+  /** What the server calls itself and the recorded databases, and their names in the recording. */
   readonly names: ReadonlyMap<string, string>
   /** Changes a database as the recorded server was told to by its administrator. */
   configure(database: string, configuration: Readonly<Record<string, unknown>>): Promise<void>
@@ -96,21 +97,18 @@ class Replay {
     // what nobody waits for beside other requests is read for a moment
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
     const answer = await this.#send(request.method, request.path, headers, { body, stream })
-    const recorded = response.chunks?.map(({ text }) => text).join('') ?? response.body ?? ''
+    const recorded = recordedText(response)
     const text = this.#named(answer.text)
     this.#learnBatons(recorded, text)
     const expected: Observed = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
       allow: response.headers?.['allow'] ?? null,
+      encoding: response.headers?.['content-encoding'] ?? null,
       body: null,
     }
-    const actual: Observed = {
-      status: answer.status,
-      contentType: answer.contentType,
-      allow: answer.allow,
-      body: null,
-    }
+    const { text: _, ...head } = answer
+    const actual: Observed = { ...head, body: null }
     this.#compare(index, expected, actual, recorded, text)
   }
 
@@ -171,7 +169,7 @@ class Replay {
     path: string,
     headers: Record<string, string>,
     { body, stream }: { readonly body?: string | undefined; readonly stream: AbortController | null },
-  ): Promise<{ status: number; contentType: string | null; allow: string | null; text: string }> {
+  ): Promise<Omit<Observed, 'body'> & { readonly text: string }> {
     const { hostname, port } = new URL(this.#target.url)
     return new Promise((resolve, reject) => {
       const options = {
@@ -184,13 +182,16 @@ class Replay {
       }
       const request = http.request(options, (response) => {
         const parts: Buffer[] = []
-        const finish = (): void =>
+        const finish = (): void => {
+          const encoding = response.headers['content-encoding'] ?? null
           resolve({
             status: response.statusCode ?? 0,
             contentType: response.headers['content-type'] ?? null,
             allow: response.headers['allow'] ?? null,
-            text: Buffer.concat(parts).toString('utf8'),
+            encoding,
+            text: decodeBody(encoding, Buffer.concat(parts)),
           })
+        }
         stream?.signal.addEventListener('abort', () => {
           finish()
           request.destroy()
@@ -203,4 +204,11 @@ class Replay {
       request.end(body)
     })
   }
+}
+
+/** What was answered, as text. */
+function recordedText({ headers, body, body_base64: bytes, chunks }: TranscriptStep['response']): string {
+  if (bytes !== undefined)
+    return decodeBody(headers?.['content-encoding'] ?? null, Buffer.from(bytes, 'base64'))
+  return chunks?.map(({ text }) => text).join('') ?? body ?? ''
 }

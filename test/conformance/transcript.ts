@@ -18,6 +18,7 @@ export interface TranscriptStep {
     readonly status?: number
     readonly headers?: Readonly<Record<string, string>>
     readonly body?: string
+    readonly body_base64?: string
     readonly chunks?: readonly { readonly text: string }[]
     readonly end?: string
     readonly aborted_by_client?: true

@@ -17,6 +17,10 @@ import { readTranscripts, type Transcript, waitingTimeMs } from './transcript.ts
 /** Cases that mostly wait run beside the others, so many at a time. */
 const SLOW_LANES = 12
 const SLOW_FROM_MS = 1_000
+/** What the recorded server calls itself. */
+const RECORDED_VERSION = 'sqld 0.24.32 (40c272de 2025-02-14)'
+/** The case that asks what the server calls itself. */
+const VERSION_CASE = 109
 
 const all = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
 const named = all.filter((transcript) => transcript.server !== 'plain')
@@ -27,7 +31,7 @@ const outcomes = new Map<number, Promise<Mismatch[]>>()
 let server: LocalServer
 
 beforeAll(async () => {
-  server = await startLocalServer()
+  server = await startLocalServer({ dialect: 'sqld' })
   const queue = [...slow]
   const started = new Map<number, (outcome: Promise<Mismatch[]>) => void>()
   for (const { id } of slow) outcomes.set(id, new Promise((resolve) => started.set(id, resolve)))
@@ -50,7 +54,7 @@ async function replayAlone(transcript: Transcript): Promise<Mismatch[]> {
     return await replay(transcript, {
       url: server.url,
       prefix: `/${name}`,
-      names: new Map(),
+      names: transcript.id === VERSION_CASE ? new Map() : ownName(server),
       configure: (_, configuration) => server.updateDatabase(name, optionsOf(configuration)),
       token: () => 'none',
     })
@@ -74,9 +78,14 @@ async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
     'kid2.db.test': 'kid2',
   }
   const key = await plantKey(dataDirectory)
-  const ownServer = await startLocalServer({ dataDirectory, auth: transcript.server === 'auth', domains })
+  const ownServer = await startLocalServer({
+    dataDirectory,
+    dialect: 'sqld',
+    auth: transcript.server === 'auth',
+    domains,
+  })
   try {
-    const names = new Map<string, string>()
+    const names = ownName(ownServer)
     for (const [name, settings] of Object.entries(transcript.namespaces ?? {})) {
       await ownServer.createDatabase(name, newDatabaseOptions(settings))
       names.set(ownServer.databaseId(name), name)
@@ -93,6 +102,11 @@ async function replayNamed(transcript: Transcript): Promise<Mismatch[]> {
     await ownServer.close()
     await rm(dataDirectory, { recursive: true, force: true })
   }
+}
+
+/** A server may say what it is. */
+function ownName({ version }: LocalServer): Map<string, string> {
+  return new Map([[version, RECORDED_VERSION]])
 }
 
 /** Settings in the words of the recorded server, which forgets what it is not told. */

@@ -10,7 +10,7 @@ export interface SubjectSource extends AsyncDisposable {
 
 /** Databases of the embedded server. */
 export async function embeddedSubjects(): Promise<SubjectSource> {
-  const server = await startLocalServer()
+  const server = await startLocalServer({ dialect: 'sqld' })
   let count = 0
   return {
     async create() {

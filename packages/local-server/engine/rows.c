@@ -1,4 +1,6 @@
 /* Runs a statement and writes its rows as the wire's JSON, many at a time: one call for a result of ordinary size. */
+#include <float.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "host.h"
@@ -10,11 +12,15 @@
 #define ROWS_TEXT_NOT_UTF8 1002
 
 static int rowCount = 0;
+/* The last result as libsql-server counts it: columns and values as JSON, but blobs as they are and texts unescaped. */
+static size_t resultSize = 0;
 static int badTextIndex = 0;
 static int badTextLength = 0;
 
 /* Rows in the output of the last call. */
 int baton_row_count(void){ return rowCount; }
+/* What the last result counts towards the limit of an answer. */
+int baton_result_size(void){ return resultSize > INT_MAX ? INT_MAX : (int)resultSize; }
 /* Where the last text that is not UTF-8 breaks, and for how many bytes; 0 when it merely ends too early. */
 int baton_bad_text_index(void){ return badTextIndex; }
 int baton_bad_text_length(void){ return badTextLength; }
@@ -103,21 +109,60 @@ void putInteger(sqlite3_int64 value){
   put(digits + at, sizeof(digits) - at);
 }
 
+/* Length of a number without an exponent, as libsql-server counts it: 1e20 has 21 digits, 1.0 has one. */
+static size_t plainLength(const char *text, int length){
+  int sign = text[0] == '-', digits = 0, point = -1, zeros = 0, exponent = 0, i = sign;
+  if( text[0] == 'n' ) return 3; /* null: there it is "inf" */
+  for(; i < length && text[i] != 'e'; i++){
+    if( text[i] == '.' ){ point = digits; continue; }
+    zeros = text[i] == '0' ? zeros + 1 : 0;
+    digits++;
+  }
+  if( point < 0 ) point = digits;
+  if( i < length ) for(int j = i + 1 + (text[i + 1] == '-'); j < length; j++) exponent = exponent * 10 + text[j] - '0';
+  if( i < length && text[i + 1] == '-' ) exponent = -exponent;
+  digits -= zeros;
+  if( text[sign] == '0' && digits > 0 ){
+    /* 0.05: the zeros in front are no digits of it */
+    for(i = sign; text[i] == '0' || text[i] == '.'; i++) if( text[i] == '0' ){ digits--; point--; }
+  }
+  if( digits <= 0 ) return sign + 1;
+  point += exponent;
+  return sign + (point >= digits ? point : point > 0 ? digits + 1 : 2 - point + digits);
+}
+
+/* The name and the declared type of a column, in JSON. */
+static size_t columnSize(sqlite3_stmt *statement, int column){
+  const char *name = sqlite3_column_name(statement, column);
+  const char *type = sqlite3_column_decltype(statement, column);
+  return strlen("{'name':'','decltype':''}") + (name ? strlen(name) : 0) + strlen(type ? type : "null");
+}
+
 static int putValue(sqlite3_stmt *statement, int column, int maxBytes){
   int length;
+  size_t begin = outputLength;
   if( !reserve(128) ) return SQLITE_NOMEM;
   switch( sqlite3_column_type(statement, column) ){
-    case SQLITE_NULL: PUT("{\"type\":\"null\"}"); return SQLITE_OK;
+    case SQLITE_NULL:
+      PUT("{\"type\":\"null\"}");
+      resultSize += outputLength - begin;
+      return SQLITE_OK;
     case SQLITE_INTEGER:
       PUT("{\"type\":\"integer\",\"value\":\"");
       putInteger(sqlite3_column_int64(statement, column));
       PUT("\"}");
+      resultSize += outputLength - begin;
       return SQLITE_OK;
-    case SQLITE_FLOAT:
+    case SQLITE_FLOAT: {
+      double value = sqlite3_column_double(statement, column);
       PUT("{\"type\":\"float\",\"value\":");
-      outputLength += host_float(sqlite3_column_double(statement, column), (char*)output + outputLength);
+      length = host_float(value, (char*)output + outputLength);
+      resultSize += strlen("{'type':'real','value':''}") + plainLength((char*)output + outputLength, length);
+      if( value < -DBL_MAX ) resultSize++; /* -inf */
+      outputLength += length;
       PUT("}");
       return SQLITE_OK;
+    }
     case SQLITE_TEXT: {
       const unsigned char *text = sqlite3_column_text(statement, column);
       length = sqlite3_column_bytes(statement, column);
@@ -125,6 +170,7 @@ static int putValue(sqlite3_stmt *statement, int column, int maxBytes){
       if( (!text && length) || !reserve(128 + 6 * (size_t)length) ) return SQLITE_NOMEM;
       PUT("{\"type\":\"text\",\"value\":");
       if( !putText(text, length) ) return ROWS_TEXT_NOT_UTF8;
+      resultSize += strlen("{'type':'text','value':''}") + length;
       PUT("}");
       return SQLITE_OK;
     }
@@ -135,6 +181,7 @@ static int putValue(sqlite3_stmt *statement, int column, int maxBytes){
       if( (!bytes && length) || !reserve(128 + 2 * (size_t)length) ) return SQLITE_NOMEM;
       PUT("{\"type\":\"blob\",\"base64\":\"");
       putBase64(bytes, length);
+      resultSize += length;
       PUT("\"}");
       return SQLITE_OK;
     }
@@ -142,17 +189,22 @@ static int putValue(sqlite3_stmt *statement, int column, int maxBytes){
 }
 
 /*
-** Steps until the statement is done or the output has more than `limit` bytes; answers SQLITE_DONE, SQLITE_ROW when
-** there may be more rows, or what went wrong. `asLines` writes each row as a line of a cursor, otherwise they are
-** separated by commas. A value of more than `maxBytes` is refused.
+** Steps until the statement is done or there is enough; answers SQLITE_DONE, SQLITE_ROW when there may be more rows, or
+** what went wrong. `asLines` writes each row as a line of a cursor, until the output has more than `limit` bytes.
+** Otherwise they are separated by commas, until the result counts more than `limit`. A value of more than `maxBytes` is
+** refused.
 */
 int baton_rows(sqlite3_stmt *statement, int limit, int asLines, int maxBytes){
   outputLength = 0;
   rowCount = 0;
+  resultSize = 0;
+  int columns = sqlite3_column_count(statement);
+  if( !asLines ) for(int i = 0; i < columns; i++) resultSize += columnSize(statement, i);
+  if( (sqlite3_int64)resultSize > limit ) return SQLITE_ROW;
   for(;;){
     int result = sqlite3_step(statement);
     if( result != SQLITE_ROW ) return result;
-    int columns = sqlite3_column_count(statement);
+    columns = sqlite3_column_count(statement); /* a statement that is compiled anew can have others */
     if( !reserve(64) ) return SQLITE_NOMEM;
     if( asLines ) PUT("{\"type\":\"row\",\"row\":[");
     else if( rowCount > 0 ) PUT(",[");
@@ -162,10 +214,11 @@ int baton_rows(sqlite3_stmt *statement, int limit, int asLines, int maxBytes){
       if( i > 0 ) output[outputLength++] = ',';
       result = putValue(statement, i, maxBytes);
       if( result != SQLITE_OK ) return result;
+      if( !asLines && (sqlite3_int64)resultSize > limit ) return SQLITE_ROW;
     }
     if( !reserve(8) ) return SQLITE_NOMEM;
     if( asLines ) PUT("]}\n");
     else PUT("]");
-    if( (int)outputLength > limit ) return SQLITE_ROW;
+    if( asLines && (int)outputLength > limit ) return SQLITE_ROW;
   }
 }

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { isLoopback } from './access-policy.ts'
 import { OLD_REGISTRY_FILE } from './control-plane/bootstrap.ts'
 import { REGISTRY_FILE } from './control-plane/registry/registry.ts'
+import { checkDialect, type Dialect } from './dialect.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { makeUserOf } from './local-platform.ts'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from './server.ts'
@@ -19,6 +20,8 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
     --auth                 Ask for a token; one is printed
     --allow-origin ORIGIN  Let pages of this origin in besides those of this machine; can be repeated
     --domain HOST=NAME     Let requests for this host name in, and take them for this database; can be repeated
+    --dialect NAME         sqld or cloud: whose answers to give where these differ (default: those of
+                           libsql-server, but never leave out a statement)
     --backend NAME         embedded (default) or sqld, the real libsql-server
     --sqld-url URL         With --sqld-admin-url: a libsql-server that runs already; the key of its
                            admin API is taken from BATON_SQLD_ADMIN_KEY
@@ -57,6 +60,7 @@ const DEV_OPTIONS = {
   database: { type: 'string', multiple: true },
   auth: { type: 'boolean' },
   backend: { type: 'string' },
+  dialect: { type: 'string' },
   host: { type: 'string' },
   'allow-origin': { type: 'string', multiple: true },
   domain: { type: 'string', multiple: true },
@@ -188,8 +192,10 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
   if (backend !== 'embedded' && backend !== 'sqld') {
     throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
   }
+  const { dialect } = given
   const options = {
     backend,
+    ...(dialect !== undefined && { dialect: readDialect(dialect) }),
     port,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
@@ -217,6 +223,14 @@ function readRemote(given: DevValues): Pick<LocalServerOptions, 'sqld'> {
   if (url === undefined || adminUrl === undefined || adminKey === undefined)
     throw new UsageError('baton dev: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY belong together')
   return { sqld: { url, adminUrl, adminKey } }
+}
+
+function readDialect(name: string): Dialect {
+  try {
+    return checkDialect('baton dev', name)
+  } catch (error) {
+    throw new UsageError((error as TypeError).message)
+  }
 }
 
 function readPort(option: string, text: string): number {

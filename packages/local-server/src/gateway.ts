@@ -12,6 +12,7 @@ import {
   type ServiceResponse,
   textResponse,
 } from './exchange.ts'
+import { answerFirstVersion } from './first-version.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
 import { welcomePage } from './welcome-page.ts'
 
@@ -19,12 +20,21 @@ import { welcomePage } from './welcome-page.ts'
 export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
+const FIRST_GREETING = 'This is sqld HTTP API v1'
 
-type RouteKind = 'database' | 'greeting' | 'version' | 'health' | 'page'
+type RouteKind =
+  | 'database'
+  | 'first-version'
+  | 'greeting'
+  | 'first-greeting'
+  | 'version'
+  | 'health'
+  | 'page'
+  | 'nothing'
 
 interface Route {
   readonly kind: RouteKind
-  readonly allow: 'POST' | 'GET,HEAD'
+  readonly allow: 'POST' | 'GET,HEAD' | 'POST,GET,HEAD'
 }
 
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
@@ -34,12 +44,18 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['/dump', { kind: 'database', allow: 'GET,HEAD' }],
   ['/beta/listen', { kind: 'database', allow: 'GET,HEAD' }],
   ['/v1/jobs', { kind: 'database', allow: 'GET,HEAD' }],
+  ['/v1/execute', { kind: 'first-version', allow: 'POST' }],
+  ['/v1/batch', { kind: 'first-version', allow: 'POST' }],
+  ['/v1', { kind: 'first-greeting', allow: 'GET,HEAD' }],
   ['/v2', { kind: 'greeting', allow: 'GET,HEAD' }],
   ['/v3', { kind: 'greeting', allow: 'GET,HEAD' }],
+  ['/v3-protobuf', { kind: 'greeting', allow: 'GET,HEAD' }],
   ['/version', { kind: 'version', allow: 'GET,HEAD' }],
   ['/health', { kind: 'health', allow: 'GET,HEAD' }],
 ])
-const WELCOME_PAGE: Route = { kind: 'page', allow: 'GET,HEAD' }
+const WELCOME_PAGE: Route = { kind: 'page', allow: 'POST,GET,HEAD' }
+const STATEMENTS: Route = { kind: 'first-version', allow: 'POST,GET,HEAD' }
+const NOTHING: Route = { kind: 'nothing', allow: 'POST,GET,HEAD' }
 const EXPORT: Route = { kind: 'database', allow: 'GET,HEAD' }
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
@@ -114,14 +130,20 @@ export class Gateway {
     switch (kind) {
       case 'greeting':
         return textResponse(200, 'text/plain', GREETING)
+      case 'first-greeting':
+        return textResponse(200, 'text/plain', FIRST_GREETING)
       case 'version':
         return textResponse(200, null, this.#options.version)
       case 'health':
         return textResponse(200, null, '')
       case 'page':
         return welcomePage(this.#options.version, request)
+      case 'nothing':
+        return textResponse(404, null, '')
       case 'database':
         return await this.#forward(target, request)
+      case 'first-version':
+        return await answerFirstVersion(request, (pipeline) => this.#forward(target, pipeline))
       default:
         return kind satisfies never
     }
@@ -187,8 +209,10 @@ interface Target {
 }
 
 function findRoute(path: string, { method, headers }: ServiceRequest): Route | undefined {
-  const isBrowser = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
-  if (path === '/' && isBrowser) return WELCOME_PAGE
+  if (path === '/') {
+    if (method === 'GET' && String(headers['accept'] ?? '').includes('text/html')) return WELCOME_PAGE
+    return method === 'GET' || method === 'HEAD' ? NOTHING : STATEMENTS
+  }
   if (isExportRoute(path)) return EXPORT
   return ROUTES.get(path) ?? (JOB.test(path) ? ROUTES.get('/v1/jobs') : undefined)
 }

@@ -107,6 +107,7 @@ export class LocalHandler implements AsyncDisposable {
       backend: 'embedded',
       dataDirectory,
       auth,
+      dialect: null,
       sqldPath: undefined,
       sqld: undefined,
       domains,

@@ -1,6 +1,7 @@
 import { refuseOldNode } from './supported-node.ts'
 
 export type { OpenChange } from './control-plane/repeats.ts'
+export type { Dialect } from './dialect.ts'
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './handler.ts'
 export { LocalPlatform, type NewPlatformUser } from './local-platform.ts'
 export type { PlatformOptions } from './platform-server.ts'

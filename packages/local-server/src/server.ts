@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
+import { compressed, compressor, type Encoding, isWorthCompressing, wantedEncoding } from './compression.ts'
+import { checkDialect, type Dialect } from './dialect.ts'
 import { errorResponse, type ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
@@ -29,6 +31,12 @@ export interface LocalServerOptions {
   readonly host?: string
   /** Whether every database needs a token. @default false, and true with `platform` */
   readonly auth?: boolean
+  /**
+   * Whose answers the back end `embedded` gives where the two real servers differ: `sqld` is libsql-server to the letter, with
+   * its habit to leave out an incomplete statement behind others without a word; `cloud` the hosted service's front end.
+   * @default those of libsql-server, and every statement runs or is refused
+   */
+  readonly dialect?: Dialect
   /** Serves the platform API, too: organizations, groups, databases, tokens. `{}` for all defaults. */
   readonly platform?: PlatformOptions
   /** The libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
@@ -57,6 +65,7 @@ const OPTION_NAMES = [
   'port',
   'host',
   'auth',
+  'dialect',
   'sqldPath',
   'sqld',
   'domains',
@@ -71,6 +80,10 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   if (backend !== 'embedded' && backend !== 'sqld')
     throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
+  const { dialect } = options
+  if (dialect !== undefined) checkDialect('startLocalServer', dialect)
+  if (dialect !== undefined && backend !== 'embedded')
+    throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
   const service = await Service.start(serviceOptions({ ...options, backend, host }))
@@ -93,6 +106,7 @@ function serviceOptions(options: LocalServerOptions & { backend: Backend; host: 
     backend,
     dataDirectory,
     auth: options.auth ?? platform !== undefined,
+    dialect: options.dialect ?? null,
     sqldPath,
     sqld,
     domains,
@@ -244,10 +258,13 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
             remoteAddress: from.socket.remoteAddress,
             signal: left.signal,
           })
-    await respond(to, response, from.method === 'HEAD')
+    await respond(to, response, { isHead: from.method === 'HEAD', encoding: wantedEncoding(from.headers) })
   } catch (error) {
     if (to.headersSent || to.destroyed) to.destroy()
-    else await respond(to, errorResponse(500, `Internal Error: \`${String(error)}\``), false)
+    else {
+      const response = errorResponse(500, `Internal Error: \`${String(error)}\``)
+      await respond(to, response, { isHead: from.method === 'HEAD', encoding: null })
+    }
   }
 }
 
@@ -265,19 +282,41 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
   return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
 }
 
-async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
+/** How a response is sent. */
+interface Sending {
+  /** Without its body. */
+  readonly isHead: boolean
+  /** What the client wants it compressed with. */
+  readonly encoding: Encoding | null
+}
+
+async function respond(to: ServerResponse, response: ServiceResponse, sending: Sending): Promise<void> {
   for (const [name, value] of Object.entries(response.headers))
     if (value !== undefined) to.setHeader(name, value)
   to.statusCode = response.status
-  if (typeof response.body !== 'string') {
-    to.flushHeaders()
-    if (isHead) {
-      response.body.destroy()
-      to.end()
-    } else await pipeline(response.body, to)
-    return
+  const { body } = response
+  if (typeof body === 'string') return await sendText(to, Buffer.from(body), sending)
+  const encoding = isCompressible(response) ? sending.encoding : null
+  if (encoding !== null) to.setHeader('content-encoding', encoding)
+  to.flushHeaders()
+  if (sending.isHead) {
+    body.destroy()
+    to.end()
+  } else if (encoding === null) await pipeline(body, to)
+  else await pipeline(body, compressor(encoding), to)
+}
+
+async function sendText(to: ServerResponse, bytes: Buffer, { isHead, encoding }: Sending): Promise<void> {
+  let content = bytes
+  if (encoding !== null && isWorthCompressing(bytes.length)) {
+    to.setHeader('content-encoding', encoding)
+    content = await compressed(encoding, bytes)
   }
-  const bytes = Buffer.from(response.body)
-  to.setHeader('content-length', bytes.length)
-  to.end(isHead ? undefined : bytes)
+  to.setHeader('content-length', content.length)
+  to.end(isHead ? undefined : content)
+}
+
+/** Events go out as they are, and so does what has said how long it is. */
+function isCompressible({ headers }: ServiceResponse): boolean {
+  return headers['content-type'] !== 'text/event-stream' && headers['content-length'] === undefined
 }

@@ -6,6 +6,7 @@ import { ControlPlane } from './control-plane/control-plane.ts'
 import { NEW_CONFIGURATION } from './control-plane/databases.ts'
 import type { DatabaseConfiguration, DatabaseRow } from './control-plane/registry/rows.ts'
 import { mintDatabaseToken, type TokenAccess } from './control-plane/tokens/database-tokens.ts'
+import type { Dialect } from './dialect.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { EmbeddedBackend } from './embedded/backend.ts'
 import type { ServiceRequest, ServiceResponse } from './exchange.ts'
@@ -22,6 +23,8 @@ export interface ServiceOptions {
   readonly backend: 'embedded' | 'sqld'
   readonly dataDirectory: string | undefined
   readonly auth: boolean
+  /** Of the back end `embedded`; null for libsql-server without what loses data. */
+  readonly dialect: Dialect | null
   readonly sqldPath: string | undefined
   /** A libsql-server that runs already. */
   readonly sqld: RemoteSqldOptions | undefined
@@ -285,7 +288,7 @@ interface ServiceParts {
 }
 
 function createBackend(
-  { backend, auth, sqldPath, sqld }: ServiceOptions,
+  { backend, auth, dialect, sqldPath, sqld }: ServiceOptions,
   directory: string,
   { controlKey, registry }: ControlPlane,
 ): DatabaseBackend {
@@ -307,7 +310,7 @@ function createBackend(
     const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
     return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
-  return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen, idOf })
+  return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen, dialect, idOf })
 }
 
 function checkDatabaseName(name: string): void {

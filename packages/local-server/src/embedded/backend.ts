@@ -10,6 +10,7 @@ import {
   type QueryUsage,
   type UsageSample,
 } from '../backend.ts'
+import type { Dialect } from '../dialect.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
 import { moveUnknownAside } from '../set-aside.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
@@ -53,6 +54,8 @@ export interface EmbeddedOptions {
   readonly directory: string
   /** Whether everybody may do everything, without a token. */
   readonly isOpen: boolean
+  /** Null for libsql-server without what loses data. @default null */
+  readonly dialect?: Dialect | null
   /** Finds the database that a statement of another one names; by default ids are names. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
 }
@@ -70,6 +73,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #tokens: TokenCheck
   readonly #hosts: HostTable
   readonly #streams: StreamTable
+  readonly #dialect: Dialect | null
   readonly #idOf: (from: DatabaseId, name: string) => DatabaseId | undefined
   readonly #schemas: SchemaStore
   readonly #migrations: SchemaMigrations
@@ -78,14 +82,21 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #copies: DatabaseCopies
   readonly #usage = new UsageBook()
 
-  constructor({ directory, isOpen, idOf = (_, name) => name as DatabaseId }: EmbeddedOptions) {
+  constructor({
+    directory,
+    isOpen,
+    dialect = null,
+    idOf = (_, name) => name as DatabaseId,
+  }: EmbeddedOptions) {
     this.#idOf = idOf
+    this.#dialect = dialect
     this.#directory = directory
     this.#tokens = new TokenCheck(isOpen)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#hosts.find(id)?.closeStream(stream))
     this.#hosts = new HostTable({
       pathOf: (id) => this.#fileOf(id),
       roleOf: (id) => this.#schemas.roleOf(id),
+      dialect,
       isIdle: (id) => this.#streams.countOf(id) === 0 && !this.#copies.isUnderWay(id),
       onAsk: (id, question) => this.#answer(id, question),
       onExit: (id) => this.#streams.closeAll(id),
@@ -202,7 +213,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       return await untilBegun(body.baton, () => this.#pipeline(call, body, version))
     } catch (error) {
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
-      if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
+      if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error
     }
   }
@@ -213,7 +224,13 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#hosts.close()
   }
 
+  #refusal({ status, contentType, body, lostStream }: PipelineFailure): ServiceResponse {
+    if (lostStream !== null && this.#dialect === 'cloud') return errorResponse(404, lostStream)
+    return textResponse(status, contentType, body)
+  }
+
   async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
+    if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call.id, body.baton)
     try {
       const hosts = await this.#hostsFor(call.id, lease)
@@ -300,9 +317,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
       await this.#copies.wait(id)
-      const outcome = await untilBegun(null, () =>
-        this.#hosts.get(id).migration(this.#ownCall(), { job, program, isDryRun }),
-      )
+      const outcome = await untilBegun(null, async () => {
+        const hosts = await this.#hosts.get(id)
+        return await hosts.migration(this.#ownCall(), { job, program, isDryRun })
+      })
       return outcome.type === 'failure' ? outcome.body : outcome.text || null
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
@@ -312,7 +330,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** Copies a database to a file, and the log that belongs to it. */
   async #snapshot(id: DatabaseId, path: string): Promise<void> {
     await this.#copies.wait(id)
-    const outcome = await untilBegun(null, () => this.#hosts.get(id).snapshot(this.#ownCall(), path))
+    const outcome = await untilBegun(null, async () => {
+      const hosts = await this.#hosts.get(id)
+      return await hosts.snapshot(this.#ownCall(), path)
+    })
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
 
@@ -354,8 +375,9 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** The workers of a database, once nobody copies its file. @throws PipelineFailure when that has ended the stream */
   async #hostsFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseHosts> {
     await this.#copies.wait(id)
-    if (!this.#streams.has(lease)) throw PipelineFailure.protocol('Received an invalid baton')
-    return this.#hosts.get(id)
+    const hosts = await this.#hosts.get(id)
+    if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
+    return hosts
   }
 
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
@@ -371,7 +393,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #load(id: DatabaseId, file: string): Promise<void> {
     const lease = await this.#streams.open(id)
     try {
-      await loadDump(this.#hosts.get(id), lease.stream, file)
+      await loadDump(await this.#hosts.get(id), lease.stream, file)
     } finally {
       this.#streams.close(lease)
     }
@@ -413,6 +435,12 @@ function checkReadsAll({ id, permissions: { read, tables } }: DatabaseCall): voi
   if (!read || (tables !== null && !new TableRights(tables).mayReadAll)) throw forbiddenToRead(id)
 }
 
+/** @throws PipelineFailure */
+function checkCloseIsLast({ requests }: PipelineBody): void {
+  if (requests.slice(0, -1).some(({ type }) => type === 'close'))
+    throw PipelineFailure.service(400, 'close must be the last request of a pipeline')
+}
+
 function head(baton: string | null): string {
   return `"baton":${baton === null ? 'null' : `"${baton}"`},"base_url":null`
 }
@@ -427,7 +455,7 @@ async function untilBegun<T>(baton: string | null, call: () => Promise<T>): Prom
       return await call()
     } catch (error) {
       if (!(error instanceof NotBegunError)) throw error
-      if (baton !== null) throw PipelineFailure.protocol('Received an invalid baton')
+      if (baton !== null) throw PipelineFailure.invalidBaton()
       if (attempt === MAX_ATTEMPTS) throw PipelineFailure.service(500, `Internal Error: \`${error.message}\``)
     }
   }

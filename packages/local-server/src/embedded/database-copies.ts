@@ -35,7 +35,7 @@ export class DatabaseCopies {
   async exportTo(id: DatabaseId, file: string): Promise<void> {
     await this.#alone(id, async () => {
       const { hosts, fileOf } = this.#parts
-      await hosts.get(id).ready
+      await (await hosts.get(id)).ready
       await this.#isQuiet(id)
       await hosts.release(id)
       await copyDatabaseFile(fileOf(id), file)

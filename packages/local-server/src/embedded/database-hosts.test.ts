@@ -48,7 +48,14 @@ class FakeHost {
 function hostsOver(...fakes: FakeHost[]): DatabaseHosts {
   const left = fakes as unknown as EngineHost[]
   const take = (): EngineHost => left.shift() as EngineHost
-  return new DatabaseHosts({ id: 'd' as DatabaseId, path: '/d', settings: SETTINGS, role: 'plain', take })
+  return new DatabaseHosts({
+    id: 'd' as DatabaseId,
+    path: '/d',
+    settings: SETTINGS,
+    role: 'plain',
+    dialect: null,
+    take,
+  })
 }
 
 test('the answer of a reader is taken as long as there is the writer', async () => {

@@ -1,4 +1,5 @@
 import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend.ts'
+import type { Dialect } from '../dialect.ts'
 import {
   type CursorListener,
   type EngineHost,
@@ -23,6 +24,7 @@ export interface DatabaseHostsOptions {
   readonly path: string
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
+  readonly dialect: Dialect | null
   /** A worker without a database, for these hosts. */
   take(): EngineHost
 }
@@ -222,8 +224,8 @@ export class DatabaseHosts {
   }
 
   #open(host: EngineHost, reader: number | null): void {
-    const { id, path, role } = this.#options
-    host.open({ id, path, role, settings: this.#settings, board: this.#board.memory, reader })
+    const { id, path, role, dialect } = this.#options
+    host.open({ id, path, role, dialect, settings: this.#settings, board: this.#board.memory, reader })
   }
 
   #hosts(): readonly EngineHost[] {

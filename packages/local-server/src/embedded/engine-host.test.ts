@@ -35,6 +35,7 @@ test('what is said of a database while it is released does no harm to its worker
     path: join(folder, 'data.db'),
     settings: SETTINGS,
     role: 'plain',
+    dialect: null,
     board: memory,
     reader: null,
   })
@@ -49,6 +50,7 @@ test('what is said of a database while it is released does no harm to its worker
     path: join(folder, 'other.db'),
     settings: SETTINGS,
     role: 'plain',
+    dialect: null,
     board: memory,
     reader: null,
   })

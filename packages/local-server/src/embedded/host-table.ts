@@ -1,4 +1,5 @@
 import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend.ts'
+import type { Dialect } from '../dialect.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { DatabaseHosts } from './database-hosts.ts'
 import { EngineHost } from './engine-host.ts'
@@ -10,13 +11,24 @@ const IDLE_MS = 5_000
 const SWEEP_MS = 1_000
 /** Hosts without a database that are kept. */
 const MAX_RESERVE = 2
-/** Above so many open databases, the one that was not needed for the longest time is closed. */
-const MAX_OPEN = 48
+/** Above so many open databases, the one that was not needed for the longest time is closed for the next one. */
+const MAX_OPEN = 16
+/** For so long nobody has got a place: then all are taken by what takes long, and there is a worker more. */
+const MAX_WAIT_MS = 200
+const WAIT_STEP_MS = 1
+
+/** Somebody who waits for a place among the open databases. */
+interface Waiting {
+  readonly since: number
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
 
 /** What the table has to know about databases. */
 export interface HostTableOptions {
   pathOf(id: DatabaseId): string
   roleOf(id: DatabaseId): SchemaRole
+  readonly dialect: Dialect | null
   /** The worker of a database needs something of others. Never rejects. */
   onAsk(id: DatabaseId, question: Question): Promise<Answer>
   /** Whether no stream of the database is open. */
@@ -39,6 +51,13 @@ export class HostTable {
   readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #reserve: EngineHost[] = []
+  readonly #waiting: Waiting[] = []
+  /** Places that were given and are about to be taken. */
+  #given = 0
+  #lastGivenAt = 0
+  /** Databases that are being closed. */
+  readonly #closing = new Set<DatabaseId>()
+  #usher: NodeJS.Timeout | null = null
   #sweeper: NodeJS.Timeout | null = null
   #isClosed = false
 
@@ -74,12 +93,24 @@ export class HostTable {
     return this.#hosts.get(id)
   }
 
-  /** The hosts of a database, which is opened when it is not. */
-  get(id: DatabaseId): DatabaseHosts {
+  /** The hosts of a database, which is opened when it is not: that may have to wait until another one is closed. */
+  get(id: DatabaseId): DatabaseHosts | Promise<DatabaseHosts> {
     if (this.#isClosed) throw new Error('the server is closed')
     this.#lastUse.set(id, performance.now())
-    const present = this.#hosts.get(id)
-    if (present !== undefined) return present
+    return this.#hosts.get(id) ?? (this.#hasRoom ? this.#open(id) : this.#openLater(id))
+  }
+
+  async #openLater(id: DatabaseId): Promise<DatabaseHosts> {
+    await new Promise<void>((resolve, reject) => {
+      this.#waiting.push({ since: performance.now(), resolve, reject })
+      this.#makeRoom()
+    })
+    this.#given -= 1
+    // somebody else may have waited for the same one
+    return this.#hosts.get(id) ?? this.#open(id)
+  }
+
+  #open(id: DatabaseId): DatabaseHosts {
     const settings = this.#effectiveSettings(id)
     if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
     const take = (): EngineHost => {
@@ -88,12 +119,41 @@ export class HostTable {
       return host
     }
     const path = this.#options.pathOf(id)
-    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), settings, take })
+    const { dialect } = this.#options
+    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), dialect, settings, take })
     this.#hosts.set(id, hosts)
     if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
-    if (this.#hosts.size > MAX_OPEN) this.#releaseLongestUnused(id)
     return hosts
+  }
+
+  get #hasRoom(): boolean {
+    return this.#waiting.length === 0 && this.#hosts.size + this.#given < MAX_OPEN
+  }
+
+  /** Whether no place can be expected soon: clients hold them all with open streams, or statements take long. */
+  #isStuck({ since }: Waiting): boolean {
+    if (performance.now() - Math.max(since, this.#lastGivenAt) > MAX_WAIT_MS) return true
+    if (this.#closing.size > 0) return false
+    return [...this.#hosts].every(([id, hosts]) => !hosts.isBusy && this.#isInUse(id, hosts))
+  }
+
+  /** Lets those in who wait for a place, and closes databases for the others. */
+  #makeRoom(): void {
+    for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
+      if (this.#hosts.size + this.#given >= MAX_OPEN && !this.#isStuck(next)) break
+      this.#waiting.shift()
+      this.#given += 1
+      this.#lastGivenAt = performance.now()
+      next.resolve()
+    }
+    const missing = this.#waiting.length - this.#closing.size
+    if (missing > 0) this.#releaseLongestUnused(missing)
+    if (this.#waiting.length === 0 || this.#usher !== null) return
+    this.#usher = setTimeout(() => {
+      this.#usher = null
+      this.#makeRoom()
+    }, WAIT_STEP_MS)
   }
 
   /** The committed changes of a database. */
@@ -130,6 +190,8 @@ export class HostTable {
     this.#isClosed = true
     for (const feed of this.#feeds.values()) feed.end()
     if (this.#sweeper !== null) clearInterval(this.#sweeper)
+    if (this.#usher !== null) clearTimeout(this.#usher)
+    for (const { reject } of this.#waiting.splice(0)) reject(new Error('the server is closed'))
     await Promise.all([...this.#hosts.values(), ...this.#reserve].map((hosts) => hosts.end()))
   }
 
@@ -155,7 +217,8 @@ export class HostTable {
     const reserve = this.#reserve.shift()
     // a moment later, so that starting it does not compete with the request at hand
     setTimeout(() => {
-      if (!this.#isClosed && this.#reserve.length === 0) this.#reserve.push(this.#start())
+      if (!this.#isClosed && this.#reserve.length === 0 && this.#hosts.size < MAX_OPEN)
+        this.#reserve.push(this.#start())
     }, 5).unref()
     return reserve ?? this.#start()
   }
@@ -184,8 +247,10 @@ export class HostTable {
       },
       onReleased: () => {
         this.#disown(host)
-        if (this.#isClosed || this.#reserve.length >= MAX_RESERVE) void host.end()
+        const isKept = this.#reserve.length < Math.max(MAX_RESERVE, this.#waiting.length)
+        if (this.#isClosed || !isKept) void host.end()
         else this.#reserve.push(host)
+        this.#makeRoom()
       },
     })
     return host
@@ -210,15 +275,22 @@ export class HostTable {
     this.#sweeper = null
   }
 
-  #releaseLongestUnused(opened: DatabaseId): void {
-    const unused = [...this.#hosts].filter(([id, hosts]) => id !== opened && !this.#isInUse(id, hosts))
+  #releaseLongestUnused(count: number): void {
+    const unused = [...this.#hosts].filter(
+      ([id, hosts]) => !this.#closing.has(id) && !this.#isInUse(id, hosts),
+    )
     const useOf = ([id]: (typeof unused)[number]): number => this.#lastUse.get(id) ?? 0
-    const [longest] = unused.sort((a, b) => useOf(a) - useOf(b))
-    if (longest !== undefined) this.#releaseUnused(...longest)
+    unused.sort((a, b) => useOf(a) - useOf(b))
+    for (const [id, hosts] of unused.slice(0, count)) this.#releaseUnused(id, hosts)
   }
 
   #releaseUnused(id: DatabaseId, hosts: DatabaseHosts): void {
-    if (!this.#isInUse(id, hosts)) void hosts.releaseUnless(() => this.#isInUse(id, hosts))
+    if (this.#closing.has(id) || this.#isInUse(id, hosts)) return
+    this.#closing.add(id)
+    void hosts
+      .releaseUnless(() => this.#isInUse(id, hosts))
+      .catch(() => {}) // whoever comes next is told
+      .finally(() => this.#closing.delete(id))
   }
 
   #isInUse(id: DatabaseId, hosts: DatabaseHosts): boolean {

@@ -114,11 +114,12 @@ function decodeSqlReference(object: JsonObject): SqlReference {
 function decodeStatement(value: unknown): StatementRequest {
   const statement = asObject(value, 'struct Stmt')
   checkIndex(statement)
-  optional(statement, 'want_rows', (given) => {
-    if (typeof given !== 'boolean')
-      throw new JsonShapeError(`invalid type: ${describeJson(given)}, expected a boolean`)
+  const wantRows = optional(statement, 'want_rows', (given) => {
+    if (typeof given === 'boolean') return given
+    throw new JsonShapeError(`invalid type: ${describeJson(given)}, expected a boolean`)
   })
   return {
+    ...(wantRows === false && { wantRows }),
     ...decodeSqlReference(statement),
     args: Object.hasOwn(statement, 'args') ? asArray(statement['args']).map(decodeValue) : [],
     namedArgs: Object.hasOwn(statement, 'named_args')

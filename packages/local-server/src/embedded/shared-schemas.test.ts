@@ -218,7 +218,7 @@ test('a cursor reads a schema database, and cannot change it', async () => {
     return await send(backend, PARENT, '/v3/cursor', body)
   }
   for (const sql of ['CREATE TABLE z(a)', 'INSERT INTO t VALUES (1)', 'BEGIN'])
-    expect(await cursor(sql)).toMatchObject({ status: 500, body: expect.stringContaining('cannot change') })
+    expect(await cursor(sql)).toMatchObject({ status: 400, body: expect.stringContaining('cannot change') })
   expect((await cursor('SELECT count(*) FROM t')).body).toContain('"value":"0"')
   expect(await job(backend)).toMatchObject({ migrations: [{ job_id: 1 }] })
 })

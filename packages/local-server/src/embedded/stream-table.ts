@@ -63,11 +63,11 @@ export class StreamTable {
     const content = this.#sealer.open(baton)
     const stream = content === null ? undefined : this.#streams.get(Number(content.stream))
     if (content === null || stream === undefined || stream.database !== database) {
-      throw PipelineFailure.protocol('Received an invalid baton')
+      throw PipelineFailure.invalidBaton()
     }
     if (stream.isExpired) throw PipelineFailure.expired()
     if (stream.sequence !== content.sequence) {
-      throw PipelineFailure.protocol('Received a baton that has already been used')
+      throw PipelineFailure.usedBaton()
     }
     this.#take(stream)
     return { stream: stream.number }

@@ -57,6 +57,11 @@ export class Connection implements Writer {
     this.#events = events
   }
 
+  /** Whether no setting has been changed that a later client could see. */
+  get isUnused(): boolean {
+    return this.#isUnused
+  }
+
   get isAutocommit(): boolean {
     return !this.#engine.inTransaction
   }

@@ -1,3 +1,4 @@
+import type { Dialect } from '../../dialect.ts'
 import type { BatchStep, Permissions } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
 import type { EngineColumn } from './engine-connection.ts'
@@ -21,17 +22,19 @@ export async function runCursor(
   },
   output: CursorOutput,
 ): Promise<void> {
-  const lines = new CursorLines(output)
+  const lines = new CursorLines(output, database.dialect)
   await session.cursor(call.steps, call.permissions, lines, call.onReady)
-  await lines.end(database.replicationIndex)
+  await lines.end(database.dialect === 'cloud' ? null : database.replicationIndex)
 }
 
 class CursorLines implements CursorSink {
   readonly #output: CursorOutput
+  readonly #dialect: Dialect | null
   #pending = ''
 
-  constructor(output: CursorOutput) {
+  constructor(output: CursorOutput, dialect: Dialect | null) {
     this.#output = output
+    this.#dialect = dialect
   }
 
   async stepBegin(step: number, columns: readonly EngineColumn[]): Promise<void> {
@@ -50,7 +53,7 @@ class CursorLines implements CursorSink {
   }
 
   async stepError(step: number, error: ResultError): Promise<void> {
-    await this.#line(`{"type":"step_error","step":${step},"error":${encodeError(error)}}`)
+    await this.#line(`{"type":"step_error","step":${step},"error":${encodeError(error, this.#dialect)}}`)
   }
 
   async end(replicationIndex: string | null): Promise<void> {

@@ -1,4 +1,5 @@
 import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
+import type { Dialect } from '../../dialect.ts'
 import type { Clock } from '../protocol/clock.ts'
 import type { DatabaseBoard } from '../protocol/database-board.ts'
 import type { TableChanges } from '../protocol/host-messages.ts'
@@ -22,6 +23,8 @@ export interface DatabaseOptions {
   readonly id: string
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
+  /** Null for libsql-server without what loses data. */
+  readonly dialect: Dialect | null
   readonly clock: Clock
   readonly board: DatabaseBoard
   readonly onlyRead: boolean
@@ -33,9 +36,10 @@ export interface DatabaseOptions {
 export class Database {
   readonly id: string
   readonly role: SchemaRole
+  readonly dialect: Dialect | null
   readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
-  readonly #texts = new ProgramTexts()
+  readonly #texts: ProgramTexts
   readonly #queue: WriteQueue
   /** A connection without a database: what is compiled there has no effect. */
   readonly #scratch: EngineConnection
@@ -52,9 +56,11 @@ export class Database {
   readonly #dumps = new Set<EngineConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
-    const { id, settings, role, clock, board, onlyRead } = options
+    const { id, settings, role, dialect, clock, board, onlyRead } = options
     this.id = id
     this.role = role
+    this.dialect = dialect
+    this.#texts = new ProgramTexts(dialect === 'sqld')
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings

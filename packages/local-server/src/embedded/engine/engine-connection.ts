@@ -44,12 +44,14 @@ export interface EngineRows {
   /** Separated by commas, or each as a line of a cursor. */
   readonly text: string
   readonly count: number
+  /** What columns and rows count towards the limit of an answer; 0 for lines of a cursor, which have none. */
+  readonly sizeBytes: number
   readonly isDone: boolean
 }
 
 /** How rows are asked for. */
 export interface RowsOptions {
-  /** Rows are handed over once they are longer than this, in bytes. */
+  /** Rows are handed over once the lines are longer, or the result counts more than this, in bytes. */
   readonly limitBytes: number
   /** Whether each row becomes a line of a cursor. */
   readonly asLines: boolean
@@ -274,9 +276,9 @@ export class EngineStatement {
     this.#isHalfRun = code === ROW
     if (code === DONE || code === ROW) {
       const text = this.#engine.textOf(api.baton_output(), api.baton_output_length())
-      const count = api.baton_row_count()
+      const [count, sizeBytes] = [api.baton_row_count(), api.baton_result_size()]
       api.baton_shrink_output()
-      return { text, count, isDone: code === DONE }
+      return { text, count, sizeBytes, isDone: code === DONE }
     }
     api.baton_shrink_output()
     if (code === VALUE_TOO_BIG) throw new ValueTooBigError('string or blob too big')

@@ -37,6 +37,7 @@ interface EngineExports {
   baton_output(): Pointer
   baton_output_length(): number
   baton_row_count(): number
+  baton_result_size(): number
   baton_bad_text_index(): number
   baton_bad_text_length(): number
   baton_shrink_output(): void

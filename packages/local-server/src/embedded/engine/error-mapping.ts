@@ -29,12 +29,29 @@ const PRIMARY_CODES: Readonly<Record<number, string>> = {
   26: 'SQLITE_NOTADB',
 }
 
+/** Names of extended codes that tell apart what has one code. */
+const EXTENDED_CODES: Readonly<Record<number, string>> = {
+  275: 'SQLITE_CONSTRAINT_CHECK',
+  531: 'SQLITE_CONSTRAINT_COMMITHOOK',
+  787: 'SQLITE_CONSTRAINT_FOREIGNKEY',
+  1043: 'SQLITE_CONSTRAINT_FUNCTION',
+  1299: 'SQLITE_CONSTRAINT_NOTNULL',
+  1555: 'SQLITE_CONSTRAINT_PRIMARYKEY',
+  1811: 'SQLITE_CONSTRAINT_TRIGGER',
+  2067: 'SQLITE_CONSTRAINT_UNIQUE',
+  2323: 'SQLITE_CONSTRAINT_VTAB',
+  2579: 'SQLITE_CONSTRAINT_ROWID',
+  3091: 'SQLITE_CONSTRAINT_DATATYPE',
+  517: 'SQLITE_BUSY_SNAPSHOT',
+}
+
 /** What the client is answered for an error of the engine. */
 export function resultErrorOf({ code, message, offset }: EngineError): ResultError {
   const primary = code & 0xff
-  if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked')
+  const extended = EXTENDED_CODES[code] ?? null
+  if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked', extended)
   if (primary !== 1)
-    return new ResultError(PRIMARY_CODES[primary] ?? 'SQLITE_UNKNOWN', `SQLite error: ${message}`)
+    return new ResultError(PRIMARY_CODES[primary] ?? 'SQLITE_UNKNOWN', `SQLite error: ${message}`, extended)
   return offset < 0
     ? new ResultError('SQLITE_UNKNOWN', `SQLite error: ${message}`)
     : new ResultError('SQL_INPUT_ERROR', `SQL input error: ${message} (at offset ${offset})`)

@@ -55,7 +55,8 @@ export class OpenDatabase {
   readonly #questions = new Map<number, (answer: Answer) => void>()
   #lastQuestion = 0
 
-  constructor({ id, path, settings, role, board: memory, reader }: OpenedDatabase, parts: WorkerParts) {
+  constructor(opened: OpenedDatabase, parts: WorkerParts) {
+    const { id, path, settings, role, dialect, board: memory, reader } = opened
     this.#board = parts.board
     this.#send = parts.send
     const board = new DatabaseBoard(memory)
@@ -67,6 +68,7 @@ export class OpenDatabase {
       id,
       settings,
       role,
+      dialect,
       clock: SYSTEM_CLOCK,
       board,
       onlyRead,
@@ -146,7 +148,7 @@ export class OpenDatabase {
   #sessionFor(stream: number): Session {
     let session = this.#sessions.get(stream)
     if (session === undefined) {
-      session = new Session(this.#database, new StoredTexts(), {
+      session = new Session(this.#database, new StoredTexts(this.#database.dialect === 'cloud'), {
         isAbandoned: (call) => this.#board.isAbandoned(call),
         attach: (name, allowed) =>
           this.#files.attach(async (path) => {

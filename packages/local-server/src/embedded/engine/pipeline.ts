@@ -1,3 +1,4 @@
+import type { Dialect } from '../../dialect.ts'
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { Pipeline, PipelineRequest } from '../protocol/pipeline-types.ts'
 import type { Database } from './database.ts'
@@ -39,9 +40,11 @@ export async function runPipeline(
       results.push(ok(await respond(session, database, request, call)))
     } catch (error) {
       if (!(error instanceof ResultError)) throw error
-      results.push(`{"type":"error","error":${encodeError(error)}}`)
+      results.push(`{"type":"error","error":${encodeError(error, database.dialect)}}`)
     }
   }
+  // the cloud keeps no stream that nothing depends on
+  if (database.dialect === 'cloud' && session.isPristine) isClosed = true
   return { text: `[${results.join()}]`, isClosed }
 }
 
@@ -55,7 +58,7 @@ async function respond(
 ): Promise<string> {
   if (database.role === 'schema' && runsProgram(request)) {
     const migrated = await migrateSchema(session, database, request, call)
-    if (migrated !== null) return encodeProgram(request, migrated)
+    if (migrated !== null) return encodeProgram(request, migrated, database.dialect)
     const answer = await answerTo(session, database, request, call)
     checkNoTransaction(session)
     return answer
@@ -74,7 +77,7 @@ async function answerTo(
       return `{"type":"execute","result":${await session.execute(request.statement, call.permissions)}}`
     case 'batch': {
       const outcome = await session.batch(request.steps, call.version, call.permissions)
-      return `{"type":"batch","result":${encodeBatch(outcome, database.replicationIndex)}}`
+      return `{"type":"batch","result":${encodeBatch(outcome, database)}}`
     }
     case 'sequence':
       await session.sequence(session.texts.textOf(request), call.permissions)
@@ -98,12 +101,16 @@ function runsProgram(request: OpenRequest): request is ProgramRequest {
   return request.type === 'execute' || request.type === 'batch' || request.type === 'sequence'
 }
 
-function encodeProgram({ type }: ProgramRequest, results: readonly (string | null)[]): string {
+function encodeProgram(
+  { type }: ProgramRequest,
+  results: readonly (string | null)[],
+  dialect: Dialect | null,
+): string {
   switch (type) {
     case 'execute':
       return `{"type":"execute","result":${results[0]}}`
     case 'batch':
-      return `{"type":"batch","result":${encodeBatch({ results, errors: results.map(() => null) }, null)}}`
+      return `{"type":"batch","result":${encodeBatch({ results, errors: results.map(() => null) }, { replicationIndex: null, dialect })}}`
     case 'sequence':
       return '{"type":"sequence"}'
     default:
@@ -115,9 +122,12 @@ function ok(response: string): string {
   return `{"type":"ok","response":${response}}`
 }
 
-function encodeBatch({ results, errors }: BatchOutcome, replicationIndex: string | null): string {
+function encodeBatch(
+  { results, errors }: BatchOutcome,
+  { replicationIndex, dialect }: Pick<Database, 'replicationIndex' | 'dialect'>,
+): string {
   const stepResults = results.map((result) => result ?? 'null').join()
-  const stepErrors = errors.map((error) => (error === null ? 'null' : encodeError(error))).join()
+  const stepErrors = errors.map((error) => (error === null ? 'null' : encodeError(error, dialect))).join()
   const index = replicationIndex === null ? 'null' : `"${replicationIndex}"`
   return `{"step_results":[${stepResults}],"step_errors":[${stepErrors}],"replication_index":${index}}`
 }

@@ -13,7 +13,7 @@ import { ReaderGate, type ReadGate, writerGate } from './read-gate.ts'
 const ROWS = 50
 
 /** A row at a time. */
-const ONE_ROW = { limitBytes: 1, asLines: false, maxValueBytes: 1_000_000 }
+const ONE_ROW = { limitBytes: 1, asLines: true, maxValueBytes: 1_000_000 }
 
 /** An engine that writes and one that reads the same file, as they are in two workers. */
 async function openBoth(): Promise<{

@@ -4,6 +4,8 @@ import type { EngineColumn } from './engine-connection.ts'
 export interface StatementResult {
   readonly columns: readonly EngineColumn[]
   readonly rows: string
+  /** What it counts towards the limit of an answer. */
+  readonly sizeBytes: number
   readonly affectedRowCount: number
   readonly lastInsertRowid: bigint | null
   readonly rowsRead: number
@@ -11,14 +13,17 @@ export interface StatementResult {
   readonly durationMs: number
 }
 
-/** Writes a statement's result; `replicationIndex` is null inside a batch. */
-export function encodeResult(result: StatementResult, replicationIndex: string | null): string {
+/** Writes a statement's result; `replicationIndex` is null inside a batch, and undefined where there is no such member. */
+export function encodeResult(result: StatementResult, replicationIndex: string | null | undefined): string {
   const columns = JSON.stringify(result.columns)
   const rowid = result.lastInsertRowid === null ? 'null' : `"${result.lastInsertRowid}"`
-  const index = replicationIndex === null ? 'null' : `"${replicationIndex}"`
+  const index =
+    replicationIndex === undefined
+      ? ''
+      : `"replication_index":${replicationIndex === null ? 'null' : `"${replicationIndex}"`},`
   return (
     `{"cols":${columns},"rows":[${result.rows}],"affected_row_count":${result.affectedRowCount},` +
-    `"last_insert_rowid":${rowid},"replication_index":${index},"rows_read":${result.rowsRead},` +
+    `"last_insert_rowid":${rowid},${index}"rows_read":${result.rowsRead},` +
     `"rows_written":${result.rowsWritten},"query_duration_ms":${result.durationMs}}`
   )
 }

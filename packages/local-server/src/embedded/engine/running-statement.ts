@@ -99,7 +99,7 @@ export class RunningStatement {
     }
   }
 
-  /** The next rows, at least `limitBytes` of them unless they end before. An error ends the statement. */
+  /** The next rows, more than `limitBytes` of them unless they end before. An error ends the statement. */
   rows(limitBytes: number, asLines: boolean): EngineRows {
     return this.#guarded(() => this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }))
   }
@@ -145,6 +145,7 @@ export class RunningStatement {
     return {
       columns,
       rows: '',
+      sizeBytes: 0,
       affectedRowCount,
       lastInsertRowid,
       rowsRead,

@@ -1,4 +1,5 @@
 import { MIGRATION } from '../protocol/permissions.ts'
+import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
 import type { Attachment } from './attachment.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
@@ -17,7 +18,7 @@ import {
   withAttachTarget,
 } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
-import { ResultError } from './result-error.ts'
+import { logWords, ResultError } from './result-error.ts'
 import type { RunningStatement } from './running-statement.ts'
 import { upper } from './sql/sql-scanner.ts'
 import { firstStatement, type Statement } from './sql/statement.ts'
@@ -129,6 +130,15 @@ export class Session {
     return this.#connection.isAutocommit
   }
 
+  /** Whether nobody could tell a new session from it. */
+  get isPristine(): boolean {
+    return this.isAutocommit && this.texts.isEmpty && this.#attached.length === 0 && this.#connection.isUnused
+  }
+
+  get #isCloud(): boolean {
+    return this.#database.dialect === 'cloud'
+  }
+
   close(): void {
     this.#isClosed = true
     this.#connection.close()
@@ -140,7 +150,7 @@ export class Session {
     const [step] = await this.#admit([this.#prepareStep(request)], permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     const result = await this.#runStep(step as Step, MAX_RESPONSE_BYTES, permissions)
-    return encodeResult(result, this.#database.replicationIndex)
+    return encodeResult(result, this.#isCloud ? undefined : this.#database.replicationIndex)
   }
 
   /** Runs a batch; errors of its statements are part of the outcome. */
@@ -155,13 +165,15 @@ export class Session {
       errors.push(isTimedOut ? transactionTimeout() : null)
       if (isTimedOut || !this.#isMet(condition, results)) continue
       try {
-        const text = encodeResult(await this.#runStep(prepared[index] as Step, left, permissions), null)
-        results[index] = text
-        left -= text.length
+        const result = await this.#runStep(prepared[index] as Step, left, permissions)
+        results[index] = encodeResult(result, this.#isCloud ? undefined : null)
+        left -= result.sizeBytes
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
         if (error.code === 'RESPONSE_TOO_LARGE') throw error
         errors[index] = error
+        left -= Buffer.byteLength(logWords(error, prepared[index]?.statement.sql ?? ''))
+        if (left < 0) throw tooLarge()
       }
       await this.pause()
     }
@@ -181,7 +193,7 @@ export class Session {
       ({ statement: { access, kind } }) => access === 'write' || kind === 'begin',
     )
     if (this.#database.role === 'schema' && isChange)
-      throw new ResultError('SQLITE_UNKNOWN', 'SQLite error: a cursor cannot change a schema database')
+      throw PipelineFailure.service(400, 'a cursor cannot change a schema database')
     onReady()
     let isTimedOut = false
     const results: (string | null)[] = []
@@ -224,7 +236,7 @@ export class Session {
     try {
       return await this.#connection.examine(statement, rightsFor(statement, permissions), (prepared) =>
         JSON.stringify({
-          params: prepared.parameters.map((name) => ({ name })),
+          params: prepared.parameters.map((name) => ({ name: this.#isCloud ? bareName(name) : name })),
           cols: prepared.columns,
           is_explain: prepared.isExplain,
           is_readonly: prepared.isReadonly,
@@ -365,14 +377,18 @@ export class Session {
     return this.#database.parse(text)
   }
 
-  /** Runs a statement whose rows may be so many bytes as JSON. */
+  /** Runs a statement whose result may count so many bytes. */
   async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
     const run = await this.#prepare(step, permissions)
     await this.#begin(run, step.request, permissions)
-    const { text, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
-    if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text }
+    if (this.#isCloud && step.request.wantRows === false) {
+      this.#answered(permissions, () => run.discardRows())
+      return this.#count(step.statement, run.finish())
+    }
+    const { text, sizeBytes, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
+    if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text, sizeBytes }
     run.stop()
-    throw new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
+    throw tooLarge()
   }
 
   async #streamStep(
@@ -417,7 +433,7 @@ export class Session {
 
   async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
     try {
-      await run.begin(request)
+      await run.begin(this.#isCloud ? withBareNames(request) : request)
     } catch (error) {
       throw toAnswer(error, permissions, this.#database.id)
     }
@@ -441,6 +457,20 @@ export class Session {
       })
     )
   }
+}
+
+/** The cloud takes a prefix for no part of a name. */
+function withBareNames(request: StatementRequest): StatementRequest {
+  const namedArgs = request.namedArgs.map(([name, value]) => [bareName(name), value] as const)
+  return { ...request, namedArgs }
+}
+
+function bareName<T extends string | null>(name: T): T | string {
+  return name === null ? name : name.replace(/^[:@$]/, '')
+}
+
+function tooLarge(): ResultError {
+  return new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
 }
 
 function rightsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementRights {

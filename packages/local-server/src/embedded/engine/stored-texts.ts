@@ -8,10 +8,21 @@ const MAX_TEXT_BYTES = 5_000
 /** The SQL texts a client has stored in its stream, to send a number in their place. */
 export class StoredTexts {
   readonly #texts = new Map<number, string>()
+  readonly #replaces: boolean
+
+  /** With `replaces` a number that is taken gets the new text. */
+  constructor(replaces: boolean) {
+    this.#replaces = replaces
+  }
+
+  get isEmpty(): boolean {
+    return this.#texts.size === 0
+  }
 
   store(id: number, sql: string): void {
-    if (this.#texts.has(id)) throw PipelineFailure.protocol(`SQL text ${id} already exists`)
-    if (this.#texts.size >= MAX_TEXTS) {
+    const isTaken = this.#texts.has(id)
+    if (isTaken && !this.#replaces) throw PipelineFailure.protocol(`SQL text ${id} already exists`)
+    if (!isTaken && this.#texts.size >= MAX_TEXTS) {
       const message = `The server already stores ${MAX_TEXTS} SQL texts, it cannot store more`
       throw new ResultError('SQL_STORE_TOO_MANY', message)
     }

@@ -1,4 +1,5 @@
 import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
+import type { Dialect } from '../../dialect.ts'
 import type { FailureContentType } from './pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from './pipeline-types.ts'
 
@@ -33,6 +34,7 @@ export interface OpenedDatabase {
   readonly path: string
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
+  readonly dialect: Dialect | null
   /** The memory of the `DatabaseBoard`. */
   readonly board: SharedArrayBuffer
   /** The number of a worker that only reads; null for the one that writes. */

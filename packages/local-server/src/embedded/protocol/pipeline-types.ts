@@ -9,6 +9,8 @@ export interface StatementRequest {
   readonly sqlId: number | null
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
+  /** False where rows are not wanted, which only the cloud heeds. */
+  readonly wantRows?: boolean
 }
 
 export type Condition =

@@ -11,15 +11,18 @@ export type SyntaxCheck = (sql: string) => unknown
 /** Takes SQL texts apart, and remembers those it has seen: an application sends the same few texts all the time. */
 export class ProgramTexts {
   readonly #seen = new Map<string, readonly Statement[]>()
+  readonly #forgives: boolean
 
-  /**
-   * The statements of a text. Throws a `ResultError` when one of them has no valid syntax; an incomplete one
-   * after the first is left out without a word, as the service does.
-   */
+  /** With `forgives` an incomplete statement after the first is left out without a word, as libsql-server does. */
+  constructor(forgives: boolean) {
+    this.#forgives = forgives
+  }
+
+  /** The statements of a text. @throws ResultError when one of them has no valid syntax */
   parse(text: string, check: SyntaxCheck): readonly Statement[] {
     const seen = this.#seen.get(text)
     if (seen !== undefined) return seen
-    const statements = checked(text, parseStatements(text), check)
+    const statements = checked(text, parseStatements(text), check, this.#forgives)
     if (text.length <= CACHE_TEXT_LENGTH) {
       if (this.#seen.size >= CACHE_ENTRIES) this.#seen.delete(this.#seen.keys().next().value as string)
       this.#seen.set(text, statements)
@@ -28,7 +31,12 @@ export class ProgramTexts {
   }
 }
 
-function checked(text: string, statements: readonly Statement[], check: SyntaxCheck): readonly Statement[] {
+function checked(
+  text: string,
+  statements: readonly Statement[],
+  check: SyntaxCheck,
+  forgives: boolean,
+): readonly Statement[] {
   const kept: Statement[] = []
   const known = new Set<string>()
   let wasLeftOut = false
@@ -37,7 +45,7 @@ function checked(text: string, statements: readonly Statement[], check: SyntaxCh
     const isKnown = known.has(statement.sql)
     const problem = isKnown ? null : findProblem(text, statement, kept.length === 0, check)
     if (problem !== null) {
-      if (kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
+      if (!forgives || kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
       wasLeftOut = true
       continue
     }

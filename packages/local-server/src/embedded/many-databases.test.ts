@@ -1,0 +1,80 @@
+// More databases than can be open at once.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseId } from '../backend.ts'
+import { EmbeddedBackend } from './backend.ts'
+
+const SETTINGS = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: false,
+  keys: [],
+}
+const DATABASES = Array.from({ length: 24 }, (_, at) => `d${at}` as DatabaseId)
+const close = { type: 'close' }
+const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
+
+async function openBackend(): Promise<EmbeddedBackend> {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = new EmbeddedBackend({ directory, isOpen: true })
+  await backend.start()
+  for (const id of DATABASES) await backend.create(id, { type: 'empty' }, SETTINGS)
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return backend
+}
+
+async function send(
+  backend: EmbeddedBackend,
+  id: DatabaseId,
+  requests: readonly object[],
+  baton: string | null = null,
+): Promise<{ readonly baton: string | null; readonly results: readonly { readonly type: string }[] }> {
+  const { body } = await backend.handle(id, {
+    method: 'POST',
+    path: '/v3/pipeline',
+    query: '',
+    headers: {},
+    body: Readable.from([Buffer.from(JSON.stringify({ baton, requests }))]),
+    signal: new AbortController().signal,
+    remoteAddress: undefined,
+  })
+  return JSON.parse(body as string) as Awaited<ReturnType<typeof send>>
+}
+
+test('each is answered, again and again, and keeps what was written', { timeout: 60_000 }, async () => {
+  const backend = await openBackend()
+  const everywhere = async (sql: string): Promise<string[]> =>
+    await Promise.all(
+      DATABASES.map(async (id) => JSON.stringify(await send(backend, id, [execute(sql), close]))),
+    )
+  await everywhere('CREATE TABLE t (a)')
+  for (let count = 1; count <= 3; count += 1) await everywhere('INSERT INTO t VALUES (1)')
+  for (const answer of await everywhere('SELECT count(*) FROM t')) expect(answer).toContain('"value":"3"')
+})
+
+test('open transactions keep their databases open, and nobody else out', { timeout: 60_000 }, async () => {
+  const backend = await openBackend()
+  const held = DATABASES.slice(0, -1)
+  const begun = await Promise.all(held.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])))
+  const last = DATABASES.at(-1) as DatabaseId
+  expect((await send(backend, last, [execute('SELECT 1'), close])).results[0]?.type).toBe('ok')
+  for (const [at, { baton }] of begun.entries()) {
+    const ended = await send(backend, held[at] as DatabaseId, [execute('COMMIT'), close], baton)
+    expect(ended.results.map(({ type }) => type)).toEqual(['ok', 'ok'])
+  }
+})
+
+test('whoever waits for a place is told when the server closes', { timeout: 60_000 }, async () => {
+  const backend = await openBackend()
+  const asked = Promise.allSettled(DATABASES.map((id) => send(backend, id, [execute('SELECT 1'), close])))
+  await backend[Symbol.asyncDispose]()
+  expect((await asked).filter(({ status }) => status === 'rejected')).not.toEqual([])
+})

@@ -1,0 +1,195 @@
+/*
+ * Where the two real servers differ, the embedded one answers like the one it is told to. The rows are those of the table in
+ * the specification (sqld versus cloud contract); rows that are the same in both have their tests elsewhere.
+ */
+import { type Dialect, type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { autocommit, close, codes, execute, pipeline, query, type WireRequest } from './wire.ts'
+
+const servers = new Map<Dialect | 'default', LocalServer>()
+beforeAll(async () => {
+  servers.set('default', await startLocalServer())
+  for (const dialect of ['sqld', 'cloud'] as const) servers.set(dialect, await startLocalServer({ dialect }))
+})
+afterAll(async () => {
+  for (const server of servers.values()) await server.close()
+})
+
+function urlOf(dialect: Dialect | 'default'): string {
+  return (servers.get(dialect) as LocalServer).url
+}
+
+const statement = (stmt: Readonly<Record<string, unknown>>): WireRequest => ({ type: 'execute', stmt })
+const store = (id: number, sql: string): WireRequest => ({ type: 'store_sql', sql_id: id, sql })
+
+/** The first result of requests on a stream of their own, as it is on the wire. */
+async function first(dialect: Dialect | 'default', ...requests: WireRequest[]): Promise<unknown> {
+  const { results } = await pipeline(urlOf(dialect), [...requests, close])
+  return results[0]?.error ?? results[0]?.response
+}
+
+describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) => {
+  test('a baton comes always, and is invalid with 400', async () => {
+    const { baton } = await pipeline(urlOf(dialect), [execute('SELECT 1')])
+    expect(baton).toHaveLength(64)
+    const used = await pipeline(urlOf(dialect), [close], { baton })
+    expect(used.status).toBe(200)
+    const again = await pipeline(urlOf(dialect), [close], { baton })
+    expect([again.status, again.text]).toEqual([400, 'Received an invalid baton'])
+  })
+
+  test('close can stand anywhere', async () => {
+    const answer = await pipeline(urlOf(dialect), [execute('SELECT 1'), close, close])
+    expect(codes(answer)).toEqual(['ok', 'ok', 'ok'])
+  })
+
+  test('errors have two members', async () => {
+    await query(urlOf(dialect), 'CREATE TABLE u (a UNIQUE)')
+    const twice = execute('INSERT INTO u VALUES (1), (1)')
+    const message = 'SQLite error: UNIQUE constraint failed: u.a'
+    expect(await first(dialect, twice)).toEqual({ code: 'SQLITE_CONSTRAINT', message })
+    expect(await first(dialect, execute(''))).toMatchObject({ code: 'SQL_NO_STATEMENT' })
+    expect(await first(dialect, execute('SELECT ?'))).toMatchObject({ code: 'ARGS_INVALID' })
+  })
+
+  test('rows come whether they are wanted or not; the index stands in the result', async () => {
+    const answer = await first(dialect, statement({ sql: 'SELECT 1', want_rows: false }))
+    expect(answer).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
+    expect(answer).toHaveProperty('result.replication_index')
+  })
+
+  test('prefixes belong to names', async () => {
+    const named = [{ name: '@a', value: { type: 'null' } }]
+    expect(await first(dialect, statement({ sql: 'SELECT :a', named_args: named }))).toMatchObject({
+      code: 'ARGS_INVALID',
+    })
+    expect(await first(dialect, { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
+      result: { params: [{ name: ':a' }, { name: '@b' }, { name: '$c' }, { name: null }] },
+    })
+  })
+
+  test('a stored text is not replaced', async () => {
+    const answer = await pipeline(urlOf(dialect), [store(1, 'SELECT 1'), store(1, 'SELECT 2')])
+    expect([answer.status, answer.text]).toEqual([400, 'SQL text 1 already exists'])
+  })
+})
+
+describe('cloud', () => {
+  test('no baton comes when nothing depends on the stream', async () => {
+    expect((await pipeline(urlOf('cloud'), [execute('SELECT 1')])).baton).toBeNull()
+    const setting = await pipeline(urlOf('cloud'), [execute('PRAGMA foreign_keys = OFF')])
+    const stored = await pipeline(urlOf('cloud'), [store(1, 'SELECT 1')])
+    const begun = await pipeline(urlOf('cloud'), [execute('BEGIN')])
+    for (const { baton } of [setting, stored, begun]) expect(baton).toHaveLength(64)
+    const ended = await pipeline(urlOf('cloud'), [autocommit, execute('COMMIT')], { baton: begun.baton })
+    expect([ended.results[0]?.response?.is_autocommit, ended.baton]).toEqual([false, null])
+  })
+
+  test('batons that are none, used or of a stream that is gone: 404 and {"error"}', async () => {
+    const { baton } = await pipeline(urlOf('cloud'), [execute('BEGIN')])
+    await pipeline(urlOf('cloud'), [execute('SELECT 1')], { baton })
+    for (const [given, sentence] of [
+      ['none', 'Received an invalid baton'],
+      [baton, 'Received a baton that has already been used'],
+    ] as const) {
+      const answer = await pipeline(urlOf('cloud'), [close], { baton: given })
+      expect([answer.status, answer.text]).toEqual([404, JSON.stringify({ error: sentence })])
+    }
+  })
+
+  test('close is the last request, or nothing runs', async () => {
+    await query(urlOf('cloud'), 'CREATE TABLE untouched (a)')
+    const answer = await pipeline(urlOf('cloud'), [execute('INSERT INTO untouched VALUES (1)'), close, close])
+    expect([answer.status, answer.text]).toEqual([
+      400,
+      '{"error":"close must be the last request of a pipeline"}',
+    ])
+    expect(await query(urlOf('cloud'), 'SELECT a FROM untouched')).toEqual([])
+  })
+
+  test('errors say more, in the words of SQLite', async () => {
+    await query(urlOf('cloud'), 'CREATE TABLE p (a INTEGER PRIMARY KEY, b UNIQUE NOT NULL CHECK (b > 0))')
+    const failing: Readonly<Record<string, string>> = {
+      'INSERT INTO p (b) VALUES (1), (1)': 'SQLITE_CONSTRAINT_UNIQUE',
+      'INSERT INTO p VALUES (1, 1), (1, 2)': 'SQLITE_CONSTRAINT_PRIMARYKEY',
+      'INSERT INTO p (b) VALUES (null)': 'SQLITE_CONSTRAINT_NOTNULL',
+      'INSERT INTO p (b) VALUES (0)': 'SQLITE_CONSTRAINT_CHECK',
+    }
+    for (const [sql, extended] of Object.entries(failing))
+      expect(await first('cloud', execute(sql))).toMatchObject({
+        code: 'SQLITE_CONSTRAINT',
+        extended_code: extended,
+        message: expect.stringMatching(/^[A-Z ]+ constraint failed: /) as unknown,
+      })
+    const noTable = { code: 'SQLITE_UNKNOWN', message: 'no such table: missing' }
+    expect(await first('cloud', execute('SELECT 1 FROM missing'))).toEqual(noTable)
+    expect(await first('cloud', execute(''))).toMatchObject({ code: 'SQL_PARSE_ERROR' })
+    expect(await first('cloud', execute('SELECT ?'))).toMatchObject({ code: 'SQL_INPUT_ERROR' })
+    const steps = [{ stmt: { sql: 'INSERT INTO p (b) VALUES (0)' } }]
+    expect(await first('cloud', { type: 'batch', batch: { steps } })).toMatchObject({
+      result: { step_errors: [{ extended_code: 'SQLITE_CONSTRAINT_CHECK' }] },
+    })
+  })
+
+  test('rows come only where they are wanted; no index stands in the result', async () => {
+    const unwanted = await first('cloud', statement({ sql: 'SELECT 1 AS a', want_rows: false }))
+    expect(unwanted).toMatchObject({ result: { cols: [{ name: 'a' }], rows: [] } })
+    expect(unwanted).not.toHaveProperty('result.replication_index')
+    const wanted = await first('cloud', statement({ sql: 'SELECT 1', want_rows: true }))
+    expect(wanted).toMatchObject({ result: { rows: [[{ value: '1' }]] } })
+    await query(urlOf('cloud'), 'CREATE TABLE kept (a)')
+    await first('cloud', statement({ sql: 'INSERT INTO kept VALUES (1) RETURNING a', want_rows: false }))
+    expect(await query(urlOf('cloud'), 'SELECT a FROM kept')).toEqual([['1']])
+  })
+
+  test('prefixes are no part of names', async () => {
+    for (const name of ['a', ':a', '@a', '$a']) {
+      const named = [{ name, value: { type: 'text', value: 'x' } }]
+      const bound = await first('cloud', statement({ sql: 'SELECT :a, @a, $a', named_args: named }))
+      const cell = { type: 'text', value: 'x' }
+      expect(bound).toMatchObject({ result: { rows: [[cell, cell, cell]] } })
+    }
+    expect(await first('cloud', { type: 'describe', sql: 'SELECT :a, @b, $c, ?' })).toMatchObject({
+      result: { params: [{ name: 'a' }, { name: 'b' }, { name: 'c' }, { name: null }] },
+    })
+  })
+
+  test('a stored text is replaced', async () => {
+    const answer = await pipeline(urlOf('cloud'), [
+      store(1, 'SELECT 1'),
+      store(1, 'SELECT 2'),
+      statement({ sql_id: 1 }),
+      close,
+    ])
+    expect(answer.results[2]?.response?.result?.rows).toMatchObject([[{ value: '2' }]])
+  })
+
+  test('a cursor ends with null', async () => {
+    const lines = async (dialect: Dialect): Promise<string[]> => {
+      await query(urlOf(dialect), 'CREATE TABLE IF NOT EXISTS written (a)')
+      const body = JSON.stringify({ batch: { steps: [{ stmt: { sql: 'SELECT 1' } }] } })
+      const response = await fetch(`${urlOf(dialect)}/v3/cursor`, { method: 'POST', body })
+      return (await response.text()).trimEnd().split('\n')
+    }
+    const end = '{"type":"replication_index","replication_index":'
+    expect((await lines('cloud')).at(-1)).toBe(`${end}null}`)
+    expect((await lines('sqld')).at(-1)).toMatch(/"replication_index":\d+\}$/)
+  })
+})
+
+test('an incomplete statement behind others is left out by sqld without a word, and refused by all others', async () => {
+  for (const dialect of ['sqld', 'cloud', 'default'] as const) {
+    await query(urlOf(dialect), 'CREATE TABLE script (a)')
+    const sql = 'INSERT INTO script VALUES (1); UPDATE script SET; INSERT INTO script VALUES (2)'
+    const answer = await pipeline(urlOf(dialect), [{ type: 'sequence', sql }, close])
+    const isLeftOut = dialect === 'sqld'
+    expect([dialect, codes(answer)[0]]).toEqual([dialect, isLeftOut ? 'ok' : 'SQL_PARSE_ERROR'])
+    const rows = await query(urlOf(dialect), 'SELECT a FROM script')
+    expect(rows).toEqual(isLeftOut ? [['1'], ['2']] : [])
+  }
+})
+
+test('a dialect that is none is refused, and one for another back end', async () => {
+  await expect(startLocalServer({ dialect: 'mysql' as never })).rejects.toThrow('no such dialect: mysql')
+  await expect(startLocalServer({ dialect: 'sqld', backend: 'sqld' })).rejects.toThrow('back end "embedded"')
+})

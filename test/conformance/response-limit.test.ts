@@ -1,0 +1,113 @@
+// What counts towards the 10,000,000 bytes of an answer, to the byte, on both back ends.
+import { startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, codes, execute, pipeline, query, type WireRequest } from './wire.ts'
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
+
+/** Two blobs of 4,900,000 bytes in columns of one letter. */
+const FULL = 'SELECT zeroblob(4900000) AS a, zeroblob(4900000) AS b'
+/** What is left beside them and a third column of one letter; a column counts 29 bytes and its name. */
+const LEFT = 10_000_000 - 9_800_000 - 3 * 30
+
+const one = (sql: string): WireRequest => execute(sql)
+const batch = (...sqls: string[]): WireRequest => ({
+  type: 'batch',
+  batch: { steps: sqls.map((sql) => ({ stmt: { sql } })) },
+})
+/** So many rows of one column. */
+const rows = (count: number, value: string): string =>
+  `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${count}) SELECT ${value} AS c FROM n`
+/** A batch with something between two large steps, and what that counts. */
+const between = (sql: string, counted: number) => (more: number) =>
+  batch(
+    'SELECT zeroblob(4900000) AS a',
+    sql,
+    `SELECT zeroblob(4900000) AS b, zeroblob(${LEFT - counted + more}) AS c`,
+  )
+/** How many values of so many bytes fit in a column of one letter. */
+const fitting = (bytes: number): number => Math.floor((10_000_000 - 30) / bytes)
+
+/** Each makes a request whose answer is exactly as large as allowed with 0, and too large with 1. */
+const EDGES: Readonly<Record<string, (more: number) => WireRequest>> = {
+  'a blob: its bytes': (more) => one(`${FULL}, zeroblob(${LEFT + more}) AS c`),
+  'the name of a column': (more) => one(`${FULL}, zeroblob(${LEFT - 10 + more}) AS ccccccccccc`),
+  'the declared type of a column': (more) =>
+    one(`${FULL}, d, zeroblob(${LEFT - 33 - 3 + more}) AS c FROM declared`),
+  'a text: 26 bytes and its own': (more) => one(`${FULL}, printf('%.*c', ${LEFT - 26 + more}, 'x') AS c`),
+  'line breaks as one byte': (more) =>
+    one(`${FULL}, replace(printf('%.*c', ${LEFT - 26 + more}, 'x'), 'x', char(10)) AS c`),
+  'é as two bytes': (more) =>
+    one(`${FULL}, replace(printf('%.*c', ${(LEFT - 26) / 2 + more}, 'x'), 'x', 'é') AS c`),
+  'integers: 29 bytes and their digits': (more) => one(rows(fitting(30) + more, '5')),
+  'negative integers': (more) => one(rows(fitting(32) + more, '-10')),
+  nulls: (more) => one(rows(fitting(15) + more, 'null')),
+  'floats: 26 bytes and their digits': (more) => one(rows(fitting(29) + more, '1.5')),
+  'whole floats without a fraction': (more) => one(rows(fitting(27) + more, '1.0')),
+  'large floats with all their digits': (more) => one(rows(fitting(47) + more, '1e20')),
+  'small floats with all their zeros': (more) => one(rows(fitting(36) + more, '1.5e-7')),
+  'negative floats': (more) => one(rows(fitting(34) + more, '-0.00125')),
+  infinities: (more) => one(rows(fitting(29) + more, '9e999')),
+  'steps of a batch together': between("SELECT '' AS a WHERE 0", 30),
+  'a step without columns': between('DROP TABLE IF EXISTS missing', 0),
+  'a syntactic error in a step': between(
+    'SELECT missing',
+    'no such column: missing in SELECT missing at offset 7'.length,
+  ),
+  'an error of a step': between('SELECT 1 FROM missing', 'no such table: missing'.length),
+  'an error behind rows': between(
+    'SELECT abs(column1) FROM (VALUES (1), (-9223372036854775808))',
+    'integer overflow'.length,
+  ),
+  'missing arguments of a step': between('SELECT ?', 82),
+}
+
+interface Running extends AsyncDisposable {
+  readonly url: string
+}
+
+const START: Readonly<Record<string, () => Promise<Running>>> = {
+  embedded: () => startLocalServer(),
+  ...(hasSqld && { sqld: () => startLocalServer({ backend: 'sqld' }) }),
+}
+
+describe.each(Object.keys(START))('on the back end %s counts', (name) => {
+  let server: Running
+  beforeAll(async () => {
+    server = await (START[name] as () => Promise<Running>)()
+    await query(server.url, 'CREATE TABLE declared (d VARCHAR)')
+    await query(server.url, 'INSERT INTO declared VALUES (zeroblob(3))')
+  })
+  afterAll(() => server[Symbol.asyncDispose]())
+
+  test.each(Object.entries(EDGES))('%s', async (_, request) => {
+    const fits = await pipeline(server.url, [request(0), close])
+    expect(codes(fits)).toEqual(['ok', 'ok'])
+    const exceeds = await pipeline(server.url, [request(1), close])
+    expect(exceeds.results[0]?.error).toEqual({
+      code: 'RESPONSE_TOO_LARGE',
+      message: 'Response is too large',
+    })
+  })
+
+  test('each request of a pipeline by itself, and no cursor', async () => {
+    const request = EDGES['a blob: its bytes'] as (more: number) => WireRequest
+    expect(codes(await pipeline(server.url, [request(0), request(0), close]))).toEqual(['ok', 'ok', 'ok'])
+    const response = await fetch(`${server.url}/v3/cursor`, {
+      method: 'POST',
+      body: JSON.stringify({ batch: { steps: [{ stmt: (request(1) as { stmt: unknown }).stmt }] } }),
+    })
+    expect((await response.text()).trimEnd().split('\n').at(-1)).toContain('"replication_index"')
+  })
+
+  test('of a change with rows: it has happened all the same', async () => {
+    await query(server.url, 'CREATE TABLE changed (a)')
+    const change = `INSERT INTO changed SELECT hex(zeroblob(2400000)) FROM generate_series(1, 3) RETURNING a`
+    expect(codes(await pipeline(server.url, [execute(change), close]))).toEqual(['RESPONSE_TOO_LARGE', 'ok'])
+    expect(await query(server.url, 'SELECT count(*) FROM changed')).toEqual([['3']])
+  })
+})
