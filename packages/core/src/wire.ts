@@ -1,6 +1,8 @@
 // The JSON of the database API, as the server sends it. These names appear here and in the codec
 // (value, statement, result, batch, pipeline) and nowhere else.
 
+import type { RowText } from './codec/row-text.ts'
+
 export type WireValue =
   | { readonly type: 'null' }
   | { readonly type: 'integer'; readonly value: string }
@@ -15,7 +17,8 @@ export interface WireColumn {
 
 export interface WireResult {
   readonly cols: readonly WireColumn[]
-  readonly rows: readonly (readonly WireValue[])[]
+  /** Long ones are read from their text. */
+  readonly rows: readonly (readonly WireValue[])[] | RowText
   readonly affected_row_count: number
   readonly last_insert_rowid?: string | null
   readonly replication_index?: string | number | null

@@ -1,5 +1,6 @@
 import { ProtocolError } from '../errors.ts'
 import type { WireBatchResult, WirePipelineResponse, WireResult } from '../wire.ts'
+import { parseAnswer } from './row-text.ts'
 
 export const CLOSE = '{"type":"close"}'
 
@@ -12,7 +13,7 @@ export function pipelineBody(requests: readonly string[], baton: string | null =
 export function decodePipeline(text: string): WirePipelineResponse {
   let response: WirePipelineResponse | null
   try {
-    response = JSON.parse(text) as WirePipelineResponse | null
+    response = parseAnswer(text)
   } catch (cause) {
     throw new ProtocolError(`the server's answer is not JSON: ${text.slice(0, 100)}`, { cause })
   }

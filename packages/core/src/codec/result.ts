@@ -1,5 +1,6 @@
 import { ProtocolError } from '../errors.ts'
 import type { WireColumn, WireResult, WireValue } from '../wire.ts'
+import { RowText } from './row-text.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
 
 /** A row as a plain object, by column name. Of columns with the same name the last one stays. */
@@ -85,6 +86,20 @@ export function decodeResult(
   lastInsertRowid: bigint | null = null,
 ): ResultSet<ObjectRow | ArrayRow> {
   if (!result?.cols || !result.rows) throw new ProtocolError('a result without rows')
-  const rows = result.rows.map(rowDecoder(result.cols, intMode, rowMode))
-  return new ResultSet(result, rows, lastInsertRowid)
+  return new ResultSet(result, decodeRows(result, intMode, rowMode), lastInsertRowid)
+}
+
+function decodeRows(
+  { cols, rows }: WireResult,
+  intMode: IntMode,
+  rowMode?: RowMode,
+): (ObjectRow | ArrayRow)[] {
+  const decode = rowDecoder(cols, intMode, rowMode)
+  if (!(rows instanceof RowText)) return rows.map(decode)
+  const names = cols.map((column) => column.name ?? '')
+  const isArray = rowMode === 'array'
+  const isSafe = isArray || !names.includes('__proto__')
+  const keys = isArray ? Object.keys(names).map(Number) : names
+  const read = isSafe && rows.read<ObjectRow | ArrayRow>(() => (isArray ? [] : {}), keys, names, intMode)
+  return read || rows.parse().map(decode)
 }

@@ -1,0 +1,178 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ProtocolError } from '../errors.ts'
+import type { WireResult, WireValue } from '../wire.ts'
+import { decodePipeline } from './pipeline.ts'
+import { decodeResult, type RowMode } from './result.ts'
+import { RowText } from './row-text.ts'
+import { encodeBase64, type IntMode } from './value.ts'
+
+const cell: fc.Arbitrary<WireValue> = fc.oneof(
+  fc.constant({ type: 'null' } as const),
+  fc
+    .oneof(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.bigInt({ min: -1_000n, max: 1_000n }))
+    .map((value) => ({ type: 'integer', value: String(value) }) as const),
+  fc.constantFrom('9007199254740991', '9007199254740992', '-9007199254740993').map((value) => ({
+    type: 'integer' as const,
+    value,
+  })),
+  fc
+    .oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constant(null), fc.constant('1.5e3'))
+    .map((value) => ({ type: 'float', value }) as const),
+  fc
+    .oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string({
+        unit: fc.constantFrom('"', '\\', '"rows":[[', ']],"affected_row_count":', '"cols":', 'é'),
+      }),
+      fc.string({ minLength: 13, maxLength: 40 }),
+    )
+    .map((value) => ({ type: 'text', value }) as const),
+  fc
+    .oneof(fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ minLength: 150, maxLength: 400 }))
+    .map((bytes) => ({ type: 'blob', base64: encodeBase64(bytes).replace(/=+$/, '') }) as const),
+)
+
+/** Results as wide as their columns, some of them long enough for their text to be read. */
+const result = fc.integer({ min: 0, max: 5 }).chain((width) =>
+  fc.record({
+    cols: fc.array(
+      fc.record({
+        name: fc.oneof(fc.string(), fc.constantFrom('rows', '__proto__', 'id', 'id', '0')),
+        decltype: fc.constant(null),
+      }),
+      { minLength: width, maxLength: width },
+    ),
+    rows: fc.array(fc.array(cell, { minLength: width, maxLength: width }), { maxLength: 40 }),
+    affected_row_count: fc.constant(0),
+    last_insert_rowid: fc.constant(null),
+  }),
+)
+
+const answerOf = (results: readonly unknown[]): string =>
+  JSON.stringify({
+    baton: null,
+    base_url: null,
+    results: results.map((each) => ({ type: 'ok', response: { type: 'execute', result: each } })),
+  })
+
+const resultsIn = (text: string): WireResult[] =>
+  (decodePipeline(text).results as unknown as { response: { result: WireResult } }[]).map(
+    ({ response }) => response.result,
+  )
+
+function outcome(run: () => unknown): unknown {
+  try {
+    return run()
+  } catch (error) {
+    return String(error)
+  }
+}
+
+const modes = fc.record({
+  intMode: fc.constantFrom<IntMode>('auto', 'number', 'bigint', 'string'),
+  rowMode: fc.constantFrom<RowMode>('object', 'array'),
+})
+
+test('long rows give what JSON.parse gives, value by value', () => {
+  let readAsText = 0
+  fc.assert(
+    fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), modes, (results, { intMode, rowMode }) => {
+      const decoded = resultsIn(answerOf(results))
+      for (const [at, each] of decoded.entries()) {
+        readAsText += Number(each.rows instanceof RowText)
+        const plain = JSON.parse(JSON.stringify(results[at])) as WireResult
+        expect(outcome(() => decodeResult(each, intMode, rowMode))).toEqual(
+          outcome(() => decodeResult(plain, intMode, rowMode)),
+        )
+      }
+    }),
+    { numRuns: 500 },
+  )
+  expect(readAsText).toBeGreaterThan(100)
+})
+
+const long = (name: string): WireResult => ({
+  cols: [{ name, decltype: null }],
+  rows: Array.from({ length: 100 }, (_, at) => [{ type: 'text', value: `${name} ${at}` } as const]),
+  affected_row_count: 0,
+  last_insert_rowid: null,
+})
+const wanted = (name: string): unknown =>
+  Array.from({ length: 100 }, (_, at) => ({ [name]: `${name} ${at}` }))
+
+test.each([
+  ['another order of parts', ({ cols, rows, ...rest }: WireResult) => ({ ...rest, cols, rows })],
+  ['rows in front of columns', ({ cols, rows, ...rest }: WireResult) => ({ rows, ...rest, cols })],
+  [
+    'another part behind the rows',
+    ({ cols, rows, ...rest }: WireResult) => ({ cols, rows, more: 1, ...rest }),
+  ],
+  [
+    'another order in the cells',
+    ({ rows, ...rest }: WireResult) => ({
+      cols: rest.cols,
+      rows: (rows as WireValue[][]).map(([each]) =>
+        [{ ...(each as { value: string }), type: 'text' }].map(({ value, type }) => ({ value, type })),
+      ),
+      affected_row_count: 0,
+    }),
+  ],
+])('%s is understood', (_, change) => {
+  const decoded = resultsIn(answerOf([change(long('a')), change(long('b')), long('c')]))
+  expect(decoded.map((each) => decodeResult(each, 'auto').rows)).toEqual(['a', 'b', 'c'].map(wanted))
+})
+
+test('white space is understood', () => {
+  const text = JSON.stringify(JSON.parse(answerOf([long('a')])), null, 1)
+  expect(resultsIn(text).map((each) => decodeResult(each, 'auto').rows)).toEqual([wanted('a')])
+})
+
+test('white space in the middle of rows changes nothing', () => {
+  const text = answerOf([long('a')])
+  const start = text.indexOf('{"type":"text"')
+  const cellLength = text.indexOf('}', start) - start
+  // between two tokens of the first cells
+  const places = [
+    ...text.slice(start, start + cellLength * 4).matchAll(/(?<=[[\]{},:])(?=[[\]{},:"])|(?<=")(?=[,:}])/g),
+  ]
+  expect(places.length).toBeGreaterThan(30)
+  for (const { index } of places) {
+    const changed = `${text.slice(0, start + index)} ${text.slice(start + index)}`
+    expect(resultsIn(changed).map((each) => decodeResult(each, 'auto').rows)).toEqual([wanted('a')])
+  }
+})
+
+test('rows that are cut off are no rows', () => {
+  const text = answerOf([long('a')])
+  for (let length = text.indexOf('{"type":"text"'); length < text.length; length += 7)
+    expect(() => resultsIn(text.slice(0, length))).toThrow(ProtocolError)
+})
+
+test('a short result is no text, and neither are no rows', () => {
+  const [short] = resultsIn(answerOf([{ ...long('a'), rows: [[{ type: 'null' }]] }]))
+  expect(short?.rows).toEqual([[{ type: 'null' }]])
+  const [none] = resultsIn(answerOf([{ ...long('a'), rows: [] }]))
+  expect(none?.rows).toEqual([])
+})
+
+test('a batch with long results', () => {
+  const text = JSON.stringify({
+    results: [
+      {
+        type: 'ok',
+        response: {
+          type: 'batch',
+          result: { step_results: [long('a'), null, long('b')], step_errors: [null, null, null] },
+        },
+      },
+    ],
+  })
+  const { result: batch } = (
+    decodePipeline(text).results[0] as unknown as {
+      response: { result: { step_results: (WireResult | null)[] } }
+    }
+  ).response
+  const rows = batch.step_results.map((each) => each && decodeResult(each, 'auto').rows)
+  expect(rows).toEqual([wanted('a'), null, wanted('b')])
+})

@@ -1,0 +1,165 @@
+import type { WireBatchResult, WirePipelineResponse, WireValue } from '../wire.ts'
+import { decodeBlob, decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
+
+// Rows of long results are read from the server's text: most of what JSON.parse takes goes into an object for each cell, which
+// nobody sees. What is not written exactly as servers write it is left to JSON.parse.
+
+/** Shorter results are not worth it. */
+const LEAST_LENGTH = 1_000
+
+const ROWS = '"rows":[['
+const COLUMNS = '"cols":'
+const END = ']],"affected_row_count":'
+
+/** Where the first letter of a cell's type stands. */
+const KIND = '{"type":"'.length
+const INTEGER = 105
+const TEXT = 116
+const FLOAT = 102
+const BLOB = 98
+const NULL = 110
+
+/** Characters in front of the value of a cell, for NULL in front of the last brace. */
+function lengthOf(kind: number): number {
+  switch (kind) {
+    case INTEGER:
+      return '{"type":"integer","value":"'.length
+    case TEXT:
+      return '{"type":"text","value":"'.length
+    case FLOAT:
+      return '{"type":"float","value":'.length
+    case BLOB:
+      return '{"type":"blob","base64":"'.length
+    case NULL:
+      return '{"type":"null"'.length
+    default:
+      return Number.NaN
+  }
+}
+
+const QUOTE = 34
+const COLON = 58
+const COMMA = 44
+const OPEN = 91
+const BACKSLASH = 92
+const CLOSE = 93
+const END_OF_CELL = 125
+
+/** A substring of 13 characters or more keeps the whole text alive in V8. */
+const SHARED_FROM = 13
+
+/** Rows of one result as text: `[[cell, …], …]`. */
+export class RowText {
+  readonly #text: string
+  readonly #start: number
+  readonly #end: number
+
+  constructor(text: string, start: number, end: number) {
+    this.#text = text
+    this.#start = start
+    this.#end = end
+  }
+
+  /** Reads it as any other JSON. @throws SyntaxError when it is not */
+  parse(): WireValue[][] {
+    return JSON.parse(this.#text.slice(this.#start, this.#end)) as WireValue[][]
+  }
+
+  /**
+   * Reads it at once. @param keys what the cells of a row are called in it @param names what they are called in errors
+   * @returns null when it is written in an unknown way @throws RangeError for an integer that is not exact in the mode
+   */
+  read<Row extends object>(
+    newRow: () => Row,
+    keys: readonly (string | number)[],
+    names: readonly string[],
+    intMode: IntMode,
+  ): Row[] | null {
+    const text = this.#text
+    const rows: Row[] = []
+    let at = this.#start
+    // behind `[` and each `,`
+    while (text.charCodeAt(at + 1) === OPEN) {
+      at += 1
+      const row = newRow() as Record<string | number, Value>
+      for (let column = 0; column < keys.length; column++) {
+        at += 1
+        const kind = text.charCodeAt(at + KIND)
+        const from = at + lengthOf(kind)
+        let value: Value
+        if (kind === NULL) {
+          value = null
+          at = from
+        } else if (text.charCodeAt(from - 1) !== (kind === FLOAT ? COLON : QUOTE)) return null
+        else if (kind === FLOAT) {
+          at = text.indexOf('}', from)
+          const json = text.slice(from, at)
+          value = Number(json)
+          if (Number.isNaN(value)) value = decodeFloat(JSON.parse(json) as number | string | null)
+        } else {
+          let to = text.indexOf('"', from)
+          if (kind === INTEGER) value = decodeInteger(text.slice(from, to), intMode, names[column] as string)
+          else if (kind === BLOB) value = decodeBlob(text.slice(from, to))
+          else {
+            value = text.slice(from, to)
+            if (value.includes('\\')) {
+              to = endOfText(text, from)
+              value = JSON.parse(text.slice(from - 1, to + 1)) as string
+            } else if (value.length >= SHARED_FROM) value = ` ${value}`.slice(1)
+          }
+          at = to + 1
+        }
+        if (text.charCodeAt(at) !== END_OF_CELL) return null
+        at += 1
+        if (text.charCodeAt(at) !== (column === keys.length - 1 ? CLOSE : COMMA)) return null
+        row[keys[column] as string] = value
+      }
+      rows.push(row as Row)
+      at += 1
+      if (text.charCodeAt(at) !== COMMA) break
+    }
+    return at === this.#end - 1 && text.charCodeAt(at) === CLOSE ? rows : null
+  }
+}
+
+/** Where a JSON string ends that begins before a place. */
+function endOfText(text: string, from: number): number {
+  for (let to = text.indexOf('"', from); ; to = text.indexOf('"', to + 1)) {
+    let backslashes = 0
+    while (text.charCodeAt(to - 1 - backslashes) === BACKSLASH) backslashes += 1
+    if (backslashes % 2 === 0) return to
+  }
+}
+
+/** Reads the JSON of an answer, in which long rows stay texts. @throws SyntaxError when it is no JSON */
+export function parseAnswer(text: string): WirePipelineResponse | null {
+  const found: RowText[] = []
+  let rest = ''
+  let from = 0
+  for (let start = text.indexOf(ROWS); start !== -1; start = text.indexOf(ROWS, start + 1)) {
+    const rows = start + ROWS.length - 2
+    const end = text.indexOf(END, rows)
+    if (end === -1) break
+    // the end of another result, when a server writes the parts of one in another order
+    const next = text.indexOf(COLUMNS, rows)
+    if (end - rows < LEAST_LENGTH || (next !== -1 && next < end)) continue
+    rest += `${text.slice(from, rows)}${found.length}`
+    from = end + 2
+    start = end
+    found.push(new RowText(text, rows, from))
+  }
+  if (found.length === 0) return JSON.parse(text) as WirePipelineResponse | null
+  const answer = JSON.parse(rest + text.slice(from)) as WirePipelineResponse | null
+  for (const each of answer?.results ?? []) {
+    const result = (each as { response?: { result?: unknown } | null } | null)?.response?.result
+    const steps = (result as WireBatchResult | undefined)?.step_results
+    for (const one of Array.isArray(steps) ? steps : [result]) putBack(one, found)
+  }
+  return answer
+}
+
+/** In place of the rows stands which of the texts they are. */
+function putBack(result: unknown, found: readonly RowText[]): void {
+  const { rows } = (result ?? {}) as { rows?: unknown }
+  if (typeof rows === 'number') (result as { rows: unknown }).rows = found[rows]
+}
