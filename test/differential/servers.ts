@@ -4,7 +4,7 @@ import { startSqld } from '@batonsql/local-server/sqld'
 import type { Subject } from './run-sequence.ts'
 
 /** What a database is besides an ordinary one. */
-export interface SubjectKind {
+interface SubjectKind {
   readonly allowAttach?: boolean
   readonly isSchema?: boolean
   /** The `name` of the one whose schema it shares. */
