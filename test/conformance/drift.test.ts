@@ -12,16 +12,10 @@ const WAITING_LIMIT_MS = process.env['DRIFT_ALL'] ? Infinity : 1_000
 
 /** Cases that cannot be replayed in this way, and why. */
 const NOT_REPLAYED: Readonly<Record<number, string>> = {
-  60: 'the recording abbreviates its requests',
-  67: 'the recording abbreviates its requests',
   77: 'restarts the server',
-  92: 'the recording does not say when the client left',
-  124: 'takes half a minute',
   223: 'which of two requests comes first depends on the machine',
   225: 'which of five requests comes first depends on the machine',
-  250: 'the recording abbreviates its request',
   253: 'the answer is broken off, where depends on buffers',
-  257: 'the recording does not keep the baton of its last request',
 }
 
 const hasSqld = await findSqld().then(

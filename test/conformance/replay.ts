@@ -49,7 +49,7 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
       await sleep(BACKGROUND_LEAD_MS)
     }
   }
-  if (pending.length > 0) await run.leaveStreams()
+  if (pending.length > 0) await run.leaveStreams(transcript.steps)
   await Promise.all(pending)
   return run.mismatches.toSorted((one, other) => one.step - other.step)
 }
@@ -68,8 +68,8 @@ class Replay {
   }
 
   /** Leaves the streams that are open, when what is on its way has come. */
-  async leaveStreams(): Promise<void> {
-    await sleep(LISTEN_MS)
+  async leaveStreams(steps: readonly TranscriptStep[]): Promise<void> {
+    await sleep(Math.max(LISTEN_MS, ...steps.map((step) => step.listens_ms ?? 0)))
     for (const stream of this.#streams) stream.abort()
   }
 
@@ -96,10 +96,17 @@ class Replay {
     if (stream !== null) this.#streams.push(stream)
     // what nobody waits for beside other requests is read for a moment
     if (step.started_in_background === undefined) setTimeout(() => stream?.abort(), LISTEN_MS)
-    const answer = await this.#send(request.method, request.path, headers, { body, stream })
+    const leavesAfterMs = step.leaves_after_ms
+    const leaving = leavesAfterMs === undefined ? null : new AbortController()
+    if (leaving !== null) setTimeout(() => leaving.abort(), leavesAfterMs)
+    const answer = await this.#send(request.method, request.path, headers, {
+      body,
+      stream: leaving ?? stream,
+    })
     const recorded = recordedText(response)
     const text = this.#named(answer.text)
     this.#learnBatons(recorded, text)
+    if (leaving !== null) return // how far an answer came is a matter of buffers
     const expected: Observed = {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
@@ -180,25 +187,28 @@ class Replay {
         headers,
         agent: false as const,
       }
-      const request = http.request(options, (response) => {
-        const parts: Buffer[] = []
-        const finish = (): void => {
-          const encoding = response.headers['content-encoding'] ?? null
-          resolve({
-            status: response.statusCode ?? 0,
-            contentType: response.headers['content-type'] ?? null,
-            allow: response.headers['allow'] ?? null,
-            encoding,
-            text: decodeBody(encoding, Buffer.concat(parts)),
-          })
-        }
-        stream?.signal.addEventListener('abort', () => {
-          finish()
-          request.destroy()
+      const parts: Buffer[] = []
+      let received: http.IncomingMessage | null = null
+      const finish = (): void => {
+        const headers = received?.headers ?? {}
+        const encoding = headers['content-encoding'] ?? null
+        resolve({
+          status: received?.statusCode ?? 0,
+          contentType: headers['content-type'] ?? null,
+          allow: headers['allow'] ?? null,
+          encoding,
+          text: decodeBody(encoding, Buffer.concat(parts)),
         })
+      }
+      const request = http.request(options, (response) => {
+        received = response
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('end', finish)
         response.on('error', finish) // a broken body is compared as far as it came
+      })
+      stream?.signal.addEventListener('abort', () => {
+        finish()
+        request.destroy()
       })
       request.on('error', reject)
       request.end(body)

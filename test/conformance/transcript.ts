@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { completed } from './complete.ts'
 
 /** One exchange of a recorded case. */
 export interface TranscriptStep {
@@ -6,6 +7,10 @@ export interface TranscriptStep {
   readonly action?: string
   readonly after_wait_ms?: number
   readonly started_in_background?: string
+  /** When the client leaves without waiting for the end of the answer. */
+  readonly leaves_after_ms?: number
+  /** How long a stream of events is read. */
+  readonly listens_ms?: number
   readonly request: {
     readonly port?: 'admin'
     readonly http?: string
@@ -41,10 +46,10 @@ export function readTranscripts(): Transcript[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith('.json'))
     .sort()
-    .map((file) => JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as Transcript)
+    .map((file) => completed(JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as Transcript))
 }
 
 /** Milliseconds a case only waits. */
 export function waitingTimeMs(transcript: Transcript): number {
-  return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0), 0)
+  return transcript.steps.reduce((sum, step) => sum + (step.after_wait_ms ?? 0) + (step.listens_ms ?? 0), 0)
 }

@@ -19,12 +19,15 @@ const SLOW_LANES = 12
 const SLOW_FROM_MS = 1_000
 /** What the recorded server calls itself. */
 const RECORDED_VERSION = 'sqld 0.24.32 (40c272de 2025-02-14)'
+/** The case that opens as many streams as a server takes. */
+const FILLING_CASE = 93
 /** The case that asks what the server calls itself. */
 const VERSION_CASE = 109
 
 const all = readTranscripts().filter((transcript) => !(transcript.id in NOT_REPLAYED))
-const named = all.filter((transcript) => transcript.server !== 'plain')
-const plain = all.filter((transcript) => transcript.server === 'plain')
+const isAlone = ({ id, server: kind }: Transcript): boolean => kind !== 'plain' || id === FILLING_CASE
+const named = all.filter(isAlone)
+const plain = all.filter((transcript) => !isAlone(transcript))
 const slow = plain.filter((transcript) => waitingTimeMs(transcript) >= SLOW_FROM_MS)
 const outcomes = new Map<number, Promise<Mismatch[]>>()
 
@@ -111,12 +114,13 @@ function ownName({ version }: LocalServer): Map<string, string> {
 
 /** Settings in the words of the recorded server, which forgets what it is not told. */
 function optionsOf(configuration: Readonly<Record<string, unknown>>): DatabaseOptions {
+  const size = /^(\d+)KB$/.exec(String(configuration['max_db_size']))?.[1]
   return {
     blockReads: configuration['block_reads'] === true,
     blockWrites: configuration['block_writes'] === true,
     blockReason: (configuration['block_reason'] as string | undefined) ?? null,
     allowAttach: configuration['allow_attach'] === true,
-    ...(configuration['max_db_size'] === '100KB' && { sizeLimitBytes: 100_000 }),
+    ...(size !== undefined && { sizeLimitBytes: Number(size) * 1_000 }),
   }
 }
 

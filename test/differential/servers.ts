@@ -3,9 +3,20 @@ import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import type { Subject } from './run-sequence.ts'
 
+/** What a database is besides an ordinary one. */
+interface SubjectKind {
+  readonly allowAttach?: boolean
+  readonly isSchema?: boolean
+  /** The `name` of the one whose schema it shares. */
+  readonly schema?: string
+}
+
+/** A database with what the server calls it. */
+export type NamedSubject = Subject & AsyncDisposable & { readonly name: string }
+
 /** Makes a fresh database, and removes it. */
 export interface SubjectSource extends AsyncDisposable {
-  create(): Promise<Subject & AsyncDisposable>
+  create(kind?: SubjectKind): Promise<NamedSubject>
 }
 
 /** Databases of the embedded server. */
@@ -13,11 +24,12 @@ export async function embeddedSubjects(): Promise<SubjectSource> {
   const server = await startLocalServer({ dialect: 'sqld' })
   let count = 0
   return {
-    async create() {
+    async create(kind = {}) {
       count += 1
       const name = `d${count}`
-      await server.createDatabase(name)
+      await server.createDatabase(name, kind)
       return {
+        name,
         url: `${server.url}/${name}`,
         headers: {},
         [Symbol.asyncDispose]: () => server.removeDatabase(name),
@@ -31,10 +43,15 @@ export async function embeddedSubjects(): Promise<SubjectSource> {
 export async function sqldSubjects(): Promise<SubjectSource> {
   const server = await startSqld({ namespaces: true })
   return {
-    async create() {
+    async create({ allowAttach = false, isSchema = false, schema }: SubjectKind = {}) {
       const name = randomUUID()
-      await server.admin.create(name, { allow_attach: false, block_reads: false, block_writes: false })
+      const settings = { allow_attach: allowAttach, block_reads: false, block_writes: false }
+      await server.admin.create(name, settings, {
+        ...(isSchema && { shared_schema: true }),
+        ...(schema !== undefined && { shared_schema_name: schema }),
+      })
       return {
+        name,
         url: server.url,
         headers: { 'x-namespace-bin': Buffer.from(name).toString('base64').replace(/=+$/, '') },
         [Symbol.asyncDispose]: () => server.admin.remove(name),

@@ -15,7 +15,7 @@ const SETTINGS = {
   allowAttach: false,
   keys: [],
 }
-const DATABASES = Array.from({ length: 24 }, (_, at) => `d${at}` as DatabaseId)
+const DATABASES = Array.from({ length: 18 }, (_, at) => `d${at}` as DatabaseId)
 const close = { type: 'close' }
 const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
 
@@ -56,8 +56,8 @@ test('each is answered, again and again, and keeps what was written', { timeout:
       DATABASES.map(async (id) => JSON.stringify(await send(backend, id, [execute(sql), close]))),
     )
   await everywhere('CREATE TABLE t (a)')
-  for (let count = 1; count <= 3; count += 1) await everywhere('INSERT INTO t VALUES (1)')
-  for (const answer of await everywhere('SELECT count(*) FROM t')) expect(answer).toContain('"value":"3"')
+  for (let count = 1; count <= 2; count += 1) await everywhere('INSERT INTO t VALUES (1)')
+  for (const answer of await everywhere('SELECT count(*) FROM t')) expect(answer).toContain('"value":"2"')
 })
 
 test('open transactions keep their databases open, and nobody else out', { timeout: 60_000 }, async () => {

@@ -1,4 +1,5 @@
 import type { EngineConnection, EngineStatement } from './engine-connection.ts'
+import { scanSql } from './sql/sql-scanner.ts'
 
 /** Takes the next piece of a dump; resolves when more is wanted. */
 export type DumpOutput = (text: string) => Promise<void>
@@ -39,11 +40,11 @@ export async function writeDump(
       await text.add('ANALYZE sqlite_schema;\n')
       await addRows(text, engine, name, preserveRowIds)
     } else if (!name.startsWith('sqlite_')) {
-      await text.add(`${sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')};\n`)
+      await text.add(ended(sql.replace(/^CREATE TABLE /, 'CREATE TABLE IF NOT EXISTS ')))
       await addRows(text, engine, name, preserveRowIds)
     }
   }
-  for (const [, sql] of readTexts(engine, OTHERS)) await text.add(`${sql};\n`)
+  for (const [, sql = ''] of readTexts(engine, OTHERS)) await text.add(ended(sql))
   if (hasVirtualTables) await text.add('PRAGMA writable_schema=OFF;\n')
   await text.add('COMMIT;\n')
   await text.end()
@@ -92,6 +93,12 @@ function hasOddKey(engine: EngineConnection, table: string, info: readonly (read
 function freeRowId(columns: readonly string[]): string | null {
   const taken = new Set(columns.map((name) => name.toLowerCase()))
   return ROW_IDS.find((name) => !taken.has(name)) ?? null
+}
+
+/** A statement with its semicolon, which must not become part of a comment at its end. */
+function ended(sql: string): string {
+  const rest = sql.slice(scanSql(sql).at(-1)?.end ?? 0)
+  return rest.includes('--') ? `${sql}\n;\n` : `${sql};\n`
 }
 
 function isVirtual(sql: string): boolean {

@@ -1,0 +1,61 @@
+import type { Transcript, TranscriptStep } from './transcript.ts'
+
+/** When the client of a case left, in milliseconds after its request: the recordings do not say, the recorder did. */
+const LEAVES_AFTER_MS: Readonly<Record<number, number>> = {
+  92: 400,
+  211: 300,
+  226: 500,
+  259: 500,
+  260: 400,
+  261: 500,
+  262: 500,
+  263: 500,
+}
+/** How long a stream of events was read, where that is longer than a moment. */
+const LISTENS_MS: Readonly<Record<number, number>> = { 124: 31_000 }
+/** The batons that recordings call `{{c}}`. */
+const BATON_C: Readonly<Record<number, string>> = { 100: '<baton:2>', 257: '<baton:2>' }
+/** The last step waited for those in the background. */
+const WAITS_AT_THE_END_MS: Readonly<Record<number, number>> = { 258: 4_500 }
+
+/** A case with what its recording leaves out or abbreviates. */
+export function completed(transcript: Transcript): Transcript {
+  const { id, steps } = transcript
+  const whole = steps.map((step, at) => {
+    const { request, response } = step
+    if (request === undefined) return step // an action of the recorder, such as a restart
+    const hasLeft = response.aborted_by_client === true || response.end?.startsWith('broken') === true
+    const waits = at === steps.length - 1 ? WAITS_AT_THE_END_MS[id] : undefined
+    return {
+      ...step,
+      ...(request.body !== undefined && {
+        request: { ...request, body: wholeBody(request.body, BATON_C[id]) },
+      }),
+      ...(hasLeft && LEAVES_AFTER_MS[id] !== undefined && { leaves_after_ms: LEAVES_AFTER_MS[id] }),
+      ...(LISTENS_MS[id] !== undefined && { listens_ms: LISTENS_MS[id] }),
+      ...(waits !== undefined && { after_wait_ms: waits }),
+    } satisfies TranscriptStep
+  })
+  return { ...transcript, steps: whole }
+}
+
+function wholeBody(body: string, baton = ''): string {
+  const nested = /^<(\d+) nested `not`>$/.exec(body)?.[1]
+  if (nested !== undefined) return deepCondition(Number(nested))
+  if (body === '<51 store_sql requests, close>') {
+    const texts = Array.from({ length: 51 }, (_, id) => ({ type: 'store_sql', sql_id: id, sql: 'SELECT 1' }))
+    return JSON.stringify({ requests: [...texts, { type: 'close' }] })
+  }
+  if (body === '<batch of 10,000 × SELECT 1>') {
+    const steps = Array.from({ length: 10_000 }, () => ({ stmt: { sql: 'SELECT 1' } }))
+    return JSON.stringify({ requests: [{ type: 'batch', batch: { steps } }, { type: 'close' }] })
+  }
+  return body.replace('{{c}}', baton)
+}
+
+function deepCondition(depth: number): string {
+  const inner = '{"type":"ok","step":0}'
+  const condition = `${'{"type":"not","cond":'.repeat(depth)}${inner}${'}'.repeat(depth)}`
+  const steps = `{"stmt":{"sql":"SELECT 1"}},{"stmt":{"sql":"SELECT 2"},"condition":${condition}}`
+  return `{"requests":[{"type":"batch","batch":{"steps":[${steps}]}},{"type":"close"}]}`
+}
