@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
@@ -82,6 +83,28 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(STREAMS - 8)
     expect((await open()).status).not.toBe(200)
     expect((await sql(blue.host, blue.token, 'SELECT a FROM t')).rows).toEqual([['1']])
+  })
+
+  test('whose own counts outlive it: nothing is counted twice (takes 6 s)', { timeout: 60_000 }, async () => {
+    const directory = await dataDirectory()
+    const used = async (scene: Scene): Promise<number> =>
+      (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
+    let before = 0
+    {
+      await using scene = await Scene.start({}, directory)
+      await furnish(scene)
+      // it saves them every 5 s
+      await sleep(6_000)
+      before = await used(scene)
+      expect(before).toBeGreaterThan(0)
+    }
+    for (const round of [1, 2]) {
+      await using scene = await Scene.start({}, directory)
+      expect(await used(scene)).toBe(before + round - 1)
+      const { database } = await scene.done('GET', `${scene.own}/databases/red`)
+      await sql(database.Hostname, await scene.tokenFor('red'), 'INSERT INTO t VALUES (2)')
+      expect(await used(scene)).toBe(before + round)
+    }
   })
 
   test('which starts with the first request after a start, with what was changed meanwhile', async () => {
