@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -63,6 +63,34 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     // one without a database has nothing to end
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'empty', location: 'local' } })
     await scene.done('DELETE', `${scene.own}/groups/empty`)
+  })
+
+  test('what a crash has left of the folder of a group that is gone is removed; other folders stay', async () => {
+    const directory = await dataDirectory()
+    {
+      await using scene = await Scene.start({}, directory)
+      await furnish(scene)
+    }
+    const folders = join(directory, 'sqld')
+    const gone = '00000000-0000-4000-8000-000000000000'
+    const half = join(folders, `${gone}.removed`)
+    const empty = join(folders, gone.replace('4000', '4001'))
+    const full = join(folders, gone.replace('4000', '4002'), 'sqld')
+    for (const folder of [
+      join(half, 'sqld', 'dbs', gone),
+      empty,
+      join(full, 'dbs', gone),
+      join(folders, 'notes'),
+    ])
+      await mkdir(folder, { recursive: true })
+    for (const _ of ['once', 'twice']) await (await Scene.start({}, directory))[Symbol.asyncDispose]()
+    expect([half, empty, join(folders, 'notes')].map((folder) => existsSync(folder))).toEqual([
+      false,
+      false,
+      true,
+    ])
+    // nobody knows what it is
+    expect(existsSync(join(full, 'dbs-set-aside', gone))).toBe(true)
   })
 
   test('whose crash another group does not feel', async () => {
