@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
@@ -64,6 +65,34 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     await scene.done('DELETE', `${scene.own}/groups/empty`)
   })
 
+  test('what a crash has left of the folder of a group that is gone is removed; other folders stay', async () => {
+    const directory = await dataDirectory()
+    {
+      await using scene = await Scene.start({}, directory)
+      await furnish(scene)
+    }
+    const folders = join(directory, 'sqld')
+    const gone = '00000000-0000-4000-8000-000000000000'
+    const half = join(folders, `${gone}.removed`)
+    const empty = join(folders, gone.replace('4000', '4001'))
+    const full = join(folders, gone.replace('4000', '4002'), 'sqld')
+    for (const folder of [
+      join(half, 'sqld', 'dbs', gone),
+      empty,
+      join(full, 'dbs', gone),
+      join(folders, 'notes'),
+    ])
+      await mkdir(folder, { recursive: true })
+    for (const _ of ['once', 'twice']) await (await Scene.start({}, directory))[Symbol.asyncDispose]()
+    expect([half, empty, join(folders, 'notes')].map((folder) => existsSync(folder))).toEqual([
+      false,
+      false,
+      true,
+    ])
+    // nobody knows what it is
+    expect(existsSync(join(full, 'dbs-set-aside', gone))).toBe(true)
+  })
+
   test('whose crash another group does not feel', async () => {
     const directory = await dataDirectory()
     await using scene = await Scene.start({}, directory)
@@ -82,6 +111,28 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     expect(streams.filter(({ status }) => status === 200).length).toBeGreaterThan(STREAMS - 8)
     expect((await open()).status).not.toBe(200)
     expect((await sql(blue.host, blue.token, 'SELECT a FROM t')).rows).toEqual([['1']])
+  })
+
+  test('whose own counts outlive it: nothing is counted twice (takes 6 s)', { timeout: 60_000 }, async () => {
+    const directory = await dataDirectory()
+    const used = async (scene: Scene): Promise<number> =>
+      (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
+    let before = 0
+    {
+      await using scene = await Scene.start({}, directory)
+      await furnish(scene)
+      // it saves them every 5 s
+      await sleep(6_000)
+      before = await used(scene)
+      expect(before).toBeGreaterThan(0)
+    }
+    for (const round of [1, 2]) {
+      await using scene = await Scene.start({}, directory)
+      expect(await used(scene)).toBe(before + round - 1)
+      const { database } = await scene.done('GET', `${scene.own}/databases/red`)
+      await sql(database.Hostname, await scene.tokenFor('red'), 'INSERT INTO t VALUES (2)')
+      expect(await used(scene)).toBe(before + round)
+    }
   })
 
   test('which starts with the first request after a start, with what was changed meanwhile', async () => {

@@ -10,7 +10,9 @@ import type { DatabaseRow } from './registry/rows.ts'
 import { newKeyPair } from './tokens/mint.ts'
 import { Usage } from './usage.ts'
 
-test('what is sampled by two at once is counted once, and not at all once it is gone', async () => {
+const ever = { from: 0, to: Date.now() + 3_600_000 }
+
+async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const registry = await Registry.open(directory)
   onTestFinished(async () => {
@@ -35,6 +37,11 @@ test('what is sampled by two at once is counted once, and not at all once it is 
     readyAt: 0,
   }
   registry.transaction(() => registry.databases.put(row))
+  return { registry, row }
+}
+
+test('what is sampled by two at once is counted once, and not at all once it is gone', async () => {
+  const { registry, row } = await oneDatabase()
   let read = 100
   const sampleUsage = async (): Promise<UsageSample> => {
     const rowsRead = read
@@ -45,11 +52,26 @@ test('what is sampled by two at once is counted once, and not at all once it is 
   }
   const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
   await Promise.all([usage.sample([row]), usage.sample([row])])
-  const ever = { from: 0, to: Date.now() + 1_000 }
   expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
 
   const late = usage.sample([row])
   registry.transaction(() => registry.databases.delete(row.id))
   await late
   expect(usage.ofDatabase(row.id, ever).rowsRead).toBe(150)
+})
+
+test('a count that has lost its end goes on from there; one of another epoch begins at nothing', async () => {
+  const { registry, row } = await oneDatabase()
+  let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
+  const sampleUsage = async (): Promise<UsageSample> => sample
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const sampled = async (epoch: string, rowsRead: number): Promise<number> => {
+    sample = { ...sample, epoch, rowsRead }
+    await usage.sample([row])
+    return usage.ofDatabase(row.id, ever).rowsRead
+  }
+  expect(await sampled('e', 100)).toBe(100)
+  expect(await sampled('e', 90)).toBe(100)
+  expect(await sampled('e', 95)).toBe(105)
+  expect(await sampled('f', 10)).toBe(115)
 })

@@ -89,9 +89,7 @@ export class Usage {
     const { file } = this.#registry
     const sql = 'SELECT epoch, rows_read, rows_written FROM usage_sample WHERE database = ?'
     const [epoch, read, written] = file.all(sql, [row.id])[0] ?? []
-    // a count that has become smaller has begun anew, whatever it says
-    const isSame =
-      epoch === sample.epoch && sample.rowsRead >= Number(read) && sample.rowsWritten >= Number(written)
+    const isSame = epoch === sample.epoch
     file.run('INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)', [
       row.id,
       sample.epoch,
@@ -100,7 +98,9 @@ export class Usage {
       sample.storageBytes,
     ])
     const [before, beforeWritten] = isSame ? [Number(read), Number(written)] : [0, 0]
-    this.#add(row, sample.rowsRead - before, sample.rowsWritten - beforeWritten)
+    // a count that has become smaller has lost its end; what was used since then is not known, and nothing is counted twice
+    const added = (now: number, then: number): number => Math.max(0, now - then)
+    this.#add(row, added(sample.rowsRead, before), added(sample.rowsWritten, beforeWritten))
   }
 
   #add(row: DatabaseRow, rowsRead: number, rowsWritten: number): void {

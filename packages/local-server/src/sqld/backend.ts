@@ -72,6 +72,13 @@ const DENIED_ATTEMPTS = 4
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 const NEVER = new AbortController().signal
 
+interface Counts {
+  readonly rowsRead: number
+  readonly rowsWritten: number
+}
+
+const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
+
 /** What of a client's request is made anew for the server. */
 type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query' | 'headers'> & {
   readonly signal?: AbortSignal
@@ -97,6 +104,8 @@ export class SqldBackend implements DatabaseBackend {
   readonly #changeStreams = new OpenAnswers()
   /** Names the counts of the process that runs now. */
   #epoch = ''
+  /** What a database had counted when the process that runs now was first asked about it: counts outlive processes. */
+  readonly #bases = new Map<DatabaseId, Promise<Counts>>()
   #process: SqldTarget | null = null
   #reviving: Promise<unknown> | null = null
   #isClosed = false
@@ -111,6 +120,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
     if (remote !== undefined) await this.#proveSeparate()
     this.#epoch = remote === undefined ? randomUUID() : 'remote'
+    this.#bases.clear()
     return this.#process.version
   }
 
@@ -177,6 +187,7 @@ export class SqldBackend implements DatabaseBackend {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     const { admin } = await this.#alive()
     const config = this.#config(settings)
+    this.#bases.set(id, Promise.resolve(NOTHING))
     if (source.type === 'fork') {
       if (source.at !== null)
         throw new BackendRefusal('this server keeps no past: a copy is made of the present only')
@@ -207,6 +218,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#batons.drop(id)
     this.#tokens.forget(id)
     this.#settings.delete(id)
+    this.#bases.delete(id)
     await (await this.#alive()).admin.remove(id)
   }
 
@@ -217,13 +229,30 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const stats = await (await this.#alive()).admin.stats(id)
+    const { admin } = await this.#alive()
+    const base = await this.#baseOf(id)
+    const stats = await admin.stats(id)
     return {
       epoch: this.#epoch,
-      rowsRead: stats.rows_read_count,
-      rowsWritten: stats.rows_written_count,
+      rowsRead: stats.rows_read_count - base.rowsRead,
+      rowsWritten: stats.rows_written_count - base.rowsWritten,
       storageBytes: stats.storage_bytes_used,
     }
+  }
+
+  /** Of a server that is not ours nobody knows when it began. */
+  async #baseOf(id: DatabaseId): Promise<Counts> {
+    if (this.#options.remote !== undefined) return NOTHING
+    const known = this.#bases.get(id)
+    if (known !== undefined) return await known
+    const { admin } = await this.#alive()
+    const base = admin
+      .stats(id)
+      .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
+    this.#bases.set(id, base)
+    // the next request asks again
+    base.catch(() => this.#bases.delete(id))
+    return await base
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -239,6 +268,8 @@ export class SqldBackend implements DatabaseBackend {
     try {
       const { write: mayWrite } = this.#tokens.permissionsOf(request, id)
       await this.#alive()
+      // before it counts what this request does
+      await this.#baseOf(id).catch(() => null)
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
       // the server would not mind
       if (blockReads && request.path === '/dump')

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   BackendRefusal,
@@ -20,6 +20,9 @@ const DATABASES = join('sqld', 'dbs')
 
 /** Ids of groups; other folders are left alone. */
 const IS_GROUP = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** The end of the name of a group's folder that is being removed. */
+const REMOVED = '.removed'
 
 /** How the back end is made: `directory` has a folder for each group. */
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
@@ -69,6 +72,8 @@ export class SqldGroups implements DatabaseBackend {
   /** Folders of groups that are gone are removed when there is nothing left in them. */
   async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const names = await readdir(this.#options.directory).catch(() => [])
+    for (const name of names.filter((each) => each.endsWith(REMOVED)))
+      await removeFolder(this.#folderOf(name))
     const groups = names.filter((name) => IS_GROUP.test(name))
     const moved = await Promise.all(
       groups.map((group) => moveUnknownAside(join(this.#folderOf(group), DATABASES), known)),
@@ -131,7 +136,11 @@ export class SqldGroups implements DatabaseBackend {
     const running = this.#servers.get(group)?.running
     this.#servers.delete(group)
     await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
-    await rm(this.#folderOf(group), { recursive: true, force: true, maxRetries: 3 })
+    const folder = this.#folderOf(group)
+    if (!(await isThere(folder))) return
+    // at once, so that after a crash nobody wonders what the rest of it is
+    await rename(folder, `${folder}${REMOVED}`)
+    await removeFolder(`${folder}${REMOVED}`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -199,6 +208,10 @@ export class SqldGroups implements DatabaseBackend {
     if (await isThere(join(folder, `${DATABASES}-set-aside`))) return false
     return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
   }
+}
+
+async function removeFolder(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 })
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -1,7 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { DirectoryLock } from '../directory-lock.ts'
@@ -99,7 +100,7 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
 interface Started {
   readonly plan: StartPlan
   readonly child: ChildProcess
-  readonly watchdog: ChildProcess | null
+  readonly watchdog: ChildProcess
   readonly admin: SqldAdmin
 }
 
@@ -176,7 +177,7 @@ export class SqldProcess implements AsyncDisposable {
   async #close(): Promise<void> {
     const { child, watchdog, lock, plan, temporary } = this.#parts
     await stopChild(child, 'SIGTERM')
-    watchdog?.kill('SIGKILL')
+    watchdog.kill('SIGKILL')
     await rm(pidFile(plan.directory), { force: true })
     await lock.release()
     letGo(child)
@@ -205,7 +206,12 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
 }
 
 async function startOnce(plan: StartPlan): Promise<Started> {
-  const child = spawn(plan.binary, await commandLine(plan), {
+  const args = await commandLine(plan)
+  // before the server: whoever is killed between the two leaves none behind
+  const watchdog = startWatchdog()
+  const child = spawn(plan.binary, args, {
+    // with a backup to a bucket it leaves files where it is started
+    cwd: plan.directory,
     stdio: ['ignore', 'pipe', 'pipe'],
     // a group of its own: Ctrl-C in the terminal is for us, and we decide how the server stops
     detached: true,
@@ -216,6 +222,7 @@ async function startOnce(plan: StartPlan): Promise<Started> {
       LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
     },
   })
+  watchdog.stdin.write(`${child.pid ?? ''}\n`)
   let log = ''
   const keepTail = (chunk: Buffer): void => {
     log = (log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
@@ -225,14 +232,13 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   child.unref()
   const failures: Error[] = []
   child.once('error', (error) => failures.push(error))
-  const watchdog = child.pid === undefined ? null : startWatchdog(child.pid)
   const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
   const deadline = Date.now() + START_TIMEOUT_MS
   // the admin API answers to our random key only, so another server on a stolen port cannot pass for ours
   while (!(await admin.isReady())) {
     const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
     if (isGone || Date.now() > deadline) {
-      watchdog?.kill('SIGKILL')
+      watchdog.kill('SIGKILL')
       await stopChild(child, 'SIGKILL')
       const reason = isGone ? 'it ended at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
       throw new Error(
@@ -247,7 +253,8 @@ ${log}`.trimEnd(),
 }
 
 async function commandLine(plan: StartPlan): Promise<string[]> {
-  const { directory, options } = plan
+  const { options } = plan
+  const directory = resolve(plan.directory)
   const args = ['--db-path', join(directory, 'sqld')]
   await mkdir(join(directory, 'sqld'), { recursive: true })
   args.push(
@@ -269,14 +276,19 @@ async function commandLine(plan: StartPlan): Promise<string[]> {
   return [...args, ...(options.serverArguments ?? [])]
 }
 
-/** A shell that blocks on a pipe to us: when we are gone, however that came about, it ends the server. */
-function startWatchdog(pid: number): ChildProcess {
-  const script = 'read -r _; kill -9 "$1" 2>/dev/null'
-  const watchdog = spawn('/bin/sh', ['-c', script, 'baton-watchdog', String(pid)], {
+/**
+ * A shell that reads a process id from a pipe to us, and then blocks on it: when we are gone, however that came about, it
+ * ends that process.
+ */
+function startWatchdog(): ChildProcess & { readonly stdin: Writable } {
+  const script = 'read -r pid; read -r _; kill -9 "$pid" 2>/dev/null'
+  const watchdog = spawn('/bin/sh', ['-c', script, 'baton-watchdog'], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   })
-  watchdog.on('error', () => {}) // without a shell the pid file remains: the next start clears up
+  // without a shell the pid file remains: the next start clears up
+  watchdog.on('error', () => {})
+  watchdog.stdin.on('error', () => {})
   watchdog.unref()
   ;(watchdog.stdin as unknown as { unref?(): void }).unref?.()
   return watchdog
