@@ -36,6 +36,9 @@ export async function endToEndProjects() {
     }))
 }
 
+/** For tests that measure no times: they run by themselves, a file on each of two cores. */
+const IN_PAIRS = { maxWorkers: 2, sequence: { groupOrder: 1 } }
+
 /** Versions of Drizzle besides the one that the end-to-end tests meet anyway, and the tests that run on each. */
 const DRIZZLE_VERSIONS = [
   {
@@ -71,7 +74,7 @@ export async function drizzleProjects() {
         ...alias,
         { find: /^drizzle-orm(?=\/|$)/, replacement: name.replace('drizzle', 'drizzle-orm') },
       ],
-      test: { ...project, name: `${project.name}-${name}`, ...files },
+      test: { ...project, ...IN_PAIRS, name: `${project.name}-${name}`, ...files },
     })),
   )
 }
@@ -84,6 +87,7 @@ export async function kyselyProjects() {
       alias: kyselyAliases(version),
       test: {
         ...project,
+        ...IN_PAIRS,
         name: `${project.name}-kysely-${version}`,
         include: ['test/end-to-end/kysely/*.test.ts'],
         // kysely-ctl brings a Kysely of its own
