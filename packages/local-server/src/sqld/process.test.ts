@@ -1,4 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -43,3 +45,54 @@ test('an unknown option and a wrong path are refused', async () => {
     'sqldPath names /nonexistent/sqld',
   )
 })
+
+/** Programs that run on a directory. */
+async function programsOn(directory: string): Promise<string[]> {
+  const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const commands = await Promise.all(
+    ids.map((id) => readFile(`/proc/${id}/cmdline`, 'latin1').catch(() => '')),
+  )
+  return commands.filter((command) => command.includes(`${directory}/sqld`))
+}
+
+test.skipIf(isMissing || process.platform !== 'linux')(
+  'whoever is killed while it starts a server leaves none behind, and the directory can be used',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    const program = `const { startSqld } = await import(${JSON.stringify(new URL('process.ts', import.meta.url).href)})
+      process.stdout.write('.')
+      await startSqld({ dataDirectory: ${JSON.stringify(dataDirectory)} })`
+    for (let round = 0; round < 8; round++) {
+      const flags = [
+        '--conditions=@batonsql/source',
+        '--no-warnings',
+        '--input-type=module',
+        '--eval',
+        program,
+      ]
+      const starter = spawn(process.execPath, flags, { stdio: ['ignore', 'pipe', 'inherit'] })
+      await once(starter.stdout, 'data')
+      await new Promise((resolve) => setTimeout(resolve, round * 8))
+      starter.kill('SIGKILL')
+      await once(starter, 'exit')
+      await expect.poll(() => programsOn(dataDirectory), { timeout: 5_000 }).toEqual([])
+    }
+    await using sqld = await startSqld({ dataDirectory })
+    expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
+    await sqld.close()
+    await rm(dataDirectory, { recursive: true })
+  },
+)
+
+test.skipIf(isMissing)(
+  'the empty version file of a server that was killed at once is no obstacle',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    await mkdir(join(dataDirectory, 'sqld'))
+    await writeFile(join(dataDirectory, 'sqld/.version'), '')
+    await using sqld = await startSqld({ dataDirectory })
+    expect(await execute(sqld.url, 'select 1')).toEqual([[{ type: 'integer', value: '1' }]])
+    await sqld.close()
+    await rm(dataDirectory, { recursive: true })
+  },
+)

@@ -1,8 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import { join, resolve } from 'node:path'
-import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { DirectoryLock } from '../directory-lock.ts'
@@ -88,6 +88,7 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
   const lock = await DirectoryLock.acquire(directory)
   try {
     await clearOrphan(directory)
+    await clearEmptyVersion(directory)
     const started = await startWithFreePorts(binary, directory, options)
     return new SqldProcess({ ...started, version: await versionOf(binary), lock, temporary })
   } catch (error) {
@@ -100,7 +101,8 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
 interface Started {
   readonly plan: StartPlan
   readonly child: ChildProcess
-  readonly watchdog: ChildProcess
+  /** Ends the watchdog of the server. */
+  readonly endWatch: () => void
   readonly admin: SqldAdmin
 }
 
@@ -175,9 +177,9 @@ export class SqldProcess implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { child, watchdog, lock, plan, temporary } = this.#parts
+    const { child, endWatch, lock, plan, temporary } = this.#parts
     await stopChild(child, 'SIGTERM')
-    watchdog.kill('SIGKILL')
+    endWatch()
     await rm(pidFile(plan.directory), { force: true })
     await lock.release()
     letGo(child)
@@ -207,12 +209,10 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
 
 async function startOnce(plan: StartPlan): Promise<Started> {
   const args = await commandLine(plan)
-  // before the server: whoever is killed between the two leaves none behind
-  const watchdog = startWatchdog()
-  const child = spawn(plan.binary, args, {
+  const child = spawn('/bin/sh', ['-c', WATCHED, 'baton-sqld', plan.binary, ...args], {
     // with a backup to a bucket it leaves files where it is started
     cwd: plan.directory,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     // a group of its own: Ctrl-C in the terminal is for us, and we decide how the server stops
     detached: true,
     env: {
@@ -222,13 +222,16 @@ async function startOnce(plan: StartPlan): Promise<Started> {
       LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
     },
   })
-  watchdog.stdin.write(`${child.pid ?? ''}\n`)
+  const watch = child.stdio[3] as Socket
+  watch.on('error', () => {})
+  watch.unref()
+  const endWatch = (): void => void watch.end('done\n')
   let log = ''
   const keepTail = (chunk: Buffer): void => {
     log = (log + chunk.toString('utf8')).slice(-LOG_TAIL_CHARACTERS)
   }
-  child.stdout.on('data', keepTail)
-  child.stderr.on('data', keepTail)
+  child.stdout?.on('data', keepTail)
+  child.stderr?.on('data', keepTail)
   child.unref()
   const failures: Error[] = []
   child.once('error', (error) => failures.push(error))
@@ -238,8 +241,8 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   while (!(await admin.isReady())) {
     const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
     if (isGone || Date.now() > deadline) {
-      watchdog.kill('SIGKILL')
       await stopChild(child, 'SIGKILL')
+      endWatch()
       const reason = isGone ? 'it ended at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
       throw new Error(
         `libsql-server did not start: ${failures[0]?.message ?? reason}
@@ -249,7 +252,7 @@ ${log}`.trimEnd(),
     await sleep(5)
   }
   await writePidFile(plan.directory, child.pid as number)
-  return { plan, child, watchdog, admin }
+  return { plan, child, endWatch, admin }
 }
 
 async function commandLine(plan: StartPlan): Promise<string[]> {
@@ -277,22 +280,10 @@ async function commandLine(plan: StartPlan): Promise<string[]> {
 }
 
 /**
- * A shell that reads a process id from a pipe to us, and then blocks on it: when we are gone, however that came about, it
- * ends that process.
+ * Runs a program in place of the shell, and beside it a watchdog that waits on a pipe to us: when we are gone, however that
+ * came about, it ends the program. The shell starts it before the program, so that there is no moment without it.
  */
-function startWatchdog(): ChildProcess & { readonly stdin: Writable } {
-  const script = 'read -r pid; read -r _; kill -9 "$pid" 2>/dev/null'
-  const watchdog = spawn('/bin/sh', ['-c', script, 'baton-watchdog'], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  })
-  // without a shell the pid file remains: the next start clears up
-  watchdog.on('error', () => {})
-  watchdog.stdin.on('error', () => {})
-  watchdog.unref()
-  ;(watchdog.stdin as unknown as { unref?(): void }).unref?.()
-  return watchdog
-}
+const WATCHED = '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
 const pidFile = (directory: string): string => join(directory, 'sqld.pid')
 
@@ -313,6 +304,13 @@ async function clearOrphan(directory: string): Promise<void> {
   } catch {
     // no pid file, or the process went away by itself
   }
+}
+
+/** A server that is killed in its first moment leaves an empty file, with which it never starts again. */
+async function clearEmptyVersion(directory: string): Promise<void> {
+  const file = join(directory, 'sqld', '.version')
+  const { size = -1 } = (await stat(file).catch(() => null)) ?? {}
+  if (size === 0) await rm(file)
 }
 
 async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
