@@ -4,6 +4,7 @@ export default defineConfig({
   entry: {
     index: 'src/index.ts',
     sqld: 'src/sqld.ts',
+    testing: 'src/testing.ts',
     cli: 'src/cli.ts',
     // started by name, beside the file that starts it
     'engine/engine-worker': 'src/embedded/engine/engine-worker.ts',

@@ -1,0 +1,91 @@
+// What a fresh database costs each test of `useDatabase`, with a template of 30 tables and 1,000 rows, in one process whose
+// server runs: until the test begins, until the first answer in it, and with the removal that goes on meanwhile; beside the
+// same statements run again for each test: npm run bench:testing [-- --tests N]
+import { parseArgs } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { type TestDatabase, type TestHooks, useDatabase } from '@batonsql/local-server/testing'
+
+const { values } = parseArgs({ options: { tests: { type: 'string', default: '200' } } })
+const TESTS = Number(values.tests)
+const WARM_UP = 10
+const schema = [
+  ...Array.from(
+    { length: 30 },
+    (_, at) => `create table t${at} (id integer primary key, name text unique, at integer)`,
+  ),
+  `with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
+   insert into t0 select i, 'name ' || i, i from n`,
+]
+
+async function migrate(config: TestDatabase['config']): Promise<void> {
+  const db = createClient(config)
+  await db.batch(schema)
+  await db.close()
+}
+
+/** Runs tests without a test runner. */
+class Runner {
+  readonly #works: Partial<Record<keyof TestHooks, () => Promise<void>>> = {}
+  readonly hooks: TestHooks = {
+    beforeAll: (work) => (this.#works.beforeAll = work),
+    beforeEach: (work) => (this.#works.beforeEach = work),
+    afterEach: (work) => (this.#works.afterEach = work),
+    afterAll: (work) => (this.#works.afterAll = work),
+  }
+
+  async call(hook: keyof TestHooks): Promise<void> {
+    await this.#works[hook]?.()
+  }
+}
+
+/** Milliseconds of each test. */
+interface Times {
+  readonly ready: number[]
+  readonly answered: number[]
+  readonly all: number[]
+}
+
+async function measure(options: {
+  template?: typeof migrate
+  statements?: readonly string[]
+}): Promise<Times> {
+  const { template, statements = [] } = options
+  const runner = new Runner()
+  const database = useDatabase({ ...(template && { template }), hooks: runner.hooks })
+  const times: Times = { ready: [], answered: [], all: [] }
+  await runner.call('beforeAll')
+  for (let round = 0; round < TESTS + WARM_UP; round++) {
+    const started = performance.now()
+    await runner.call('beforeEach')
+    const ready = performance.now() - started
+    const db = createClient(database.config)
+    if (statements.length > 0) await db.batch(statements)
+    await db.execute('select count(*) from t0')
+    const answered = performance.now() - started
+    await db.close()
+    await runner.call('afterEach')
+    if (round < WARM_UP) continue
+    times.ready.push(ready)
+    times.answered.push(answered)
+    times.all.push(performance.now() - started)
+  }
+  await runner.call('afterAll')
+  return times
+}
+
+function figure(times: readonly number[]): string {
+  const sorted = times.toSorted((a, b) => a - b)
+  const at = (share: number): string => (sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(1)
+  return `${at(0.5)} ms (95 %: ${at(0.95)} ms)`
+}
+
+for (const [name, options] of [
+  ['copied from a template', { template: migrate }],
+  ['empty, with the statements run in each test', { statements: schema }],
+] as const) {
+  const { ready, answered, all } = await measure(options)
+  console.log(`${name}, ${TESTS} tests: median`)
+  console.log(`  until the test begins    ${figure(ready)}`)
+  console.log(`  until its first answer   ${figure(answered)}`)
+  console.log(`  until the test is over   ${figure(all)}`)
+}

@@ -1,0 +1,107 @@
+import { join } from 'node:path'
+import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server.ts'
+import { TemporaryDirectory } from '../temporary-directory.ts'
+
+/** Fills the database that the others are copies of, or the path of an SQLite file that they are copies of. */
+export type Template = ((config: DatabaseAddress) => unknown) | string
+
+/** A database of a test. */
+export interface MadeDatabase {
+  readonly name: string
+  readonly address: DatabaseAddress
+}
+
+/** A server whose databases are copies of templates. */
+class TestServer {
+  readonly #server: LocalServer
+  readonly #directory: TemporaryDirectory
+  readonly #seeds = new Map<Template, Promise<string>>()
+  readonly #removals = new Set<Promise<void>>()
+  #count = 0
+
+  private constructor(server: LocalServer, directory: TemporaryDirectory) {
+    this.#server = server
+    this.#directory = directory
+  }
+
+  static async start(): Promise<TestServer> {
+    const directory = await TemporaryDirectory.create('baton-testing-')
+    try {
+      const server = await startLocalServer({ dataDirectory: join(directory.path, 'data') })
+      return new TestServer(server, directory)
+    } catch (error) {
+      await directory.remove()
+      throw error
+    }
+  }
+
+  /** A database that begins as a copy of the template's file, or empty. @throws Error that names the template which failed */
+  async create(template: Template | undefined): Promise<MadeDatabase> {
+    const fromFile = template === undefined ? undefined : await this.#seedOf(template)
+    const name = `test-${(this.#count += 1)}`
+    const address = await this.#server.createDatabase(name, fromFile === undefined ? {} : { fromFile })
+    return { name, address }
+  }
+
+  /** Removes a database, with what a test has left open; the next test does not wait for that. */
+  discard({ name }: MadeDatabase): void {
+    const removal = this.#server
+      .removeDatabase(name)
+      .catch(() => {}) // it goes with the server's directory at the latest
+      .finally(() => this.#removals.delete(removal))
+    this.#removals.add(removal)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#removals)
+    await this.#server.close()
+    await this.#directory.remove()
+  }
+
+  /** The file of a template, which is made once. */
+  #seedOf(template: Template): Promise<string> {
+    let seed = this.#seeds.get(template)
+    if (seed === undefined) {
+      seed = typeof template === 'string' ? Promise.resolve(template) : this.#migrate(template)
+      this.#seeds.set(template, seed)
+    }
+    return seed
+  }
+
+  async #migrate(template: Exclude<Template, string>): Promise<string> {
+    const name = `template-${this.#seeds.size + 1}`
+    const file = join(this.#directory.path, `${name}.db`)
+    const address = await this.#server.createDatabase(name)
+    try {
+      await template(address)
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new Error(`useDatabase: the template "${template.name || 'template'}" failed: ${reason}`, {
+        cause,
+      })
+    }
+    await this.#server.exportDatabase(name, file)
+    await this.#server.removeDatabase(name)
+    return file
+  }
+}
+
+let running: Promise<TestServer> | null = null
+let users = 0
+
+/** The server of this process, started for its first user. Each call needs a `releaseTestServer`. */
+export function acquireTestServer(): Promise<TestServer> {
+  users += 1
+  running ??= TestServer.start()
+  return running
+}
+
+/** Closes the server of this process when its last user has gone. */
+export async function releaseTestServer(): Promise<void> {
+  users -= 1
+  if (users > 0) return
+  const ended = running
+  running = null
+  const server = await ended?.catch(() => null) // its users were told why it did not start
+  await server?.close()
+}

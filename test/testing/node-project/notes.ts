@@ -1,0 +1,52 @@
+// Run by `node --test`, as two files at the same time.
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { createClient } from '@batonsql/core'
+import { useDatabase } from '@batonsql/local-server/testing'
+
+const database = useDatabase({
+  template: async (config) => {
+    const db = createClient(config)
+    await db.execute('create table note (text)')
+    await db.close()
+  },
+})
+const urls = new Set<string>()
+const count = async (): Promise<unknown> => {
+  urls.add(database.url)
+  // nobody closes it
+  const db = createClient(database.config)
+  await db.execute("insert into note values ('one')")
+  return (await db.execute('select count(*) as count from note')).rows[0]?.['count']
+}
+
+afterEach(async () => {
+  // hooks that come later have the database, too
+  assert.equal(new URL(database.url).pathname.startsWith('/test-'), true)
+})
+
+void test('a database with a test inside of the test', async (t) => {
+  assert.equal(await count(), 1)
+  await t.test('which has the same one', async () => {
+    assert.equal(await count(), 2)
+  })
+  assert.equal(await count(), 3)
+})
+
+void describe('a suite', () => {
+  void test('has a fresh one for its test', async () => {
+    assert.equal(await count(), 1)
+    const held = createClient(database.config)
+    void held
+      .transaction(async (tx) => {
+        await tx.execute('delete from note')
+        await new Promise(() => {})
+      })
+      .catch(() => {})
+  })
+})
+
+void test('each was another one', async () => {
+  assert.equal(await count(), 1)
+  assert.equal(urls.size, 3)
+})

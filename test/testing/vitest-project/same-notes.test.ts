@@ -1,0 +1,3 @@
+import { testNotes } from './notes.ts'
+
+testNotes()
