@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 import { drizzleProjects, endToEndProjects, kyselyProjects } from './test/targets/projects.ts'
 
 // Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
-const conditions = ['@batonsql/source', 'node', 'import', 'module', 'default']
+const conditions = ['@batonsql/source', 'node', 'import', 'default']
 const source = {
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
@@ -24,7 +24,7 @@ export default defineConfig(async () => ({
             'test/differential/*.test.ts',
             'test/faults/*.test.ts',
             'test/readme/*.test.ts',
-            'test/testing/*.test.ts',
+            'test/{opentelemetry,testing}/*.test.ts',
           ],
           testTimeout: 20_000,
         },

@@ -13,6 +13,11 @@ const BUDGETS = [
     entry: 'test/size/platform-program.ts',
     limit: 11_750,
   },
+  {
+    name: 'OpenTelemetry program, without @opentelemetry/api',
+    entry: 'test/size/opentelemetry-program.ts',
+    limit: 2_500,
+  },
 ]
 
 let failed = false
@@ -25,6 +30,7 @@ for (const { name, entry, limit } of BUDGETS) {
     format: 'esm',
     target: 'es2022',
     platform: 'browser',
+    external: ['@opentelemetry/api'],
     conditions: ['@batonsql/source', 'workerd', 'worker'],
   })
   const [{ contents }] = outputFiles

@@ -35,7 +35,7 @@ const flavour = (
   platform: 'neutral',
   dts,
   clean: name === 'edge' ? ['dist/**'] : false,
-  deps: { neverBundle: ['#undici-pool', /^undici\b/, /^node:/] },
+  deps: { neverBundle: ['#undici-pool', /^undici\b/, /^node:/, /^@opentelemetry\//] },
   outputOptions: { comments: { annotation: true, legal: true, jsdoc: false } },
   inputOptions: { resolve: { conditionNames: ['@batonsql/source', ...conditions] } },
 })
@@ -46,6 +46,7 @@ export default defineConfig([
   flavour('node', ['node']),
   // the same everywhere: it has the platform's `fetch`
   flavour('platform', ['workerd'], { dts: true, source: 'src/platform/index.ts' }),
+  flavour('opentelemetry', ['workerd'], { dts: true, source: 'src/opentelemetry/index.ts' }),
   {
     entry: { 'undici-pool': 'src/transport/undici-pool.ts' },
     outDir: 'dist/vendor',

@@ -102,6 +102,14 @@ describe('the README, from its first line', () => {
     },
   )
 
+  test.for(NODES)('an entry whose peer dependency is missing says which: %s', async (name, context) => {
+    const code = "import('@batonsql/core/opentelemetry').catch((error) => console.log(error.message))"
+    const said = await run([...commandOf(name, context), '-e', code], { cwd: project })
+    expect(said).toMatch(
+      /^Cannot find package '@opentelemetry\/api' imported from .*core\/dist\/opentelemetry\.js\n$/,
+    )
+  })
+
   test('Ctrl-C ends the server, without an error', async () => {
     const { url, interrupt } = served as unknown as Served
     expect(await interrupt()).toBe('')

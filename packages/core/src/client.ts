@@ -148,7 +148,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     const prefix = scope === 'atomic' ? [beginStatement(batchMode(statements, options))] : []
     // inside a transaction the pragma would do nothing
     if (options.foreignKeys === 'off') prefix.unshift('PRAGMA foreign_keys = off')
-    return http.events.query(statements, false, () => {
+    return http.events.query(statements, null, () => {
       const deadline = http.deadline(options.timeoutMs)
       return new Promise((resolve, reject) => {
         const call = { statements, scope, prefix, canCoalesce: false, options, deadline, resolve, reject }

@@ -12,6 +12,8 @@ export type ClientEvent =
       /** The statement, or those of a batch. */
       readonly sql: readonly string[]
       readonly inTransaction: boolean
+      /** The `id` in the events of its transaction; null outside of one. */
+      readonly transaction: number | null
     }
   | {
       readonly type: 'query:end'
@@ -86,10 +88,10 @@ export class Events {
   /** Reports a call from its beginning to its end. */
   query<T extends readonly ResultSet<unknown>[]>(
     statements: readonly EncodedStatement[],
-    inTransaction: boolean,
+    transaction: number | null,
     run: () => Promise<T>,
   ): Promise<T> {
-    const report = this.begin(statements, inTransaction)
+    const report = this.begin(statements, transaction)
     return report ? this.#query(report, run) : run()
   }
 
@@ -113,13 +115,14 @@ export class Events {
     }
   }
 
-  /** Reports the beginning of a call. @returns what reports its end; null when nobody listens */
-  begin(statements: readonly EncodedStatement[], inTransaction: boolean): QueryReport | null {
+  /** Reports the beginning of a call. @param transaction the number of the one it is in @returns what reports its end; null when nobody listens */
+  begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport | null {
     if (!this.isWatched) return null
     const id = nextId()
     const started = performance.now()
     const durationMs = (): number => performance.now() - started
-    this.emit({ type: 'query:start', id, sql: statements.map(({ sql }) => sql), inTransaction })
+    const sql = statements.map((statement) => statement.sql)
+    this.emit({ type: 'query:start', id, sql, inTransaction: transaction !== null, transaction })
     return {
       end: (counts) => this.emit({ type: 'query:end', id, durationMs: durationMs(), ...counts }),
       fail: (error) => this.emit({ type: 'query:error', id, durationMs: durationMs(), error }),

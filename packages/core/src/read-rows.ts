@@ -81,7 +81,7 @@ export async function* readRows(
   })
   const isOwn = !(db instanceof Stream) && deadline === null
   if (isOwn) lifetime.begin()
-  const report = events.begin([encoded], lease.inTransaction)
+  const report = events.begin([encoded], lease.transaction)
   const reader = new RowReader(lease, encoded, options)
   try {
     yield* reader.rows()

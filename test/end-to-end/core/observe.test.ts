@@ -19,7 +19,13 @@ const SECRET = 'an argument nobody should see'
 test('a statement, from its beginning to its end', async () => {
   await db.execute('insert into t values (?)', [SECRET])
   expect(events).toEqual([
-    { type: 'query:start', id: expect.any(Number), sql: ['insert into t values (?)'], inTransaction: false },
+    {
+      type: 'query:start',
+      id: expect.any(Number),
+      sql: ['insert into t values (?)'],
+      inTransaction: false,
+      transaction: null,
+    },
     {
       type: 'request',
       method: 'POST',
@@ -79,8 +85,9 @@ test('a transaction that commits, one that rolls back, one that sends nothing', 
     'request',
     'transaction:commit',
   ])
-  expect(events[1]).toMatchObject({ inTransaction: true })
-  expect(events[0]).toMatchObject({ id: (events[5] as { id: number }).id })
+  const { id } = events[0] as { id: number }
+  expect(events[1]).toMatchObject({ inTransaction: true, transaction: id })
+  expect(events[5]).toMatchObject({ id })
   events.length = 0
   const giveUp = db.transaction(async (tx) => {
     await tx.execute('insert into t values (2)')
@@ -94,6 +101,20 @@ test('a transaction that commits, one that rolls back, one that sends nothing', 
   events.length = 0
   await db.transaction(() => {})
   expect(types()).toEqual(['transaction:begin', 'transaction:commit'])
+})
+
+test('rows that are read inside of a transaction, and beside it', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute('select 0')
+    for await (const _ of readRows(tx, 'select 1')) break
+    for await (const _ of readRows(db, 'select 2')) break
+  })
+  const { id } = events[0] as { id: number }
+  expect(events.filter(({ type }) => type === 'query:start')).toMatchObject([
+    { sql: ['select 0'], inTransaction: true, transaction: id },
+    { sql: ['select 1'], inTransaction: true, transaction: id },
+    { sql: ['select 2'], inTransaction: false, transaction: null },
+  ])
 })
 
 test('a transaction that is lost, and one that is run again', async () => {

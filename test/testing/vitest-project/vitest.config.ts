@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-const conditions = ['@batonsql/source', 'node', 'import', 'module', 'default']
+const conditions = ['@batonsql/source', 'node', 'import', 'default']
 
 export default defineConfig({
   resolve: { conditions },

@@ -9,6 +9,8 @@ import type { StreamState } from './stream-state.ts'
 export interface CursorLease {
   readonly connection: StreamConnection
   readonly inTransaction: boolean
+  /** Its number, for events. */
+  readonly transaction: number | null
   /** Whether the stream has the write lock. */
   readonly holdsLock: boolean
   /** Aborted when the stream is ended under the cursor's hands. */
@@ -61,6 +63,7 @@ export async function lendToCursor(
   return {
     connection: stream.connection,
     inTransaction: transaction !== null,
+    transaction: transaction?.id ?? null,
     holdsLock: transaction?.holdsLock ?? false,
     signal: broken.signal,
     markLost: stream.markLost,

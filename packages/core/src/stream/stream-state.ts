@@ -61,10 +61,11 @@ export class StreamState implements PumpHost {
     handle?: HandleCall,
   ): Promise<Results> {
     if (statements.length === 0) return Promise.resolve([])
-    const { inTransaction } = this
+    const { inTransaction, current } = this
+    const transaction = inTransaction && current ? current.id : null
     const scope = inTransaction ? 'inside' : outside
     const prefix = scope === 'atomic' ? [beginStatement(batchMode(statements, options))] : []
-    return this.connection.http.events.query(statements, inTransaction, () =>
+    return this.connection.http.events.query(statements, transaction, () =>
       this.#enqueue({ statements, scope, prefix, canCoalesce: inTransaction, options, ...handle }),
     )
   }

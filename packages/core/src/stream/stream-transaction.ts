@@ -10,12 +10,13 @@ type EndEvent = 'transaction:commit' | 'transaction:rollback'
 /** One transaction of a stream: its number, its time, its turn among those that write, and its end, which is emitted once. */
 export class StreamTransaction implements LockHolder {
   readonly clock: TransactionClock
+  /** Its number in events. */
+  readonly id = nextId()
   /** The COMMIT or ROLLBACK that is on its way; null as long as statements may follow. */
   ending: Promise<unknown> | null = null
   /** It waits for its turn among the write transactions of the client, or has it. */
   turn: Promise<void> | null = null
   readonly #connection: StreamConnection
-  readonly #id = nextId()
   readonly #over = new AbortController()
   #endTurn: (() => void) | null = null
   #stopWanting = (): void => {}
@@ -26,9 +27,9 @@ export class StreamTransaction implements LockHolder {
     this.#connection = connection
     this.clock = new TransactionClock(clock, config.transactionTimeoutMs, {
       expire,
-      warn: (remainingMs) => this.#emit({ type: 'transaction:expiring', id: this.#id, remainingMs }),
+      warn: (remainingMs) => this.#emit({ type: 'transaction:expiring', id: this.id, remainingMs }),
     })
-    this.#emit({ type: 'transaction:begin', id: this.#id })
+    this.#emit({ type: 'transaction:begin', id: this.id })
   }
 
   get #http(): Http {
@@ -91,7 +92,7 @@ export class StreamTransaction implements LockHolder {
     this.#isOver = true
     this.clock.stop()
     this.#stopWanting()
-    this.#emit({ type, id: this.#id, ...(error && { error }) } as ClientEvent)
+    this.#emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
     // costly, and seldom heard
     if (this.isWaiting) this.#over.abort()
   }

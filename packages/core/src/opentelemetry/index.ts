@@ -1,0 +1,1 @@
+export { type OpenTelemetryOptions, observeWithOpenTelemetry } from './observe.ts'
