@@ -9,6 +9,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, pipeline, query } from '../conformance/wire.ts'
 import { findBrowser } from '../targets/browser.ts'
+import { BACKENDS } from './attacked-server.ts'
 import { lockScene, shopScene } from './window-scene.ts'
 
 const { path: browserPath, unavailable } = await findBrowser()
@@ -96,8 +97,8 @@ describe.skipIf(browserPath === null)(
     }, 60_000)
     afterAll(() => browser.close())
 
-    test('statements show up as they come, with what became of them', async () => {
-      await using server = await startLocalServer({ window: true, auth: true })
+    test.each(BACKENDS)('statements show up as they come, with what became of them: %s', async (backend) => {
+      await using server = await startLocalServer({ backend, window: true, auth: true })
       const { url, authToken = '' } = await server.createDatabase('app')
       await using scene = await open(browser, server)
       const { page, problems } = scene
@@ -276,6 +277,13 @@ describe.skipIf(browserPath === null)(
         expect(await page.locator('#rows tr.failed').textContent()).toContain('no such table: missing')
         expect(await page.locator('#timeline .lane-name').textContent()).toBe('shop')
         expect(await page.locator('#timeline g.span > title').textContent()).toMatch(/: committed, /)
+        // dropped, it is the same
+        await page.evaluate(`{
+          const data = new DataTransfer()
+          data.items.add(new File([${JSON.stringify(lines.slice(0, 4).join('\n'))}], 'dropped.jsonl'))
+          document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+        }`)
+        await page.getByText('4 events of dropped.jsonl').waitFor()
         // what comes meanwhile is there afterwards
         await query(server.url, 'select 9 as meanwhile')
         await page.click('#back')

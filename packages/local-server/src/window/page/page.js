@@ -115,7 +115,6 @@ function lastOf({ requests, spans }) {
 
 function paint() {
   const shown = view()
-  if (!isFile()) live.settle(Date.now())
   const svg = byId('timeline')
   const width = Math.max(svg.parentElement?.clientWidth ?? 0, 320)
   const onSelect = (/** @type {WireRequest} */ request) => list.select(request)
@@ -277,6 +276,8 @@ events.addEventListener('message', ({ data }) => {
   else showChanged()
 })
 setInterval(() => {
+  // also while nobody sees it, so that streams that are over are not kept
+  live.settle(Date.now())
   if (!isFile() && pausedAt === null && !document.hidden) paint()
   else if (pausedAt !== null && newWhilePaused > 0) pauseButton.textContent = `Resume (${newWhilePaused} new)`
 }, FRAME_MS)
