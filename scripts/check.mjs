@@ -5,6 +5,7 @@ const STEPS = [
   ['format', 'biome', ['check', '.']],
   ['types', 'tsc', ['-p', 'tsconfig.json']],
   ['types of drizzle 1', 'tsc', ['-p', 'test/drizzle-1/tsconfig.json']],
+  ['types of the window', 'tsc', ['-p', 'packages/local-server/src/window/page/tsconfig.json']],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
   ['built command', process.execPath, ['packages/local-server/dist/cli.js', '--version']],

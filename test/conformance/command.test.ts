@@ -77,7 +77,9 @@ test('--json: one line with all that a program needs', async () => {
     output += chunk.toString()
     if (output.endsWith('\n')) break
   }
-  const { url, databases, platform } = JSON.parse(output)
+  const { url, window, databases, platform } = JSON.parse(output)
+  expect(window).toBe(`${url}/_baton`)
+  expect((await fetch(window)).status).toBe(200)
   expect(Object.keys(databases)).toEqual(['default', 'app'])
   expect([databases.default.url, platform.organization]).toEqual([url, 'local'])
   const { url: appUrl, token } = databases.app

@@ -16,7 +16,9 @@ const readmes = ['README.md', ...packages.map((name) => `packages/${name}/README
 const pages = packages.flatMap((name) => {
   const folder = `packages/${name}/docs`
   return existsSync(join(root, folder))
-    ? readdirSync(join(root, folder)).map((page) => `${folder}/${page}`)
+    ? readdirSync(join(root, folder))
+        .filter((page) => page.endsWith('.md'))
+        .map((page) => `${folder}/${page}`)
     : []
 })
 /** Lines of a list of events, whose names are those of a reader's own program. */

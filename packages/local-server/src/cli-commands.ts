@@ -29,6 +29,7 @@ const DEV_HELP = `  baton dev [options]      Start a database server on this mac
     --organization SLUG    What the organization of the platform API is called (default local)
     --platform-domain D    What follows <database>-<organization>. in the host names of databases
     --ready-delay MS       How long a database made through the platform API answers 404 at first (default 0)
+    --no-window            Do not serve the page /_baton, which shows requests as they come, to people on this machine
     --json                 Print one line of JSON when all is ready, and nothing else`
 
 const HELP = `baton ${PACKAGE_VERSION}
@@ -70,6 +71,7 @@ const DEV_OPTIONS = {
   organization: { type: 'string' },
   'platform-domain': { type: 'string' },
   'ready-delay': { type: 'string' },
+  'no-window': { type: 'boolean' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const
@@ -197,6 +199,7 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     backend,
     ...(dialect !== undefined && { dialect: readDialect(dialect) }),
     port,
+    window: given['no-window'] !== true,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
     ...(data !== undefined && { dataDirectory: data }),
@@ -257,6 +260,8 @@ function parse<T>(command: string, read: () => T): T {
 /** All that a program needs to know to use the server. */
 interface Announcement {
   readonly url: string
+  /** The page that shows what goes over the wire. */
+  readonly window?: string
   readonly databases: Readonly<Record<string, { readonly url: string; readonly token?: string }>>
   readonly platform?: { readonly url: string; readonly token: string; readonly organization: string }
 }
@@ -267,10 +272,15 @@ async function describe(server: LocalServer): Promise<Announcement> {
     const token = server.takesTokens ? await server.createToken(name) : undefined
     databases[name] = { url: server.urlOf(name), ...(token !== undefined && { token }) }
   }
-  const { platform } = server
-  if (platform === null) return { url: server.url, databases }
-  const { url, token, organization } = platform
-  return { url: server.url, databases, platform: { url, token, organization } }
+  const { url, platform, windowUrl } = server
+  return {
+    url,
+    ...(windowUrl !== null && { window: windowUrl }),
+    databases,
+    ...(platform !== null && {
+      platform: { url: platform.url, token: platform.token, organization: platform.organization },
+    }),
+  }
 }
 
 async function announce(server: LocalServer, options: LocalServerOptions): Promise<void> {
@@ -278,11 +288,12 @@ async function announce(server: LocalServer, options: LocalServerOptions): Promi
   console.log(
     `${server.version}, data ${dataDirectory === undefined ? 'kept until it stops' : `in ${dataDirectory}`}`,
   )
-  const { databases, platform } = await describe(server)
+  const { window, databases, platform } = await describe(server)
   for (const [name, { url, token }] of Object.entries(databases)) {
     console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${url}`)
     if (token !== undefined) console.log(`  token: ${token}`)
   }
+  if (window !== undefined) console.log(`window: ${window} (requests as they come)`)
   if (platform !== undefined) {
     console.log(
       `platform: ${platform.url}\n  organization: ${platform.organization}\n  token: ${platform.token}`,

@@ -15,6 +15,8 @@ import {
 import { answerFirstVersion } from './first-version.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
 import { welcomePage } from './welcome-page.ts'
+import { WindowFeed } from './window/window-feed.ts'
+import { WindowPage } from './window/window-page.ts'
 
 /** The database at the bare URL. */
 export const DEFAULT_DATABASE = 'default'
@@ -67,6 +69,8 @@ export interface GatewayOptions {
   readonly domains: Readonly<Record<string, string>>
   /** Who is let in at all. */
   readonly access: AccessPolicy
+  /** Whether there is a page that shows what goes over the wire. */
+  readonly window: boolean
 }
 
 /**
@@ -77,10 +81,14 @@ export class Gateway {
   readonly #options: GatewayOptions
   /** Of databases that exist: whoever asks for others must not fill the memory. */
   readonly #counts = new Map<DatabaseId, number>()
+  readonly #feed: WindowFeed | null
+  readonly #window: WindowPage | null
   #total = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    this.#feed = options.window ? new WindowFeed({ version: options.version }) : null
+    this.#window = this.#feed === null ? null : new WindowPage(this.#feed)
   }
 
   /** Requests that were addressed to a database, or to any. */
@@ -99,6 +107,7 @@ export class Gateway {
     const { access } = this.#options
     const refusal = access.refusalOf(request) ?? refusalOfBody(request)
     if (refusal !== null) return refusal
+    if (this.#window !== null && WindowPage.owns(request.path)) return await this.#window.handle(request)
     const response = await this.#route(request).catch(answerTooLarge)
     return { ...response, headers: { ...response.headers, ...access.corsHeaders(request) } }
   }
@@ -141,12 +150,19 @@ export class Gateway {
       case 'nothing':
         return textResponse(404, null, '')
       case 'database':
-        return await this.#forward(target, request)
+        return await this.#forwardSeen(target, request)
       case 'first-version':
-        return await answerFirstVersion(request, (pipeline) => this.#forward(target, pipeline))
+        return await answerFirstVersion(request, (pipeline) => this.#forwardSeen(target, pipeline))
       default:
         return kind satisfies never
     }
+  }
+
+  /** Forwards, and lets those who look at the wire see it. */
+  #forwardSeen(target: Target, request: ServiceRequest): Promise<ServiceResponse> {
+    const feed = this.#feed
+    if (feed === null || !feed.isWatched) return this.#forward(target, request)
+    return feed.watch(target.name, request, (seen) => this.#forward(target, seen))
   }
 
   async #forward({ name, record }: Target, request: ServiceRequest): Promise<ServiceResponse> {

@@ -115,6 +115,7 @@ export class LocalHandler implements AsyncDisposable {
       listenHost: 'localhost',
       organization: HOME_ORGANIZATION,
       domain: null,
+      window: false,
     })
     return await this.#service
   }

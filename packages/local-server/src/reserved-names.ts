@@ -13,4 +13,5 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'info',
   'export',
   'sync',
+  '_baton',
 ])

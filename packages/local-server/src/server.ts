@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
+import { isLoopback } from './access-policy.ts'
 import { compressed, compressor, type Encoding, isWorthCompressing, wantedEncoding } from './compression.ts'
 import { checkDialect, type Dialect } from './dialect.ts'
 import { errorResponse, type ServiceResponse } from './exchange.ts'
@@ -18,6 +19,7 @@ import {
   type TokenOptions,
 } from './service.ts'
 import type { RemoteSqldOptions } from './sqld/remote.ts'
+import { WINDOW_PATH } from './window/window-page.ts'
 
 /** How {@link startLocalServer} starts. */
 export interface LocalServerOptions {
@@ -50,6 +52,11 @@ export interface LocalServerOptions {
    * (`http://localhost:3000` and the like). All others are refused. @default []
    */
   readonly allowOrigins?: readonly string[]
+  /**
+   * Serves a page at `/_baton` that shows requests as they come: statements, transactions, who holds the write lock. For
+   * people on this machine only: other machines and other web pages are refused. @default false
+   */
+  readonly window?: boolean
 }
 
 /** Where to reach a database, in the form clients are configured with. */
@@ -71,6 +78,7 @@ const OPTION_NAMES = [
   'domains',
   'allowOrigins',
   'platform',
+  'window',
 ] as const
 
 /** Starts the database service on this machine and waits until it answers. Close it, or `await using` it. */
@@ -91,7 +99,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     const strict = { insecureHTTPParser: false, requireHostHeader: true }
     const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
     await listen(http, port, host)
-    const server = new LocalServer(service, http, host)
+    const server = new LocalServer(service, http, host, options.window === true)
     if (platform !== undefined) await server.servePlatform(platform)
     return server
   } catch (error) {
@@ -114,6 +122,7 @@ function serviceOptions(options: LocalServerOptions & { backend: Backend; host: 
     listenHost: host,
     organization: platform?.organization ?? HOME_ORGANIZATION,
     domain: platform?.domain ?? null,
+    window: options.window ?? false,
   }
 }
 
@@ -124,21 +133,28 @@ export class LocalServer implements AsyncDisposable {
   readonly #service: Service
   readonly #http: Server
   readonly #host: string
+  readonly #hasWindow: boolean
   readonly port: number
   #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
   #closing: Promise<void> | null = null
 
   /** Made by {@link startLocalServer} only. */
-  constructor(service: Service, http: Server, host: string) {
+  constructor(service: Service, http: Server, host: string, hasWindow: boolean) {
     this.#service = service
     this.#http = http
     this.#host = host
+    this.#hasWindow = hasWindow
     this.port = (http.address() as AddressInfo).port
   }
 
   /** The database `default`; other databases are at `url/<name>/`. */
   get url(): string {
     return urlOf(this.#host, this.port)
+  }
+
+  /** The page that shows what goes over the wire; null without `window`, and where this machine's own address is not listened on. */
+  get windowUrl(): string | null {
+    return this.#hasWindow && isLoopback(new URL(this.url).hostname) ? `${this.url}${WINDOW_PATH}` : null
   }
 
   get backend(): 'embedded' | 'sqld' {

@@ -36,6 +36,8 @@ export interface ServiceOptions {
   readonly organization: string
   /** What follows `<database>-<organization>.` in host names; null for none. */
   readonly domain: string | null
+  /** Whether there is a page that shows what goes over the wire. */
+  readonly window: boolean
 }
 
 /** Settings of a database that can be changed at any time. */
@@ -93,12 +95,12 @@ export class Service implements AsyncDisposable {
     this.#parts = parts
     this.version = version
     this.dataDirectory = parts.directory
-    const { controlPlane, access, domains } = parts
-    this.#gateway = new Gateway({ controlPlane, version, domains, access })
+    const { controlPlane, access, domains, window } = parts
+    this.#gateway = new Gateway({ controlPlane, version, domains, access, window })
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const { domains, auth, organization, domain } = options
+    const { domains, auth, organization, domain, window } = options
     const access = new AccessPolicy(options)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     const lock = await DirectoryLock.acquire(directory)
@@ -110,7 +112,7 @@ export class Service implements AsyncDisposable {
       backend = createBackend(options, directory, controlPlane)
       const version = await controlPlane.start(backend)
       const service = new Service(
-        { directory, temporary, lock, controlPlane, access, domains, auth },
+        { directory, temporary, lock, controlPlane, access, domains, auth, window },
         version,
       )
       // later its absence, or that of its group, is what somebody wanted
@@ -285,6 +287,7 @@ interface ServiceParts {
   readonly access: AccessPolicy
   readonly domains: ServiceOptions['domains']
   readonly auth: boolean
+  readonly window: boolean
 }
 
 function createBackend(

@@ -1,0 +1,33 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { WindowFeed } from './window-feed.ts'
+import { WindowPage } from './window-page.ts'
+
+async function statusFor(remoteAddress: string | undefined, headers: Record<string, string>) {
+  const page = new WindowPage(new WindowFeed({ version: 'v' }))
+  const answer = await page.handle({
+    method: 'GET',
+    path: '/_baton',
+    query: '',
+    headers,
+    body: Readable.from([]),
+    remoteAddress,
+    signal: new AbortController().signal,
+  })
+  return answer.status
+}
+
+test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])('%s may look', async (address) => {
+  expect(await statusFor(address, { host: 'localhost:8080' })).toBe(200)
+})
+
+test.each(['192.168.1.5', '10.0.0.1', 'fe80::1', '::ffff:192.168.1.5', '', undefined])(
+  '%s may not, whatever it asks for',
+  async (address) => {
+    expect(await statusFor(address, { host: 'localhost:8080' })).toBe(403)
+  },
+)
+
+test.each(['x-forwarded-for', 'forwarded'])('nor somebody behind a proxy that says so: %s', async (name) => {
+  expect(await statusFor('127.0.0.1', { host: 'localhost', [name]: 'for=203.0.113.7' })).toBe(403)
+})

@@ -1,0 +1,82 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { hostName, isLoopback } from '../access-policy.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '../exchange.ts'
+import type { WindowFeed } from './window-feed.ts'
+
+/** Where the window into the wire is. */
+export const WINDOW_PATH = '/_baton'
+
+const FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
+  ['', ['page.html', 'text/html; charset=utf-8']],
+  ['/page.css', ['page.css', 'text/css; charset=utf-8']],
+  ...['page', 'model', 'event-log', 'timeline', 'request-list', 'elements'].map(
+    (name): [string, PageFile] => [`/${name}.js`, [`${name}.js`, 'text/javascript; charset=utf-8']],
+  ),
+])
+type PageFile = readonly [file: string, contentType: string]
+
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+} as const
+
+/** Answers requests for the window: the page, what it is made of, and its events. */
+export class WindowPage {
+  readonly #feed: WindowFeed
+
+  constructor(feed: WindowFeed) {
+    this.#feed = feed
+  }
+
+  /** Whether a path is one of the window. */
+  static owns(path: string): boolean {
+    return path === WINDOW_PATH || path.startsWith(`${WINDOW_PATH}/`)
+  }
+
+  async handle(request: ServiceRequest): Promise<ServiceResponse> {
+    const refusal = refusalOf(request)
+    if (refusal !== null) return errorResponse(403, refusal)
+    if (request.method !== 'GET') return { status: 405, headers: { allow: 'GET' }, body: '' }
+    const name = request.path.slice(WINDOW_PATH.length)
+    if (name === '/events') return this.#events()
+    const known = FILES.get(name)
+    if (known === undefined) return { status: 404, headers: HEADERS, body: '' }
+    const [file, contentType] = known
+    const body = await readFile(join(pageFolder(), file), 'utf8')
+    return { status: 200, headers: { ...HEADERS, 'content-type': contentType }, body }
+  }
+
+  #events(): ServiceResponse {
+    const body = this.#feed.open()
+    if (body === null) return errorResponse(429, 'Too many pages look at this server')
+    return { status: 200, headers: { ...HEADERS, 'content-type': 'text/event-stream' }, body }
+  }
+}
+
+/** Why somebody may not look; null for a person in front of this machine. */
+function refusalOf(request: ServiceRequest): string | null {
+  const { headers, remoteAddress } = request
+  const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''
+  const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
+  if (!isLoopback(address) || !isLoopback(hostName(request) ?? '') || isForwarded)
+    return 'The window into the wire is for this machine only'
+  const origin = headers['origin']
+  const site = headers['sec-fetch-site']
+  const isOwnOrigin = origin === undefined || origin === `http://${String(headers['host'])}`
+  const isOwnSite = site === undefined || site === 'same-origin' || site === 'none'
+  return isOwnOrigin && isOwnSite ? null : 'Other pages may not look through the window into the wire'
+}
+
+/** The files of the page are in the package as they are. */
+function pageFolder(): string {
+  const manifest = createRequire(import.meta.url).resolve('@batonsql/local-server/package.json')
+  return join(dirname(manifest), 'src', 'window', 'page')
+}

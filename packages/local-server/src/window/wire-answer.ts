@@ -1,0 +1,156 @@
+import type { SeenRequest } from './wire-request.ts'
+
+/** How a statement has ended. */
+export type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
+
+/** What an answer says. */
+export interface SeenAnswer {
+  /** What continues the stream; null when it is closed, or the answer was not read. Never shown. */
+  readonly baton: string | null
+  /** In the order of the statements; may be shorter. */
+  readonly outcomes: readonly Outcome[]
+  readonly rows: number
+  readonly rowsRead: number
+  readonly rowsWritten: number
+  /** What `get_autocommit` has said last; null when it was not asked. */
+  readonly isAutocommit: boolean | null
+}
+
+/** Characters of an error that are shown. */
+const MAX_MESSAGE = 1_000
+
+interface WireError {
+  readonly code?: unknown
+  readonly message?: unknown
+}
+
+interface WireResult {
+  readonly rows?: readonly unknown[]
+  readonly rows_read?: unknown
+  readonly rows_written?: unknown
+}
+
+interface WireResponse {
+  readonly type?: unknown
+  readonly is_autocommit?: unknown
+  readonly result?: WireResult & {
+    readonly step_results?: readonly (WireResult | null)[]
+    readonly step_errors?: readonly (WireError | null)[]
+  }
+}
+
+interface WireAnswer {
+  readonly baton?: unknown
+  readonly results?: readonly { readonly response?: WireResponse; readonly error?: WireError }[]
+}
+
+interface CursorLine extends WireResult {
+  readonly type?: unknown
+  readonly step?: unknown
+  readonly error?: WireError
+}
+
+/** Reads an answer with status 200. Null for what cannot be read. */
+export function readAnswer(text: string, request: SeenRequest): SeenAnswer | null {
+  try {
+    const reader = new AnswerReader()
+    return request.shape === null ? reader.cursor(text) : reader.pipeline(text, request.shape)
+  } catch {
+    return null
+  }
+}
+
+class AnswerReader {
+  readonly #outcomes: Outcome[] = []
+  #rows = 0
+  #rowsRead = 0
+  #rowsWritten = 0
+  #isAutocommit: boolean | null = null
+
+  pipeline(text: string, shape: readonly number[]): SeenAnswer {
+    const { baton, results = [] } = JSON.parse(text) as WireAnswer
+    for (const [at, { response, error }] of results.entries()) {
+      const statements = shape[at] ?? 0
+      if (error !== undefined) for (let i = 0; i < statements; i += 1) this.#outcomes.push(outcomeOf(error))
+      else if (response?.type === 'batch') this.#steps(response, statements)
+      else if (statements > 0) this.#ok(response?.result)
+      if (response?.type === 'get_autocommit') this.#isAutocommit = response.is_autocommit === true
+    }
+    return this.#answer(baton)
+  }
+
+  cursor(text: string): SeenAnswer {
+    const [first = '{}', ...lines] = text.split('\n')
+    const { baton } = JSON.parse(first) as WireAnswer
+    for (const line of lines) {
+      if (line.startsWith('{"type":"row"')) this.#rows += 1
+      else if (line !== '') this.#cursorLine(JSON.parse(line) as CursorLine)
+    }
+    return this.#answer(baton)
+  }
+
+  #cursorLine(line: CursorLine): void {
+    const step = typeof line.step === 'number' ? line.step : this.#outcomes.length
+    switch (line.type) {
+      case 'step_begin':
+      case 'step_error':
+        while (this.#outcomes.length < step && this.#outcomes.length < 10_000) this.#outcomes.push('skipped')
+        this.#outcomes[step] = line.error === undefined ? 'ok' : outcomeOf(line.error)
+        break
+      case 'step_end':
+        this.#count(line)
+        break
+      case 'error':
+        this.#outcomes.push(outcomeOf(line.error ?? {}))
+        break
+      default:
+    }
+  }
+
+  #steps({ result }: WireResponse, statements: number): void {
+    for (let at = 0; at < statements; at += 1) {
+      const [done, error] = [result?.step_results?.[at], result?.step_errors?.[at]]
+      if (done) this.#ok(done)
+      else this.#outcomes.push(error ? outcomeOf(error) : 'skipped')
+    }
+  }
+
+  #ok(result: WireResult | undefined): void {
+    this.#outcomes.push('ok')
+    this.#rows += result?.rows?.length ?? 0
+    this.#count(result)
+  }
+
+  #count(result: WireResult | undefined): void {
+    this.#rowsRead += Number(result?.rows_read ?? 0)
+    this.#rowsWritten += Number(result?.rows_written ?? 0)
+  }
+
+  #answer(baton: unknown): SeenAnswer {
+    return {
+      baton: typeof baton === 'string' ? baton : null,
+      outcomes: this.#outcomes.slice(0, 50),
+      rows: this.#rows,
+      rowsRead: this.#rowsRead,
+      rowsWritten: this.#rowsWritten,
+      isAutocommit: this.#isAutocommit,
+    }
+  }
+}
+
+function outcomeOf({ code, message }: WireError): Outcome {
+  return {
+    code: typeof code === 'string' ? code : 'ERROR',
+    message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : '',
+  }
+}
+
+/** What an answer with another status says, as it is shown. */
+export function readRefusal(text: string): string {
+  return text.slice(0, MAX_MESSAGE)
+}
+
+/** The baton at the beginning of an answer that is too long to be read as a whole. */
+export function batonAtStart(text: string): string | null {
+  return /^\{"baton":"([^"]{1,200})"/.exec(text)?.[1] ?? null
+}
