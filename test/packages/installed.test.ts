@@ -106,7 +106,7 @@ describe('the README, from its first line', () => {
     const code = "import('@batonsql/core/opentelemetry').catch((error) => console.log(error.message))"
     const said = await run([...commandOf(name, context), '-e', code], { cwd: project })
     expect(said).toMatch(
-      /^Cannot find package '@opentelemetry\/api' imported from .*core\/dist\/opentelemetry\.js\n$/,
+      /^Cannot find package '@opentelemetry\/api' imported from .*core\/dist\/opentelemetry\.js$/m,
     )
   })
 

@@ -2,7 +2,7 @@ import { refuseOldNode } from './supported-node.ts'
 
 export type { DatabaseAddress } from './server.ts'
 export type { TestHooks } from './testing/runner-hooks.ts'
-export type { Template } from './testing/test-server.ts'
+export type { Template } from './testing/seeded-server.ts'
 export { type TestDatabase, type UseDatabaseOptions, useDatabase } from './testing/use-database.ts'
 
 refuseOldNode()

@@ -1,7 +1,7 @@
 import { checkOptionNames } from '../known-options.ts'
 import type { DatabaseAddress } from '../server.ts'
 import { hooksOfRunner, type TestHooks } from './runner-hooks.ts'
-import { acquireTestServer, type MadeDatabase, releaseTestServer, type Template } from './test-server.ts'
+import { acquireServer, type MadeDatabase, releaseServer, type Template } from './seeded-server.ts'
 
 /** How {@link useDatabase} makes databases. */
 export interface UseDatabaseOptions {
@@ -72,7 +72,7 @@ function checkOptions(options: UseDatabaseOptions): void {
 /** The databases of one `useDatabase`, one after the other. */
 class DatabaseTurn {
   readonly #template: Template | undefined
-  #server: ReturnType<typeof acquireTestServer> | null = null
+  #server: ReturnType<typeof acquireServer> | null = null
   #current: MadeDatabase | null = null
   #failure: unknown = null
   #testsRunning = 0
@@ -90,7 +90,7 @@ class DatabaseTurn {
   }
 
   begin(): void {
-    this.#server ??= acquireTestServer()
+    this.#server ??= acquireServer()
     this.#server.catch(() => {}) // told by `renew`
   }
 
@@ -129,7 +129,7 @@ class DatabaseTurn {
     if (this.#server === null) return
     await this.#discard().catch(() => {}) // there is nothing to discard when the server did not start
     this.#server = null
-    await releaseTestServer()
+    await releaseServer()
   }
 
   async #discard() {

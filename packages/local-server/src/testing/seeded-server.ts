@@ -12,7 +12,7 @@ export interface MadeDatabase {
 }
 
 /** A server whose databases are copies of templates. */
-class TestServer {
+class SeededServer {
   readonly #server: LocalServer
   readonly #directory: TemporaryDirectory
   readonly #seeds = new Map<Template, Promise<string>>()
@@ -24,11 +24,11 @@ class TestServer {
     this.#directory = directory
   }
 
-  static async start(): Promise<TestServer> {
+  static async start(): Promise<SeededServer> {
     const directory = await TemporaryDirectory.create('baton-testing-')
     try {
       const server = await startLocalServer({ dataDirectory: join(directory.path, 'data') })
-      return new TestServer(server, directory)
+      return new SeededServer(server, directory)
     } catch (error) {
       await directory.remove()
       throw error
@@ -86,18 +86,18 @@ class TestServer {
   }
 }
 
-let running: Promise<TestServer> | null = null
+let running: Promise<SeededServer> | null = null
 let users = 0
 
-/** The server of this process, started for its first user. Each call needs a `releaseTestServer`. */
-export function acquireTestServer(): Promise<TestServer> {
+/** The server of this process, started for its first user. Each call needs a `releaseServer`. */
+export function acquireServer(): Promise<SeededServer> {
   users += 1
-  running ??= TestServer.start()
+  running ??= SeededServer.start()
   return running
 }
 
 /** Closes the server of this process when its last user has gone. */
-export async function releaseTestServer(): Promise<void> {
+export async function releaseServer(): Promise<void> {
   users -= 1
   if (users > 0) return
   const ended = running
