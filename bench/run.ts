@@ -118,7 +118,7 @@ if (values.compare) {
   if (worse.length > 0) process.exitCode = 1
 }
 if (values.write) {
-  mkdirSync(PICTURES, { recursive: true })
+  for (const folder of [PICTURES, here('results/')]) mkdirSync(folder, { recursive: true })
   writeFileSync(STORED, `${JSON.stringify(results, null, 1)}\n`)
   for (const [suite, { title, figure, where }] of Object.entries(SUITES)) {
     const shown = measurements.filter(

@@ -1,4 +1,4 @@
-import { median, spread } from './statistics.ts'
+import { median } from './statistics.ts'
 
 /** One figure of one subject, and how it stands to the same figure of the base in the same round. */
 export interface Measurement {
@@ -14,8 +14,6 @@ export interface Measurement {
   readonly base: string
   /** Median over the rounds. Of times: above 1 is faster than the base. Of all else: below 1 is less than the base. */
   readonly ratio: number
-  /** How far the middle half of the rounds' ratios lies apart, as a part of the median. */
-  readonly spread: number
   /** The goal for the ratio, where there is one: `>= 1.00` or `<= 1.20`. */
   readonly goal?: string | undefined
 }
@@ -35,7 +33,7 @@ const isTime = (figure: string): boolean => figure === 'µs' || figure === 'ms'
 
 /** Makes one measurement of what the rounds gave. */
 export function measured(
-  about: Omit<Measurement, 'value' | 'ratio' | 'spread'>,
+  about: Omit<Measurement, 'value' | 'ratio'>,
   own: readonly number[],
   base: readonly number[],
 ): Measurement {
@@ -43,7 +41,7 @@ export function measured(
     const floor = base[round] as number
     return isTime(about.figure) ? floor / value : value / floor
   })
-  return { ...about, value: median(own), ratio: median(ratios), spread: spread(ratios) }
+  return { ...about, value: median(own), ratio: median(ratios) }
 }
 
 export const meets = ({ goal, ratio }: Measurement): boolean => {

@@ -4,10 +4,3 @@ export function median(values: readonly number[]): number {
   const at = (place: number): number => sorted[place] ?? Number.NaN
   return (at(Math.floor((sorted.length - 1) / 2)) + at(Math.ceil((sorted.length - 1) / 2))) / 2
 }
-
-/** How far the middle half of some numbers lies around their median, as a part of it. */
-export function spread(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  const at = (part: number): number => sorted[Math.round((sorted.length - 1) * part)] ?? Number.NaN
-  return (at(0.75) - at(0.25)) / median(values)
-}
