@@ -1,6 +1,6 @@
 import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from './check-options.ts'
 import { beginStatement, type TransactionMode } from './codec/batch.ts'
-import type { EncodedStatement } from './codec/statement.ts'
+import { type EncodedStatement, leavesNoTrace } from './codec/statement.ts'
 import { type ClientConfig, resolveConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import { Http } from './http/http.ts'
@@ -166,7 +166,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     http.lifetime.begin()
     try {
       const ready = writes ? http.writeLock.passAround(lastSql, options.signal) : null
-      if (this.#coalescer && scope === 'alone') return await this.#coalescer.send(call, ready)
+      if (this.#coalescer && scope === 'alone' && leavesNoTrace(lastSql))
+        return await this.#coalescer.send(call, ready)
       if (ready) await ready
       await sendStateless(http, [operation], { deadline, signal: options.signal })
     } finally {

@@ -82,7 +82,8 @@ export interface ClientConfig {
   readonly minReplicationIndex?: string | number | bigint | undefined
   /**
    * Lets statements outside of transactions that are issued in the same tick of the event loop share requests: many short
-   * ones are several times as fast. Each has its own result; one that takes long holds up those behind it.
+   * ones are several times as fast. Each has its own result; one that takes long holds up those behind it. SELECT, INSERT,
+   * UPDATE, DELETE and their like only: what may change the connection, such as PRAGMA, leaves by itself.
    * @default false
    */
   readonly coalesce?: boolean | CoalesceOptions | undefined

@@ -4,6 +4,7 @@ import {
   encodeStatement,
   type InStatement,
   isReadOnly,
+  leavesNoTrace,
   refuseControl,
   transactionControl,
 } from './statement.ts'
@@ -102,4 +103,21 @@ test('transaction control has no place in a batch or by itself', () => {
   expect(() => encodeBatch(['insert into t values (1)', 'commit'])).toThrow(/COMMIT.*transaction\(\)/)
   expect(() => refuseControl('begin')).toThrow(TypeError)
   expect(() => refuseControl('savepoint a')).not.toThrow()
+})
+
+test.each([
+  ['select 1', true],
+  ['(select 1)', true],
+  ['-- mine\nINSERT into t values (1)', true],
+  ['with a as (select 1) delete from t', true],
+  ['savepoint a', false],
+  ['/* mine */ savepoint a', false],
+  [';savepoint a', false],
+  ['release a', false],
+  ['pragma foreign_keys = off', false],
+  ["attach 'a' as b", false],
+  ['create temp table t (a)', false],
+  ['', false],
+])('%j may be followed by others on its connection: %j', (sql, may) => {
+  expect(leavesNoTrace(sql)).toBe(may)
 })

@@ -66,6 +66,13 @@ export function isReadOnly(sql: string): boolean {
   return /^[\s(]*(select|values|explain|with(?![^]*\b(insert|update|delete|replace)\b))\b/i.test(sql)
 }
 
+/**
+ * Whether a statement leaves no trace on its connection, so that others may follow it there. Rather no than yes: a SAVEPOINT
+ * would take those behind it into a transaction that nobody commits, a PRAGMA or a temporary table would change what they do.
+ */
+export const leavesNoTrace = (sql: string): boolean =>
+  /^[\s(]*(select|values|with|insert|update|delete|replace)\b/i.test(withoutComments(sql))
+
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   if (!Array.isArray(statements))
