@@ -22,6 +22,15 @@ const READERS = [
   ['as bytes', bytesOf],
 ] as const
 
+test('an answer may be announced before it comes', async () => {
+  const { db } = await scripted((_, response) => {
+    response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+    response.writeProcessing()
+    response.end(DUMP)
+  })
+  expect(await all(dump(db))).toEqual(STATEMENTS)
+})
+
 test('statements put together are the bytes', async () => {
   const { db, received } = await scripted((_, response) => response.end(DUMP))
   expect(await all(dump(db))).toEqual(STATEMENTS)

@@ -170,6 +170,8 @@ class BodyExchange extends NodeExchange<TransportBody> {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
+    // an announcement, such as early hints of a proxy
+    if (status < 200) return
     this.#hasBegun = true
     this.resolve({
       status,
