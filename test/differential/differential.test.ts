@@ -3,14 +3,14 @@
  * value, code and message. FUZZ_SEQUENCES says how many, FUZZ_SEED repeats a run; `npm run test:fuzz` is the long form.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { findSqld } from '@batonsql/local-server/sqld'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { isAccepted } from './accepted.ts'
+import { bothServers, isMissing } from './both-servers.ts'
 import { KEPT } from './kept-sequences.ts'
 import { type Answer, runSequence } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE, sequence } from './sequences.ts'
-import { embeddedSubjects, type SubjectSource, sqldSubjects } from './servers.ts'
+import type { SubjectSource } from './servers.ts'
 
 const SEQUENCES = Number(process.env['FUZZ_SEQUENCES'] ?? 60)
 // the short form is the same every time, so that what it says is about the change at hand; the long one is not
@@ -22,29 +22,16 @@ const TIMEOUT_MS = 60_000 + SEQUENCES * 2_000
 const LOT = 100
 const MAX_FOUND = 20
 
-const isMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
-let embedded: SubjectSource
-let real: SubjectSource
-
-beforeAll(async () => {
-  embedded = await embeddedSubjects()
-  if (!isMissing) real = await sqldSubjects()
-})
-
-afterAll(async () => {
-  await embedded[Symbol.asyncDispose]()
-  if (!isMissing) await real[Symbol.asyncDispose]()
-})
+const servers = bothServers()
 
 /** What both answered up to the first difference; null when there is none that is not accepted. */
 async function firstDifference(
   exchanges: readonly Exchange[],
 ): Promise<{ request: unknown; embedded: unknown; real: unknown } | null> {
   const all = [SETUP_EXCHANGE, ...exchanges]
-  const [ours, theirs] = await Promise.all([embedded, real].map((source) => answersOf(source, all)))
+  const [ours, theirs] = await Promise.all(
+    [servers.embedded, servers.real].map((source) => answersOf(source, all)),
+  )
   for (const [index, exchange] of all.entries()) {
     if (isDeepStrictEqual(ours?.[index], theirs?.[index])) continue
     // what was done differently shows in what follows

@@ -5,13 +5,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { findSqld } from '@batonsql/local-server/sqld'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { isAccepted } from './accepted.ts'
+import { bothServers, isMissing } from './both-servers.ts'
 import { runSequence, type Subject } from './run-sequence.ts'
 import { type Exchange, SETUP_EXCHANGE } from './sequences.ts'
-import { embeddedSubjects, type NamedSubject, type SubjectSource, sqldSubjects } from './servers.ts'
+import type { NamedSubject, SubjectSource } from './servers.ts'
 import { statement } from './statements.ts'
 
 const SCENES = Number(process.env['ROUTE_SCENES'] ?? 12)
@@ -25,22 +25,7 @@ const MAX_FOUND = 5
 /** A change stream is open, and what was committed has come. */
 const SETTLE_MS = 150
 
-const isMissing = await findSqld().then(
-  () => false,
-  () => true,
-)
-let embedded: SubjectSource
-let real: SubjectSource
-
-beforeAll(async () => {
-  embedded = await embeddedSubjects()
-  if (!isMissing) real = await sqldSubjects()
-})
-
-afterAll(async () => {
-  await embedded[Symbol.asyncDispose]()
-  if (!isMissing) await real[Symbol.asyncDispose]()
-})
+const servers = bothServers()
 
 const program = fc.array(statement, { minLength: 1, maxLength: 6 })
 
@@ -56,7 +41,7 @@ function exchanges(statements: readonly string[]): Exchange[] {
 const isComparable = (statements: readonly string[]): boolean => !exchanges(statements).some(isAccepted)
 
 async function both<T>(run: (source: SubjectSource) => Promise<T>): Promise<readonly [T, T]> {
-  return await Promise.all([run(embedded), run(real)])
+  return await Promise.all([run(servers.embedded), run(servers.real)])
 }
 
 async function getText(subject: Subject, route: string): Promise<{ status: number; text: string }> {

@@ -1,20 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { DOCUMENTED_ROUTES, fill } from './documented-routes.ts'
+import { DOCUMENTED_ROUTES, fill, NAMES } from './documented-routes.ts'
 import { Scene, sql } from './platform-scene.ts'
 import { faultsOf } from './shape.ts'
 
 let scene: Scene
-const VALUES = {
-  organizationSlug: 'local',
-  slug: 'local',
-  databaseName: 'app',
-  instanceName: 'local',
-  groupName: 'team',
-  location: 'fra',
-  username: 'bob',
-  email: 'carol@example.test',
-  tokenName: 'robot',
-}
+const VALUES = { ...NAMES, slug: NAMES.organizationSlug }
 
 beforeAll(async () => {
   scene = await Scene.start()

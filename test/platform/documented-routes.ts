@@ -38,3 +38,15 @@ export function fill(path: string, values: Readonly<Record<string, string>>): st
     return encodeURIComponent(value)
   })
 }
+
+/** What stands for the names in paths. */
+export const NAMES = {
+  organizationSlug: 'local',
+  databaseName: 'app',
+  instanceName: 'local',
+  groupName: 'team',
+  location: 'fra',
+  username: 'bob',
+  email: 'carol@example.test',
+  tokenName: 'robot',
+} as const

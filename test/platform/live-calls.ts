@@ -5,23 +5,16 @@ import {
   type PlatformFetch,
 } from '@batonsql/core/platform'
 import { PLATFORM_CALLS } from '../../packages/core/test-support/platform-calls.ts'
-import { fill } from './documented-routes.ts'
+import { fill, NAMES } from './documented-routes.ts'
 import type { Scene } from './platform-scene.ts'
 
 const O = '/v1/organizations/{organizationSlug}'
 const D = `${O}/databases/{databaseName}`
 const G = `${O}/groups/{groupName}`
 
-/** What stands for the names in paths. */
+/** The same for the routes that have no documents. */
 const VALUES: Readonly<Record<string, string>> = {
-  organizationSlug: 'local',
-  databaseName: 'app',
-  instanceName: 'local',
-  groupName: 'team',
-  location: 'fra',
-  username: 'bob',
-  email: 'carol@example.test',
-  tokenName: 'robot',
+  ...NAMES,
   jwksName: 'keys',
   organizationId: 'local',
   databaseId: 'app',

@@ -1,0 +1,30 @@
+import { findSqld } from '@batonsql/local-server/sqld'
+import { afterAll, beforeAll } from 'vitest'
+import { embeddedSubjects, type SubjectSource, sqldSubjects } from './servers.ts'
+
+/** Whether there is no libsql-server on this machine to compare with. */
+export const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
+
+/** Both servers, which hooks of the file start and end; readable inside tests. */
+export function bothServers(): { readonly embedded: SubjectSource; readonly real: SubjectSource } {
+  const sources: Partial<Record<'embedded' | 'real', SubjectSource>> = {}
+  beforeAll(async () => {
+    sources.embedded = await embeddedSubjects()
+    if (!isMissing) sources.real = await sqldSubjects()
+  })
+  afterAll(async () => {
+    await sources.embedded?.[Symbol.asyncDispose]()
+    await sources.real?.[Symbol.asyncDispose]()
+  })
+  return {
+    get embedded() {
+      return sources.embedded as SubjectSource
+    },
+    get real() {
+      return sources.real as SubjectSource
+    },
+  }
+}
