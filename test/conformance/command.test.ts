@@ -1,5 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { get } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -7,44 +6,19 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
+import { endOf, runBaton, startBaton } from '../targets/baton-command.ts'
 import { query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
   () => true,
   () => false,
 )
-const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
-
-function baton(...args: string[]): ChildProcess {
-  const { NODE_OPTIONS: _, ...env } = process.env
-  return spawn(
-    process.execPath,
-    ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', CLI, ...args],
-    { env },
-  )
-}
-
-async function finished(
-  child: ChildProcess,
-): Promise<{ code: number | null; output: string; errors: string }> {
-  let output = ''
-  let errors = ''
-  child.stdout?.on('data', (chunk: Buffer) => {
-    output += chunk.toString()
-  })
-  child.stderr?.on('data', (chunk: Buffer) => {
-    errors += chunk.toString()
-  })
-  const [code] = (await once(child, 'close')) as [number | null]
-  return { code, output, errors }
-}
-
 describe('baton dev', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'serves what it prints and stops cleanly on %s',
     async (signal) => {
-      const child = baton('dev', '--port', '0', '--auth', '--database', 'app')
-      const end = finished(child)
+      const child = startBaton(['dev', '--port', '0', '--auth', '--database', 'app'])
+      const end = endOf(child)
       let output = ''
       for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
         output += chunk.toString()
@@ -59,7 +33,7 @@ describe('baton dev', () => {
 })
 
 test('--json: one line with all that a program needs', async () => {
-  const child = baton(
+  const child = startBaton([
     'dev',
     '--port',
     '0',
@@ -70,8 +44,8 @@ test('--json: one line with all that a program needs', async () => {
     'app',
     '--platform-domain',
     'db.test',
-  )
-  const end = finished(child)
+  ])
+  const end = endOf(child)
   let output = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
@@ -93,7 +67,7 @@ test('--json: one line with all that a program needs', async () => {
 })
 
 test('a port that is taken; --host, --domain and --allow-origin reach the server', async () => {
-  const first = baton(
+  const first = startBaton([
     'dev',
     '--port',
     '0',
@@ -103,15 +77,15 @@ test('a port that is taken; --host, --domain and --allow-origin reach the server
     'db.test=default',
     '--allow-origin',
     'https://a.b',
-  )
-  const end = finished(first)
+  ])
+  const end = endOf(first)
   let output = ''
   for await (const chunk of first.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
     if (output.includes('--auth asks for tokens')) break
   }
   const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
-  const second = await finished(baton('dev', '--port', port, '--host', '0.0.0.0'))
+  const second = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
   expect([second.code, second.errors]).toEqual([
     1,
     `baton: port ${port} of 0.0.0.0 is taken by another program; port 0 takes a free one\n`,
@@ -147,7 +121,7 @@ test('process.exit leaves no temporary directory', async () => {
       cwd,
       env: { ...process.env, TMPDIR: folder },
     })
-    expect(await finished(child)).toEqual({ code: 0, output: '', errors: '' })
+    expect(await endOf(child)).toEqual({ code: 0, output: '', errors: '' })
     const left = await readdir(folder)
     expect(left.filter((name) => name.startsWith('baton-'))).toEqual([])
   }
@@ -187,9 +161,18 @@ test.each([
   ],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend is embedded or sqld, not x/],
   [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: no such dialect: x; it is "sqld" or "cloud"/],
-  [['sqld'], 2, /^$/, /the only command is `install`/],
+  [['sqld'], 2, /^$/, /baton sqld: say what to do\n\n {2}baton sqld install/],
+  [
+    ['databases', 'drop'],
+    2,
+    /^$/,
+    /baton databases: there is no "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
+  ],
+  [['export', 'app'], 2, /^$/, /baton export: FILE.db missing\n\n {2}baton export NAME FILE.db/],
+  [['user', 'ada', 'bob'], 2, /^$/, /baton user: "bob" is one argument too many/],
+  [['completion', 'tcsh'], 2, /^$/, /the shell is bash, zsh, fish, not tcsh/],
 ])('baton %j', async (args, code, output, errors) => {
-  const end = await finished(baton(...args))
+  const end = await runBaton(args)
   expect(end.code).toBe(code)
   expect(end.output).toMatch(output)
   expect(end.errors).toMatch(errors)

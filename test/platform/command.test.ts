@@ -1,13 +1,10 @@
-import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { runBaton, startBaton } from '../targets/baton-command.ts'
 import { Scene, sql } from './platform-scene.ts'
-
-const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
 
 async function dataDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'baton-command-'))
@@ -15,22 +12,20 @@ async function dataDirectory(): Promise<string> {
   return directory
 }
 
-/** Runs the command to its end, or until it has printed a line. */
-async function baton(args: readonly string[], untilLine = false) {
-  const { NODE_OPTIONS: _, ...env } = process.env
-  const flags = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
-  const child = spawn(process.execPath, [...flags, CLI, ...args], { env })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  let [output, errors] = ['', '']
-  child.stderr.on('data', (part) => (errors += part))
-  const code = await new Promise<number | null>((resolve) => {
-    child.stdout.on('data', (part) => {
-      output += part
-      if (untilLine && output.endsWith('\n')) resolve(null)
-    })
-    child.once('close', resolve)
-  })
+/** What the command printed, without the ends of lines. */
+async function baton(args: readonly string[]) {
+  const { code, output, errors } = await runBaton(args)
   return { code, output: output.trim(), errors: errors.trim() }
+}
+
+/** What the command prints first, while it runs on. */
+async function firstLine(args: readonly string[]): Promise<string> {
+  let output = ''
+  for await (const part of startBaton(args).stdout) {
+    output += part
+    if (output.endsWith('\n')) break
+  }
+  return output
 }
 
 test('baton user: a token, and the memberships that were offered to the address', {
@@ -66,7 +61,7 @@ test('baton user: a token, and the memberships that were offered to the address'
 test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 60_000 }, async () => {
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
-  const { output } = await baton([...dev, '--platform-port', '0', '--ready-delay', '3000'], true)
+  const output = await firstLine([...dev, '--platform-port', '0', '--ready-delay', '3000'])
   const { url, token } = JSON.parse(output).platform
   const headers = { authorization: `Bearer ${token}` }
   const ask = async (path: string, body: object) => {

@@ -4,7 +4,7 @@ import { oldNodeProblem } from './supported-node.ts'
 const problem = oldNodeProblem(process.versions.node)
 if (problem === null) {
   // only now: an old node may not even be able to read it
-  const { main } = await import('./cli-commands.ts')
+  const { main } = await import('./command/main.ts')
   process.exitCode = await main(process.argv.slice(2))
 } else {
   console.error(problem)

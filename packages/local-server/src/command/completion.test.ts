@@ -1,0 +1,51 @@
+import { spawnSync } from 'node:child_process'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { COMMANDS } from './command-table.ts'
+import { runCompletion } from './completion.ts'
+
+async function scriptFor(shell: string): Promise<string> {
+  const output = new PassThrough()
+  const printed = text(output)
+  const { signal } = new AbortController()
+  const context = { input: process.stdin, output, errors: output, env: {}, signal }
+  await runCompletion({ values: {}, operands: [shell], context })
+  output.end()
+  return await printed
+}
+
+const isThere = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0
+
+/** What a shell offers for the last of the words. */
+function offered(script: string, words: readonly string[]): string[] {
+  const line = words.map((word) => `'${word}'`).join(' ')
+  const program = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _baton; printf '%s\\n' "\${COMPREPLY[@]}"`
+  const { stdout, stderr } = spawnSync('bash', ['-c', program], { encoding: 'utf8' })
+  expect(stderr).toBe('')
+  return stdout.split('\n').filter(Boolean)
+}
+
+test('bash: commands, their second words, options, and values that are a choice', async ({ skip }) => {
+  if (!isThere('bash')) skip('completion in bash: there is no bash')
+  const script = await scriptFor('bash')
+  expect(offered(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases'])
+  expect(offered(script, ['baton', 'databases', ''])).toEqual(['list', 'create', 'destroy'])
+  expect(offered(script, ['baton', 'databases', 'create', '--g'])).toEqual(['--group'])
+  expect(offered(script, ['baton', 'sql', 'app', '--f'])).toEqual(['--file'])
+  expect(offered(script, ['baton', 'dev', '--backend', ''])).toEqual(['embedded', 'sqld'])
+  expect(offered(script, ['baton', 'completion', 'f'])).toEqual(['fish'])
+  expect(offered(script, ['baton', 'nope', ''])).toEqual([])
+})
+
+test.each(['zsh', 'fish'])('%s can read its script', async (shell) => {
+  const script = await scriptFor(shell)
+  for (const { words, options } of COMMANDS)
+    for (const word of [...words, ...Object.keys(options)]) expect(script).toContain(word)
+  // where there is none on the machine, the words are all that can be checked
+  if (!isThere(shell)) return
+  expect(spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' })).toMatchObject({
+    status: 0,
+    stderr: '',
+  })
+})

@@ -1,0 +1,123 @@
+import { print } from './command-context.ts'
+import { COMMANDS, type Command, type Given } from './command-table.ts'
+import type { NO_OPTIONS } from './option-table.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Prints the completion script for a shell. */
+export async function runCompletion({ operands, context }: Given<typeof NO_OPTIONS>): Promise<void> {
+  const [shell] = operands as [string]
+  if (!isShell(shell))
+    throw new UsageError(`baton completion: the shell is ${Object.keys(SCRIPTS).join(', ')}, not ${shell}`)
+  await print(context, SCRIPTS[shell]())
+}
+
+const isShell = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name)
+
+/** What can follow the words that stand there: by these, with a space before each. The longest ones first. */
+function nextWords(): Map<string, string[]> {
+  const next = new Map<string, string[]>([['', []]])
+  for (const command of COMMANDS) {
+    const { words } = command
+    for (const [at, word] of words.entries()) {
+      const path = words
+        .slice(0, at)
+        .map((each) => ` ${each}`)
+        .join('')
+      const list = next.get(path) ?? []
+      if (!list.includes(word)) list.push(word)
+      next.set(path, list)
+    }
+    next.set(words.map((word) => ` ${word}`).join(''), [...choicesOf(command), ...optionsOf(command)])
+  }
+  return new Map([...next].toSorted(([a], [b]) => b.length - a.length))
+}
+
+const choicesOf = ({ words, operands }: Command): string[] =>
+  words[0] === 'completion' ? operands.flatMap((operand) => operand.split('|')) : []
+
+const optionsOf = ({ options }: Command): string[] => [
+  ...Object.keys(options).map((name) => `--${name}`),
+  '--help',
+]
+
+/** Options with a fixed choice of values. */
+function choices(): Map<string, readonly string[]> {
+  const all = COMMANDS.flatMap(({ options }) => Object.entries(options))
+  return new Map(all.flatMap(([name, spec]) => (spec.choices ? [[`--${name}`, spec.choices] as const] : [])))
+}
+
+/** The body that bash and zsh share: sets `candidates` by `previous` and by `line`, the words before the cursor. */
+const cases = (): string =>
+  [
+    '  case "$previous" in',
+    ...[...choices()].map(([option, values]) => `    ${option}) candidates="${values.join(' ')}"; return ;;`),
+    '  esac',
+    '  case "$line" in',
+    ...[...nextWords()].map(
+      ([path, words]) => `    "${path}"${path === '' ? '' : '*'}) candidates="${words.join(' ')}" ;;`,
+    ),
+    '  esac',
+  ].join('\n')
+
+function bashScript(): string {
+  return `# bash completion of baton
+_baton_candidates() {
+  local line= word
+  for word in "$@"; do [[ $word == -* ]] || line="$line $word"; done
+  local previous="\${*: -1}"
+  candidates=
+${cases()}
+}
+_baton() {
+  local candidates
+  _baton_candidates "\${COMP_WORDS[@]:1:COMP_CWORD-1}"
+  COMPREPLY=($(compgen -W "$candidates" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _baton baton
+`
+}
+
+function zshScript(): string {
+  return `#compdef baton
+_baton_candidates() {
+  local line= word previous="\${@[-1]}"
+  for word in "$@"; do [[ $word == -* ]] || line="$line $word"; done
+  candidates=
+${cases()}
+}
+_baton() {
+  local candidates
+  _baton_candidates "\${(@)words[2,CURRENT-1]}"
+  compadd -- \${=candidates} || _files
+}
+if [[ $funcstack[1] == _baton ]]; then _baton "$@"; else compdef _baton baton; fi
+`
+}
+
+const quoteForFish = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+
+function fishScript(): string {
+  const lines = ['# fish completion of baton']
+  const firstWords = new Set(COMMANDS.map(({ words }) => words[0] as string))
+  for (const word of firstWords) {
+    const ofWord = COMMANDS.filter(({ words }) => words[0] === word)
+    const about = ofWord.length === 1 ? ` -d ${quoteForFish(ofWord[0]?.summary ?? '')}` : ''
+    lines.push(`complete -c baton -n __fish_use_subcommand -a ${word}${about}`)
+  }
+  for (const command of COMMANDS) {
+    const [first, second] = command.words as [string, string?]
+    const seen = `__fish_seen_subcommand_from ${first}`
+    if (second !== undefined)
+      lines.push(`complete -c baton -f -n '${seen}' -a ${second} -d ${quoteForFish(command.summary)}`)
+    for (const choice of choicesOf(command)) lines.push(`complete -c baton -f -n '${seen}' -a ${choice}`)
+    const condition = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`
+    for (const [name, { short, type, choices, help }] of Object.entries(command.options)) {
+      const letter = short === undefined ? '' : ` -s ${short}`
+      const value = type === 'boolean' ? '' : choices ? ` -x -a '${choices.join(' ')}'` : ' -r'
+      lines.push(`complete -c baton -n '${condition}' -l ${name}${letter}${value} -d ${quoteForFish(help)}`)
+    }
+  }
+  return `${lines.join('\n')}\n`
+}
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }

@@ -1,0 +1,52 @@
+import { type Client, type ClientConfig, createClient } from '@batonsql/core'
+import type { CommandContext } from './command-context.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Where `baton dev` serves databases unless it is told otherwise. */
+const LOCAL_SERVER = 'http://127.0.0.1:8080'
+
+interface AddressValues {
+  readonly 'auth-token'?: string | undefined
+  readonly timeout?: string | undefined
+}
+
+/**
+ * A client for the database that the command line names.
+ * @param target a URL, or the name of a database of the local server
+ * @param more settings of the command's own
+ * @throws UsageError for what is neither
+ */
+export function openDatabase(
+  target: string,
+  values: AddressValues,
+  { env }: CommandContext,
+  more: Partial<ClientConfig> = {},
+): Client {
+  const authToken = values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? env['TURSO_AUTH_TOKEN']
+  try {
+    return createClient({
+      url: urlOf(target),
+      requestTimeoutMs: readTimeout(values.timeout ?? '30'),
+      ...(authToken !== undefined && { authToken }),
+      ...more,
+    })
+  } catch (error) {
+    if (error instanceof TypeError) throw new UsageError(`baton: ${error.message}`)
+    throw error
+  }
+}
+
+function urlOf(target: string): string {
+  if (/^[a-z][a-z+]*:/i.test(target)) return target
+  if (/^[a-z0-9][a-z0-9-]*$/.test(target)) return `${LOCAL_SERVER}/${target}/`
+  throw new UsageError(
+    `baton: ${JSON.stringify(target)} is neither a URL nor the name of a database. For a file: \`baton dev --open FILE.db\` serves a copy of it.`,
+  )
+}
+
+function readTimeout(seconds: string): number {
+  const ms = Number(seconds) * 1_000
+  if (seconds.trim() === '' || !(ms >= 0) || ms >= 2 ** 31)
+    throw new UsageError(`baton: --timeout is a number of seconds, not ${seconds}`)
+  return ms === 0 ? Infinity : ms
+}

@@ -1,0 +1,25 @@
+import { UsageError } from './usage-error.ts'
+
+/** What to try, by what went wrong. */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/ECONNREFUSED/, 'Nothing listens there. Is the server running? `baton dev` starts one on port 8080.'],
+  [/ENOTFOUND|EAI_AGAIN/, 'There is no host of this name.'],
+  [/answered HTTP 401/, 'The database wants a token: --auth-token, or BATON_AUTH_TOKEN in the environment.'],
+  [/answered HTTP 404/, 'Is the name of the database right?'],
+  [
+    /RESPONSE_TOO_LARGE|Response is too large/i,
+    'With --json rows are read as they come, as many as there are.',
+  ],
+]
+
+/** What a person at a terminal is told about an error. */
+export function describeError(error: unknown): string {
+  if (error instanceof UsageError) return error.message
+  if (!(error instanceof Error)) return `baton: ${String(error)}`
+  return `baton: ${withHint(error.message)}`
+}
+
+function withHint(message: string): string {
+  const hint = HINTS.find(([pattern]) => pattern.test(message))
+  return hint === undefined ? message : `${message}\n${hint[1]}`
+}

@@ -1,0 +1,162 @@
+import { parse as parsePath } from 'node:path'
+import { isLoopback } from '../access-policy.ts'
+import { checkDialect, type Dialect } from '../dialect.ts'
+import { DEFAULT_DATABASE } from '../gateway.ts'
+import { type LocalServer, type LocalServerOptions, startLocalServer } from '../server.ts'
+import type { Given } from './command-table.ts'
+import type { DEV_OPTIONS, ValuesOf } from './option-table.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Serves databases until the process is told to stop. */
+export async function runDev({ values: given }: Given<typeof DEV_OPTIONS>): Promise<void> {
+  const { options, databases } = readDev(given)
+  const stopping = stopSignal()
+  const server = await startLocalServer(options)
+  try {
+    for (const file of given.open ?? []) await server.createDatabase(nameOf(file), { fromFile: file })
+    for (const name of databases) {
+      if (!server.databaseNames.includes(name)) await server.createDatabase(name)
+    }
+    if (given.json === true) console.log(JSON.stringify(await describe(server)))
+    else await announce(server, options)
+    await stopping
+  } finally {
+    await server.close()
+  }
+}
+
+type DevValues = ValuesOf<typeof DEV_OPTIONS>
+
+/** The name a file's database gets: that of the file, in the letters that names have. */
+function nameOf(file: string): string {
+  const { name } = parsePath(file)
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 64)
+}
+
+function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
+  const { data, host, database: databases = [], backend = 'embedded', organization } = given
+  const port = readPort('--port', given.port ?? '8080')
+  const platformPort = given['platform-port']
+  const domain = given['platform-domain']
+  const delay = given['ready-delay']
+  const isForPlatform = [organization, domain, delay].some((value) => value !== undefined)
+  if (isForPlatform && platformPort === undefined)
+    throw new UsageError(
+      'baton dev: --organization, --platform-domain and --ready-delay need --platform-port',
+    )
+  if (delay !== undefined && !/^\d{1,9}$/.test(delay))
+    throw new UsageError(`baton dev: --ready-delay is a number of milliseconds, not ${delay}`)
+  if (backend !== 'embedded' && backend !== 'sqld') {
+    throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
+  }
+  const { dialect } = given
+  const options = {
+    backend,
+    ...(dialect !== undefined && { dialect: readDialect(dialect) }),
+    port,
+    window: given['no-window'] !== true,
+    allowOrigins: given['allow-origin'] ?? [],
+    domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
+    ...(data !== undefined && { dataDirectory: data }),
+    ...(host !== undefined && { host }),
+    ...readRemote(given),
+    ...(given.auth === true && { auth: true }),
+    ...(platformPort !== undefined && {
+      platform: {
+        port: readPort('--platform-port', platformPort),
+        ...(organization !== undefined && { organization }),
+        ...(domain !== undefined && { domain }),
+        ...(delay !== undefined && { readyDelayMs: Number(delay) }),
+      },
+    }),
+  } as const
+  return { options, databases }
+}
+
+/** Where a libsql-server runs already; its key must not stand on a command line, which everybody can read. */
+function readRemote(given: DevValues): Pick<LocalServerOptions, 'sqld'> {
+  const { 'sqld-url': url, 'sqld-admin-url': adminUrl } = given
+  const adminKey = process.env['BATON_SQLD_ADMIN_KEY']
+  if (url === undefined && adminUrl === undefined) return {}
+  if (url === undefined || adminUrl === undefined || adminKey === undefined)
+    throw new UsageError('baton dev: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY belong together')
+  return { sqld: { url, adminUrl, adminKey } }
+}
+
+function readDialect(name: string): Dialect {
+  try {
+    return checkDialect('baton dev', name)
+  } catch (error) {
+    throw new UsageError((error as TypeError).message)
+  }
+}
+
+function readPort(option: string, text: string): number {
+  if (!/^\d+$/.test(text) || Number(text) > 65_535)
+    throw new UsageError(`baton dev: ${option} ${text} is not a port`)
+  return Number(text)
+}
+
+function readDomain(text: string): [host: string, name: string] {
+  const [, host, name] = /^([^=\s]+)=([^=\s]+)$/.exec(text) ?? []
+  if (host === undefined || name === undefined)
+    throw new UsageError(`baton dev: --domain is HOST=DATABASE, not ${text}`)
+  return [host, name]
+}
+
+/** All that a program needs to know to use the server. */
+interface Announcement {
+  readonly url: string
+  /** The page that shows what goes over the wire. */
+  readonly window?: string
+  readonly databases: Readonly<Record<string, { readonly url: string; readonly token?: string }>>
+  readonly platform?: { readonly url: string; readonly token: string; readonly organization: string }
+}
+
+async function describe(server: LocalServer): Promise<Announcement> {
+  const databases: Record<string, { url: string; token?: string }> = {}
+  for (const name of server.databaseNames) {
+    const token = server.takesTokens ? await server.createToken(name) : undefined
+    databases[name] = { url: server.urlOf(name), ...(token !== undefined && { token }) }
+  }
+  const { url, platform, windowUrl } = server
+  return {
+    url,
+    ...(windowUrl !== null && { window: windowUrl }),
+    databases,
+    ...(platform !== null && {
+      platform: { url: platform.url, token: platform.token, organization: platform.organization },
+    }),
+  }
+}
+
+async function announce(server: LocalServer, options: LocalServerOptions): Promise<void> {
+  const { dataDirectory, host = '127.0.0.1' } = options
+  console.log(
+    `${server.version}, data ${dataDirectory === undefined ? 'kept until it stops' : `in ${dataDirectory}`}`,
+  )
+  const { window, databases, platform } = await describe(server)
+  for (const [name, { url, token }] of Object.entries(databases)) {
+    console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${url}`)
+    if (token !== undefined) console.log(`  token: ${token}`)
+  }
+  if (window !== undefined) console.log(`window: ${window} (requests as they come)`)
+  if (platform !== undefined) {
+    console.log(
+      `platform: ${platform.url}\n  organization: ${platform.organization}\n  token: ${platform.token}`,
+    )
+  }
+  if (!server.takesTokens && !isLoopback(host)) {
+    console.log(`Whoever reaches ${host} can read and change everything; --auth asks for tokens.`)
+  }
+}
+
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  })
+}

@@ -1,0 +1,25 @@
+// The page about the command says what its help says. UPDATE_DOCS=1 writes it.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { COMMANDS } from './command-table.ts'
+import { commandPage, helpOf, overview } from './help.ts'
+
+const PAGE = new URL('../../docs/command.md', import.meta.url)
+const MARK = '<!-- the commands -->\n'
+
+test('the page lists every command with its options', () => {
+  const page = readFileSync(PAGE, 'utf8')
+  const head = page.slice(0, page.indexOf(MARK) + MARK.length)
+  const whole = `${head}\n${commandPage()}`
+  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(PAGE, whole)
+  expect(readFileSync(PAGE, 'utf8')).toBe(whole)
+})
+
+test('every command is in the overview, every option in its help, in lines that fit', () => {
+  for (const command of COMMANDS) {
+    const help = helpOf(command)
+    expect(overview()).toContain(`baton ${command.words.join(' ')}`)
+    for (const name of Object.keys(command.options)) expect(help).toContain(`--${name}`)
+    for (const line of `${help}${overview()}`.split('\n')) expect(line.length).toBeLessThanOrEqual(110)
+  }
+})

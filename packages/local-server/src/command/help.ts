@@ -1,0 +1,86 @@
+import { PACKAGE_VERSION } from '../versions.ts'
+import { COMMANDS, type Command } from './command-table.ts'
+import type { OptionSpec } from './option-table.ts'
+
+const WIDTH = 110
+/** Where the text begins behind an option. */
+const INDENT = 28
+
+const EXIT_CODES = [
+  ['0', 'It went well.'],
+  ['1', 'The server, or the database, refused; or it could not be reached.'],
+  ['2', 'The command line is wrong; nothing was done.'],
+  ['130', 'Interrupted with Ctrl-C. (`baton dev` ends with 0.)'],
+] as const
+
+/** The command as one writes it: `baton sql URL|NAME [STATEMENTS] [options]`. */
+export function usageOf({ words, operands, options }: Command): string {
+  const hasOptions = Object.keys(options).length > 0
+  return ['baton', ...words, ...operands, ...(hasOptions ? ['[options]'] : [])].join(' ')
+}
+
+/** What `baton --help` prints. */
+export function overview(): string {
+  const commands = COMMANDS.map((command) => `  ${usageOf(command)}\n${wrap(command.summary, 6)}`)
+  return [
+    `baton ${PACKAGE_VERSION}`,
+    commands.join('\n'),
+    '  baton COMMAND --help\n  baton --version',
+    'Exit codes:',
+    EXIT_CODES.map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`).join('\n'),
+    'Where it is not installed, `npx @batonsql/local-server` stands for `baton`.\n',
+  ].join('\n\n')
+}
+
+/** What `baton COMMAND --help` prints. */
+export function helpOf(command: Command): string {
+  const { summary, details, options } = command
+  const lines = Object.entries(options).map(([name, spec]) => optionLine(name, spec))
+  const parts = [usageOf(command), wrap(summary, 2)]
+  if (details !== undefined) parts.push(wrap(details, 2))
+  if (lines.length > 0) parts.push(lines.join('\n'))
+  return `${parts.join('\n\n')}\n`
+}
+
+/** An option as one writes it: `-f, --file FILE`. */
+const optionUsage = (name: string, { short, value }: OptionSpec): string =>
+  `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`
+
+function optionLine(name: string, spec: OptionSpec): string {
+  const usage = `  ${optionUsage(name, spec)}`
+  const text = wrap(spec.help, INDENT)
+  return usage.length < INDENT ? usage.padEnd(INDENT) + text.slice(INDENT) : `${usage}\n${text}`
+}
+
+/** A text in lines of at most {@link WIDTH} characters, each indented. */
+function wrap(text: string, indent: number): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && indent + line.length + 1 + word.length > WIDTH) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line].map((each) => ' '.repeat(indent) + each).join('\n')
+}
+
+/** The page of the documentation about the command. */
+export function commandPage(): string {
+  const sections = COMMANDS.map((command) => {
+    const { words, summary, details, options } = command
+    const rows = Object.entries(options).map(
+      ([name, spec]) => `| \`${optionUsage(name, spec)}\` | ${cell(spec.help)} |`,
+    )
+    return [
+      `## baton ${words.join(' ')}`,
+      `    ${usageOf(command)}`,
+      details === undefined ? summary : `${summary} ${details}`,
+      ...(rows.length > 0 ? [['| option | |', '|---|---|', ...rows].join('\n')] : []),
+    ].join('\n\n')
+  })
+  const codes = EXIT_CODES.map(([code, meaning]) => `| ${code} | ${cell(meaning)} |`)
+  return `${[...sections, ['## Exit codes', '', '| code | |', '|---|---|', ...codes].join('\n')].join('\n\n')}\n`
+}
+
+const cell = (text: string): string => text.replaceAll('|', '\\|')

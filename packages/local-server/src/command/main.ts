@@ -1,0 +1,80 @@
+import { parseArgs } from 'node:util'
+import { PACKAGE_VERSION } from '../versions.ts'
+import { BrokenPipe, type CommandContext, Interrupted } from './command-context.ts'
+import { COMMANDS, type Command, type Given } from './command-table.ts'
+import { describeError } from './describe-error.ts'
+import { helpOf, overview, usageOf } from './help.ts'
+import { UsageError } from './usage-error.ts'
+
+/**
+ * Runs the command that the arguments ask for, and says on the error output what went wrong.
+ * @returns the exit code: 0; 1 when it failed; 2 for wrong arguments; 130 when it was interrupted
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  const ending = new AbortController()
+  const interrupt = (): void => ending.abort(new Interrupted())
+  process.once('SIGINT', interrupt)
+  process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+    ending.abort(error.code === 'EPIPE' ? new BrokenPipe() : error),
+  )
+  const { stdin: input, stdout: output, stderr: errors, env } = process
+  try {
+    await run(args, { input, output, errors, env, signal: ending.signal })
+    return 0
+  } catch (error) {
+    const cause = firstCause(error)
+    if (cause instanceof BrokenPipe) return 0
+    if (cause instanceof Interrupted) return 130
+    errors.write(`${describeError(error)}\n`)
+    return error instanceof UsageError ? 2 : 1
+  } finally {
+    process.off('SIGINT', interrupt)
+  }
+}
+
+async function run(args: readonly string[], context: CommandContext): Promise<void> {
+  const { output } = context
+  const [first] = args
+  if (first === '--version' || first === '-v') return void output.write(`${PACKAGE_VERSION}\n`)
+  if (first === '--help' || first === '-h' || first === 'help') return void output.write(overview())
+  if (first === undefined) throw new UsageError(`say what to do\n\n${overview()}`)
+  const command = findCommand(args)
+  const rest = args.slice(command.words.length)
+  if (rest.includes('--help') || rest.includes('-h')) return void output.write(helpOf(command))
+  const given = parse(command, rest)
+  const perform = await command.load()
+  await perform({ ...given, context })
+}
+
+/** Of an abort it is the signal's reason, whatever error the call that was aborted has made of it. */
+function firstCause(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? firstCause(error.cause) : error
+}
+
+function findCommand(args: readonly string[]): Command {
+  const [first = '', second] = args
+  const ofFirst = COMMANDS.filter(({ words }) => words[0] === first)
+  if (ofFirst.length === 0) throw new UsageError(`there is no command "${first}"\n\n${overview()}`)
+  const found = ofFirst.find(({ words }) => words.length === 1 || words[1] === second)
+  if (found) return found
+  const usages = ofFirst.map((command) => `  ${usageOf(command)}`)
+  throw new UsageError(
+    `baton ${first}: ${second === undefined ? 'say what to do' : `there is no "${second}"`}\n\n${usages.join('\n')}`,
+  )
+}
+
+function parse(command: Command, args: readonly string[]): Omit<Given, 'context'> {
+  const name = `baton ${command.words.join(' ')}`
+  const { options } = command
+  try {
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
+    const needed = command.operands.filter((operand) => !operand.startsWith('['))
+    const missing = needed.slice(positionals.length)
+    if (missing.length > 0) throw new UsageError(`${missing.join(' and ')} missing`)
+    const extra = positionals.slice(command.operands.length)
+    if (extra.length > 0) throw new UsageError(`${JSON.stringify(extra[0])} is one argument too many`)
+    return { values, operands: positionals }
+  } catch (error) {
+    throw new UsageError(`${name}: ${(error as Error).message}\n\n  ${usageOf(command)}`)
+  }
+}

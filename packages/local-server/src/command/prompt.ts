@@ -1,0 +1,236 @@
+import { createInterface, type Interface } from 'node:readline/promises'
+import { type Client, type ScriptStatement, type Stream, splitStatements } from '@batonsql/core'
+import { type CommandContext, print, styleFor } from './command-context.ts'
+import { describeError } from './describe-error.ts'
+import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
+import { tableOf } from './result-text.ts'
+import { isControl, runStatements } from './run-statements.ts'
+import { StatementError } from './statement-error.ts'
+
+/** A transaction without a statement for so long is over: the server closes its stream. */
+const IDLE_MS = 10_000
+
+const HELP = `Statements end with a semicolon and may have several lines. BEGIN opens a transaction for the statements that follow.
+  .tables          tables and views
+  .schema [TABLE]  the statements that made them
+  .quit            leave, as Ctrl-D does; an open transaction is rolled back
+Ctrl-C cancels what is being typed, or the statement that runs.`
+
+const DOT_COMMANDS: Readonly<
+  Record<string, { readonly sql: string; readonly args: (name?: string) => string[] }>
+> = {
+  '.tables': {
+    sql: `select name from sqlite_schema where type in ('table', 'view')
+      and name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\' order by name`,
+    args: () => [],
+  },
+  '.schema': {
+    sql: `select sql || ';' from sqlite_schema where sql is not null and tbl_name like ? order by rowid`,
+    args: (name = '%') => [name],
+  },
+}
+
+/** Reads statements from a terminal and runs them, until its user leaves. */
+export async function runPrompt(db: Client, context: CommandContext): Promise<void> {
+  const path = historyPath(context.env)
+  const lines = createInterface({
+    input: context.input,
+    output: context.output,
+    terminal: true,
+    history: readHistory(path),
+    historySize: HISTORY_SIZE,
+    removeHistoryDuplicates: true,
+  })
+  lines.on('history', (history) => writeHistory(path, history))
+  const prompt = new Prompt(db, context, lines)
+  try {
+    await prompt.run()
+  } finally {
+    lines.close()
+    await prompt.close()
+  }
+}
+
+class Prompt {
+  readonly #db: Client
+  readonly #context: CommandContext
+  readonly #lines: Interface
+  /** What was typed of a statement that is not complete yet. */
+  #typed = ''
+  /** Of a transaction that is open, whose statements share it. */
+  #stream: Stream | null = null
+  /** Whether the server knows of the transaction: BEGIN travels with the first statement. */
+  #hasBegun = false
+  #running: AbortController | null = null
+  #timers: NodeJS.Timeout[] = []
+
+  constructor(db: Client, context: CommandContext, lines: Interface) {
+    this.#db = db
+    this.#context = context
+    this.#lines = lines
+    lines.on('SIGINT', () => this.#cancel())
+    context.signal.addEventListener('abort', () => lines.close(), { once: true })
+  }
+
+  async run(): Promise<void> {
+    await this.#say(`${await this.#db.version()}. Statements end with ; and .help tells more.`)
+    this.#ask()
+    for await (const line of this.#lines) {
+      await this.#take(line).catch((error: unknown) => this.#report(error))
+      if (this.#isLeaving) return
+      this.#ask()
+    }
+    await this.#say('')
+  }
+
+  async close(): Promise<void> {
+    this.#stopTimers()
+    if (this.#stream) await this.#say('The open transaction was rolled back.')
+    await this.#stream?.close()
+  }
+
+  #isLeaving = false
+
+  #ask(): void {
+    const name = this.#stream ? 'baton*' : 'baton'
+    this.#lines.setPrompt(this.#typed === '' ? `${name}> ` : `${'...'.padStart(name.length)}> `)
+    this.#lines.prompt()
+  }
+
+  async #say(text: string): Promise<void> {
+    if (!this.#context.signal.aborted) await print(this.#context, `${text}\n`)
+  }
+
+  async #report(error: unknown): Promise<void> {
+    this.#context.signal.throwIfAborted()
+    const isCancelled = this.#running?.signal.aborted === true
+    await this.#say(isCancelled ? 'Cancelled.' : describeError(error).replace(/^baton: /, ''))
+  }
+
+  /** Ctrl-C. */
+  #cancel(): void {
+    if (this.#running) {
+      this.#running.abort()
+      return
+    }
+    // what was typed stays to be read; from the line itself it goes, on both sides of the cursor
+    this.#lines.write(null, { ctrl: true, name: 'e' })
+    this.#context.output.write('^C\n')
+    this.#lines.write(null, { ctrl: true, name: 'u' })
+    this.#typed = ''
+    this.#ask()
+  }
+
+  async #take(line: string): Promise<void> {
+    if (this.#typed === '' && line.trim().startsWith('.')) return await this.#command(line.trim())
+    this.#typed += `${line}\n`
+    if (this.#typed.trim() === '') this.#typed = ''
+    const statements = completeStatements(this.#typed)
+    if (statements === null) return
+    this.#typed = ''
+    await this.#whileRunning((stream, signal) => this.#runAll(stream, statements, signal))
+  }
+
+  async #command(line: string): Promise<void> {
+    const [word = '', name] = line.replace(/;$/, '').split(/\s+/)
+    if (word === '.quit' || word === '.exit') {
+      this.#isLeaving = true
+      return
+    }
+    if (word === '.help') return await this.#say(HELP)
+    const known = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
+    if (!known) return await this.#say(`There is no ${word}; .help lists what there is.`)
+    await this.#whileRunning(async (stream, signal) => {
+      const { rows } = await stream.execute(known.sql, known.args(name), { rowMode: 'array', signal })
+      for (const [text] of rows) await this.#say(String(text))
+    })
+  }
+
+  async #runAll(stream: Stream, statements: readonly ScriptStatement[], signal: AbortSignal): Promise<void> {
+    const style = styleFor(this.#context)
+    const wasOpen = stream.inTransaction
+    this.#hasBegun = wasOpen && this.#hasBegun
+    await runStatements(stream, statements, {
+      signal,
+      file: null,
+      onResult: async (result) => {
+        this.#hasBegun ||= stream.inTransaction && stream.expiresAt !== null
+        const { columns, rows, rowsAffected } = result
+        if (columns.length > 0) await this.#say(`${tableOf(result, style)}(${count(rows.length)})`)
+        else if (rowsAffected > 0) await this.#say(`${count(rowsAffected)} changed`)
+      },
+    })
+    this.#hasBegun ||= stream.inTransaction && statements.some(({ sql }) => !isControl(sql))
+    if (!wasOpen && stream.inTransaction)
+      await this.#say(
+        `A transaction is open: COMMIT keeps what it does. Without a statement for ${IDLE_MS / 1_000} s it is rolled back.`,
+      )
+  }
+
+  /** Runs something on the stream of the open transaction, or on one of its own. */
+  async #whileRunning(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
+    this.#stopTimers()
+    const stream = this.#stream ?? this.#db.openStream()
+    this.#running = new AbortController()
+    const signal = AbortSignal.any([this.#running.signal, this.#context.signal])
+    try {
+      await work(stream, signal)
+    } catch (error) {
+      // the server's word on one statement ends nothing
+      if (this.#stream && !(error instanceof StatementError) && !stream.inTransaction)
+        await this.#say('The transaction is over; nothing of it was kept.')
+      await this.#report(error)
+    } finally {
+      this.#running = null
+      this.#stream = stream.inTransaction ? stream : null
+      if (this.#stream) this.#watch(stream)
+      else await stream.close()
+    }
+  }
+
+  /** Says when the time of the open transaction is over. */
+  #watch(stream: Stream): void {
+    if (!this.#hasBegun) return
+    const { expiresAt } = stream
+    const remaining = expiresAt === null ? 0 : expiresAt - Date.now()
+    if (remaining > 0)
+      this.#after(remaining, () =>
+        this.#notice('Others who wait to write may now end the transaction: COMMIT soon.'),
+      )
+    this.#after(IDLE_MS, () => {
+      this.#stream = null
+      void stream.close()
+      this.#notice(`The transaction was rolled back: no statement for ${IDLE_MS / 1_000} s.`)
+    })
+  }
+
+  #after(ms: number, act: () => void): void {
+    this.#timers.push(setTimeout(act, ms))
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers = []
+  }
+
+  /** Says something while a line is being typed, which stays. */
+  #notice(text: string): void {
+    this.#context.output.write(`\r\u001b[K${text}\n`)
+    this.#lines.setPrompt(this.#typed === '' ? (this.#stream ? 'baton*> ' : 'baton> ') : '...> ')
+    this.#lines.prompt(true)
+  }
+}
+
+const count = (rows: number): string => `${rows} ${rows === 1 ? 'row' : 'rows'}`
+
+/** Statements of a text that ends behind a semicolon; null for one that goes on, in a quote for instance. */
+function completeStatements(typed: string): ScriptStatement[] | null {
+  try {
+    const statements = splitStatements(typed)
+    // a word behind it begins another statement only where the last one is ended
+    return splitStatements(`${typed}\nx`).length > statements.length ? statements : null
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+}

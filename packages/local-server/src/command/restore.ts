@@ -1,0 +1,42 @@
+import { createReadStream } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { RestoreError, restore } from '@batonsql/core'
+import type { Given } from './command-table.ts'
+import { openDatabase } from './database-address.ts'
+import type { RESTORE_OPTIONS } from './option-table.ts'
+import { Progress } from './progress.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Applies a dump to an empty database. */
+export async function runRestore({
+  values,
+  operands,
+  context,
+}: Given<typeof RESTORE_OPTIONS>): Promise<void> {
+  const [target, file] = operands as [string, string]
+  if (file !== '-')
+    await access(file).catch((error: Error) => {
+      throw new UsageError(`baton restore: ${error.message}`)
+    })
+  const db = openDatabase(target, values, context)
+  const progress = new Progress(context.errors)
+  try {
+    const source = (file === '-' ? context.input : createReadStream(file)) as AsyncIterable<Uint8Array>
+    await restore(db, source, {
+      signal: context.signal,
+      resume: values.resume === true,
+      onProgress: ({ statements }) => progress.show(`${statements.toLocaleString('en')} statements`),
+    })
+  } catch (error) {
+    if (error instanceof RestoreError)
+      throw new Error(`${error.message}\nThe same command with --resume goes on from there.`, {
+        cause: error,
+      })
+    if (error instanceof TypeError)
+      throw new Error(error.message.replace('{ resume: true }', '--resume'), { cause: error })
+    throw error
+  } finally {
+    progress.end()
+    await db.close()
+  }
+}

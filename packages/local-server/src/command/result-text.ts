@@ -1,0 +1,72 @@
+import type { ArrayRow, ObjectRow, ResultSet, Value } from '@batonsql/core'
+
+type Style = (style: 'faint' | 'bold', text: string) => string
+
+/** A result as a table: numbers to the right, NULL and blobs as SQL writes them. Empty for a result without columns. */
+export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): string {
+  if (columns.length === 0) return ''
+  const heads = columns.map(visible)
+  const cells = rows.map((row) => row.map(cellText))
+  const widths = heads.map((head, at) =>
+    cells.reduce((width, row) => Math.max(width, widthOf(row[at] as string)), widthOf(head)),
+  )
+  const isNumeric = heads.map(
+    (_, at) => rows.length > 0 && rows.every((row) => row[at] === null || isNumber(row[at] as Value)),
+  )
+  const pad = (text: string, at: number, shown = text): string => {
+    const blank = ' '.repeat((widths[at] as number) - widthOf(text))
+    if (isNumeric[at]) return blank + shown
+    return at === columns.length - 1 ? shown : shown + blank
+  }
+  const lines = [
+    heads.map((head, at) => pad(head, at, style('bold', head))).join('  '),
+    widths.map((width) => '-'.repeat(width)).join('  '),
+    ...cells.map((row, y) =>
+      row
+        .map((text, at) => pad(text, at, rows[y]?.[at] === null ? style('faint', text) : text))
+        .join('  ')
+        .trimEnd(),
+    ),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** A row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. */
+export function jsonOf(row: ObjectRow): string {
+  const replacer = (_: string, value: unknown): unknown => {
+    if (typeof value === 'bigint') return String(value)
+    return value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
+  }
+  return `${JSON.stringify(row, replacer)}\n`
+}
+
+const isNumber = (value: Value): boolean => typeof value === 'number' || typeof value === 'bigint'
+
+function cellText(value: Value): string {
+  if (value === null) return 'NULL'
+  if (typeof value === 'string') return visible(value)
+  return value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+/** A text on one line, without what a terminal would obey. */
+const visible = (text: string): string =>
+  text.replaceAll(
+    // oxlint-disable-next-line no-control-regex -- these are what it looks for
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (mark) => ESCAPES[mark] ?? `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+const segmenter = new Intl.Segmenter()
+const WIDE =
+  /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60\u3000-\u303e]/u
+
+/** Columns that a text takes in a terminal. */
+function widthOf(text: string): number {
+  // oxlint-disable-next-line no-control-regex -- plain ASCII is the usual case
+  if (/^[\u0000-\u007f]*$/.test(text)) return text.length
+  let width = 0
+  for (const { segment } of segmenter.segment(text)) width += WIDE.test(segment) ? 2 : 1
+  return width
+}

@@ -1,0 +1,129 @@
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import {
+  type ArrayRow,
+  type Client,
+  type ResultSet,
+  readRows,
+  type ScriptStatement,
+  SqlError,
+  type Stream,
+  splitStatements,
+  type Value,
+} from '@batonsql/core'
+import { type CommandContext, print, styleFor } from './command-context.ts'
+import type { Given } from './command-table.ts'
+import { openDatabase } from './database-address.ts'
+import type { SQL_OPTIONS } from './option-table.ts'
+import { runPrompt } from './prompt.ts'
+import { jsonOf, tableOf } from './result-text.ts'
+import { runStatements } from './run-statements.ts'
+import { StatementError } from './statement-error.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Runs statements of the command line, of a file or of standard input; where that is a terminal, a prompt. */
+export async function runSql({ values, operands, context }: Given<typeof SQL_OPTIONS>): Promise<void> {
+  const [target, statements] = operands as [string, string?]
+  const { file, json = false } = values
+  if (statements !== undefined && file !== undefined)
+    throw new UsageError('baton sql: give statements or --file, not both')
+  const isPrompt = statements === undefined && file === undefined && context.input.isTTY === true
+  if (isPrompt && json) throw new UsageError('baton sql: --json is for statements, not for the prompt')
+  // who types needs longer than a program; what the server does after 10 s the prompt does itself
+  const db = openDatabase(target, values, context, isPrompt ? { transactionTimeoutMs: Infinity } : {})
+  try {
+    if (isPrompt) return await runPrompt(db, context)
+    const script = statements ?? (await (file === undefined ? text(context.input) : readScript(file)))
+    const run = json ? runAsJson : runAsTables
+    await run(db, parseScript(script, file ?? null), { context, file: file ?? null })
+  } finally {
+    await db.close()
+  }
+}
+
+/** What a script is run with. */
+interface ScriptRun {
+  readonly context: CommandContext
+  readonly file: string | null
+}
+
+async function readScript(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`baton sql: ${(error as Error).message}`)
+  }
+}
+
+function parseScript(script: string, file: string | null): ScriptStatement[] {
+  try {
+    return splitStatements(script)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new Error(file === null ? error.message : `${file}: ${error.message}`, { cause: error })
+  }
+}
+
+async function runAsTables(
+  db: Client,
+  statements: readonly ScriptStatement[],
+  { context, file }: ScriptRun,
+): Promise<void> {
+  const { signal, errors } = context
+  const style = styleFor(context)
+  let tables = 0
+  let changed = 0
+  await withStream(db, async (stream) => {
+    await runStatements(stream, statements, {
+      signal,
+      file,
+      onResult: async (result) => {
+        changed += result.rowsAffected
+        const table = tableOf(result, style)
+        if (table === '') return
+        await print(context, tables > 0 ? `\n${table}` : table)
+        tables += 1
+      },
+    })
+  })
+  if (changed > 0 && errors.isTTY) errors.write(`${changed} ${changed === 1 ? 'row' : 'rows'} changed\n`)
+}
+
+async function runAsJson(
+  db: Client,
+  statements: readonly ScriptStatement[],
+  { context, file }: ScriptRun,
+): Promise<void> {
+  const { signal } = context
+  const printRows = async ({ columns, rows }: ResultSet<ArrayRow>): Promise<void> => {
+    for (const row of rows)
+      await print(context, jsonOf(Object.fromEntries(columns.map((name, at) => [name, row[at] as Value]))))
+  }
+  await withStream(db, async (stream) => {
+    for (const statement of statements) {
+      if (!/^(?:select|values|with)\b/i.test(statement.sql)) {
+        await runStatements(stream, [statement], { signal, file, onResult: printRows })
+        continue
+      }
+      // as many as there are: a result as a whole is limited to some megabytes
+      try {
+        for await (const row of readRows(stream, statement.sql, [], { signal }))
+          await print(context, jsonOf(row))
+      } catch (error) {
+        throw error instanceof SqlError ? new StatementError(error, statement, file) : error
+      }
+    }
+  })
+}
+
+/** Runs a script on one stream. @throws Error when it leaves a transaction open, which is rolled back */
+async function withStream(db: Client, run: (stream: Stream) => Promise<void>): Promise<void> {
+  const stream = db.openStream()
+  try {
+    await run(stream)
+    if (stream.inTransaction)
+      throw new Error('the transaction at the end is never committed; it was rolled back')
+  } finally {
+    await stream.close()
+  }
+}

@@ -1,0 +1,77 @@
+/** A statement that failed, and where it stands in its script. Lines and columns count from 1. */
+export interface StatementPlace {
+  readonly sql: string
+  readonly line: number
+  readonly column: number
+}
+
+/** A statement of a script was refused. Its text shows the line and points to the place, as far as the server names it. */
+export class StatementError extends Error {
+  constructor(error: Error & { readonly code?: string }, place: StatementPlace, file: string | null) {
+    const { words, offset } = readPlace(error.message, place.sql)
+    const before = place.sql.slice(0, offset).split('\n')
+    const line = place.line + before.length - 1
+    const ownColumn = (before.at(-1) as string).length
+    const text = place.sql.split('\n')[before.length - 1] as string
+    const column = before.length === 1 ? place.column + ownColumn : ownColumn + 1
+    const where = file === null ? `line ${line}, column ${column}` : `${file}:${line}:${column}`
+    const { shown, caret } = cut(text, ownColumn)
+    super(
+      `${words}${error.code === undefined ? '' : ` (${error.code})`}\n${where}:\n  ${shown}\n  ${caret}`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+/** How much of a line is shown, in characters. */
+const SHOWN = 100
+
+function cut(line: string, at: number): { shown: string; caret: string } {
+  const from = at > SHOWN * 0.8 ? at - SHOWN / 2 : 0
+  const prefix = from > 0 ? '… ' : ''
+  const shown = line.slice(from, from + SHOWN).replaceAll('\t', ' ')
+  return { shown: prefix + shown, caret: `${' '.repeat(prefix.length + at - from)}^` }
+}
+
+/** What the server says of the place, and the position in the statement that it means; without any, its beginning. */
+function readPlace(message: string, sql: string): { words: string; offset: number } {
+  const byOffset = / \(at offset (\d+)\)$/.exec(message)
+  if (byOffset)
+    return { words: withoutMatch(message, byOffset), offset: characters(sql, Number(byOffset[1])) }
+  // the parser names the end of the word that it does not understand
+  const around = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
+  if (around) {
+    const [, line, column, word = ''] = around
+    const end = positionOf(sql, Number(line), Number(column))
+    return {
+      words: `${withoutMatch(message, around)} near "${word}"`,
+      offset: Math.max(0, end - word.length),
+    }
+  }
+  const at = / at \((\d+), (\d+)\)$/.exec(message)
+  if (at) {
+    const near = /near (\w+), "None"/.exec(message)
+    const words = withoutMatch(message, at).replace(/near (\w+), "None": (.*)/, '$2 near "$1"')
+    const end = positionOf(sql, Number(at[1]), Number(at[2]))
+    return { words, offset: Math.max(0, end - (near?.[1]?.length ?? 0)) }
+  }
+  const [, name] =
+    /no such \w+: (?:\w+\.)?(\w+)|has no column named (\w+)/.exec(message)?.filter(Boolean) ?? []
+  const found = name === undefined ? -1 : sql.search(new RegExp(`\\b${name}\\b`))
+  return { words: message, offset: Math.max(0, found) }
+}
+
+const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): string =>
+  message.slice(0, index) + message.slice(index + text.length)
+
+/** The server counts lines and columns from 1, and columns in bytes. */
+function positionOf(sql: string, line: number, column: number): number {
+  const lines = sql.split('\n')
+  const before = lines.slice(0, line - 1).reduce((length, text) => length + text.length + 1, 0)
+  return Math.min(sql.length, before + characters(lines[line - 1] ?? '', column - 1))
+}
+
+const characters = (text: string, bytes: number): number =>
+  Buffer.from(text).subarray(0, bytes).toString().length

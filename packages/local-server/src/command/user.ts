@@ -1,0 +1,18 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { REGISTRY_FILE } from '../control-plane/registry/registry.ts'
+import { makeUserOf } from '../local-platform.ts'
+import type { Given } from './command-table.ts'
+import type { USER_OPTIONS } from './option-table.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Makes a user of the platform API of a data directory. */
+export async function runUser({ values, operands }: Given<typeof USER_OPTIONS>): Promise<void> {
+  const [username] = operands as [string]
+  const { data: directory, email } = values
+  if (directory === undefined)
+    throw new UsageError('baton user: say where the users are: baton user NAME --data DIR')
+  if (!existsSync(join(directory, REGISTRY_FILE)))
+    throw new UsageError(`baton user: there is no control plane in ${directory}`)
+  console.log(await makeUserOf(directory, email === undefined ? { username } : { username, email }))
+}

@@ -1,0 +1,61 @@
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { afterAll } from 'vitest'
+
+const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
+
+// not when a test ends: those that run at the same time cannot be told apart
+const running = new Set<ChildProcess>()
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** Ends a process with the test file at the latest. */
+export function endWithTests(child: ChildProcess): void {
+  running.add(child)
+  child.once('close', () => running.delete(child))
+}
+
+/** What a command printed, and how it ended. */
+export interface Ended {
+  readonly code: number | null
+  readonly output: string
+  readonly errors: string
+}
+
+/** How node runs the command from its sources. */
+export const batonCommand = (args: readonly string[]): string[] => [process.execPath, ...FLAGS, CLI, ...args]
+
+/** Starts the command; it does not outlive the tests of the file. */
+export function startBaton(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): ChildProcessWithoutNullStreams {
+  const { NODE_OPTIONS: _, ...own } = process.env
+  const [command, ...rest] = batonCommand(args) as [string, ...string[]]
+  const child = spawn(command, rest, { env: { ...own, ...env } })
+  endWithTests(child)
+  return child
+}
+
+/** Collects what a command prints, until it ends. */
+export async function endOf(child: ChildProcessWithoutNullStreams): Promise<Ended> {
+  let [output, errors] = ['', '']
+  child.stdout.on('data', (part) => (output += part))
+  child.stderr.on('data', (part) => (errors += part))
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { code, output, errors }
+}
+
+/** Runs the command to its end. */
+export async function runBaton(
+  args: readonly string[],
+  { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<Ended> {
+  const child = startBaton(args, env)
+  // it may end without having read it
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  return await endOf(child)
+}

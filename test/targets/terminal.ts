@@ -1,0 +1,53 @@
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, vi } from 'vitest'
+import { batonCommand, endWithTests } from './baton-command.ts'
+
+/** Why there is no terminal on this machine; null when there is one. */
+export const terminalProblem: string | null =
+  process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
+    ? null
+    : 'the prompt in a terminal: `script` of util-linux is missing'
+
+/** The command in a terminal, which `script` of util-linux makes. */
+export class Terminal {
+  readonly #child: ChildProcessWithoutNullStreams
+  readonly #closed: Promise<unknown[]>
+  #seen = ''
+
+  /** @param state directory for what the command keeps */
+  constructor(args: readonly string[], state: string, env: Readonly<Record<string, string>> = {}) {
+    const command = batonCommand(args).map((word) => `'${word}'`)
+    const own = { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', TERM: 'xterm', XDG_STATE_HOME: state }
+    this.#child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { env: { ...own, ...env } })
+    endWithTests(this.#child)
+    this.#closed = once(this.#child, 'close')
+    this.#child.stdout.on('data', (part) => (this.#seen += part))
+  }
+
+  type(keys: string): void {
+    this.#child.stdin.write(keys)
+  }
+
+  /** Waits until something is to be seen; what was seen before it, and it, is forgotten and returned. */
+  async sees(text: string): Promise<string> {
+    await vi.waitFor(() => expect(this.#seen).toContain(text), { timeout: 20_000 })
+    const end = this.#seen.indexOf(text) + text.length
+    const before = this.#seen.slice(0, end)
+    this.#seen = this.#seen.slice(end)
+    return before
+  }
+
+  /** Types a line and waits for the next prompt. */
+  async answer(line: string, prompt = 'baton> '): Promise<string> {
+    this.type(`${line}\n`)
+    // the terminal shows what is typed
+    await this.sees(line.slice(-1))
+    return await this.sees(prompt)
+  }
+
+  async end(): Promise<number> {
+    const [code] = (await this.#closed) as [number]
+    return code
+  }
+}
