@@ -1,0 +1,39 @@
+// Publishes the packages whose version the registry does not have, core before what depends on it, with a signed statement of
+// where they come from. Can be run again: what is there is left out. `--dry-run` sends nothing.
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const FOLDERS = ['core', 'kysely-dialect', 'drizzle-driver', 'local-server']
+const isDryRun = process.argv.includes('--dry-run')
+
+for (const folder of FOLDERS) {
+  const cwd = fileURLToPath(new URL(`../packages/${folder}/`, import.meta.url))
+  const { name, version } = JSON.parse(readFileSync(`${cwd}package.json`, 'utf8'))
+  if (isPublished(`${name}@${version}`)) {
+    console.log(`${name}@${version} is there already`)
+    continue
+  }
+  // only a workflow can sign
+  const options = isDryRun ? ['--dry-run'] : ['--provenance']
+  const { status } = spawnSync('npm', ['publish', '--access', 'public', ...options], {
+    cwd,
+    stdio: 'inherit',
+  })
+  if (status !== 0) {
+    console.error(`${name}@${version} was not published, nor what comes after it`)
+    process.exit(1)
+  }
+  // the line by which changesets/action knows what to tag
+  console.log(`New tag: ${name}@${version}`)
+}
+
+function isPublished(spec) {
+  const { status, stdout, stderr } = spawnSync('npm', ['view', spec, 'version', '--json'], {
+    encoding: 'utf8',
+  })
+  if (status === 0) return stdout.trim() !== ''
+  if (/E404/.test(stdout + stderr)) return false
+  console.error(stderr)
+  process.exit(1)
+}
