@@ -34,6 +34,5 @@ function isPublished(spec) {
   })
   if (status === 0) return stdout.trim() !== ''
   if (/E404/.test(stdout + stderr)) return false
-  console.error(stderr)
-  process.exit(1)
+  throw new Error(stderr)
 }

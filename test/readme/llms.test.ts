@@ -27,6 +27,16 @@ test('llms.txt has its form, and links every page there is and no other', () => 
   expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([])
 })
 
+test('every page for users is on the documentation site', () => {
+  const mapped = [...read('site/pages.mjs').matchAll(/from: '([^']+)'/g)].map(([, from = '']) => from)
+  const pages = [
+    'README.md',
+    ...pagesOf('docs'),
+    ...packages.flatMap((folder) => [`${folder}/README.md`, ...pagesOf(`${folder}/docs`)]),
+  ]
+  expect([...new Set(mapped)].toSorted()).toEqual(pages.toSorted())
+})
+
 test.each(packages)('%s says what it is not for, before its first section', (folder) => {
   expect(read(`${folder}/README.md`).split('\n## ')[0]).toMatch(/^Not for /m)
 })

@@ -38,7 +38,7 @@ export type ClientEvent =
   /** Four fifths of the time in which a transaction is safe from writers that wait are over. */
   | { readonly type: 'transaction:expiring'; readonly id: number; readonly remainingMs: number }
   | { readonly type: 'transaction:lost'; readonly id: number; readonly error: DatabaseError }
-  /** A request, or with `retry` a whole transaction, is tried once more after `delayMs`. @param attempt from 1 */
+  /** A request, or with `retry` a whole transaction, is tried once more after `delayMs`; `attempt` counts from 1. */
   | {
       readonly type: 'retry'
       readonly attempt: number

@@ -74,7 +74,7 @@ export function commandPage(): string {
     )
     return [
       `## baton ${words.join(' ')}`,
-      `    ${usageOf(command)}`,
+      `\`\`\`\n${usageOf(command)}\n\`\`\``,
       details === undefined ? summary : `${summary} ${details}`,
       ...(rows.length > 0 ? [['| option | |', '|---|---|', ...rows].join('\n')] : []),
     ].join('\n\n')

@@ -1,0 +1,39 @@
+import { defineConfig } from 'vitepress'
+import { GROUPS, REFERENCE } from '../pages.mjs'
+
+const link = (to) => `/${to.replace(/(^|\/)index$/, '$1')}`
+
+export default defineConfig({
+  title: 'Baton',
+  description: 'Use a SQLite/libSQL database over HTTP from Kysely, from Drizzle, or bare.',
+  srcDir: 'pages',
+  outDir: 'dist',
+  cleanUrls: true,
+  // no picture, and no request for one
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
+  // the index of the search is one piece
+  vite: { build: { chunkSizeWarningLimit: 2_000 } },
+  lastUpdated: false,
+  markdown: { html: false },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [
+      { text: 'Start', link: '/' },
+      { text: 'Concepts', link: '/concepts' },
+      { text: 'Errors', link: '/errors' },
+      { text: 'Reference', link: '/reference/' },
+    ],
+    sidebar: [
+      ...GROUPS.map(({ title, pages }) => ({
+        text: title,
+        items: pages.map((page) => ({ text: page.title, link: link(page.to) })),
+      })),
+      {
+        text: 'Reference',
+        collapsed: true,
+        items: Object.keys(REFERENCE).map((name) => ({ text: name, link: `/reference/${name}` })),
+      },
+    ],
+  },
+})

@@ -1,0 +1,133 @@
+// Builds the documentation site into site/dist: copies the pages of the repository, makes the reference from the docblocks,
+// renders both, and fails for a link that leads nowhere.
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Application } from 'typedoc'
+import { GROUPS, REFERENCE } from './pages.mjs'
+
+const SITE = fileURLToPath(new URL('.', import.meta.url))
+const ROOT = join(SITE, '..')
+const PAGES = join(SITE, 'pages')
+const { homepage } = JSON.parse(readFileSync(join(ROOT, 'packages/core/package.json'), 'utf8'))
+const REPOSITORY = homepage.replace(/\/packages\/.*/, '')
+
+const pages = GROUPS.flatMap((group) => group.pages)
+/** Where a whole page of the repository stands on the site. */
+const placeOf = new Map(
+  pages.filter(({ section }) => section === undefined).map(({ from, to }) => [from, to]),
+)
+const problems = []
+
+rmSync(PAGES, { recursive: true, force: true })
+for (const page of pages) copyPage(page)
+await makeReference()
+if (problems.length === 0) {
+  const { status } = spawnSync('vitepress', ['build', '.'], { cwd: SITE, stdio: 'inherit' })
+  if (status !== 0) problems.push('vitepress build failed')
+  else checkAnchors(join(SITE, 'dist'))
+}
+for (const problem of problems) console.error(problem)
+process.exitCode = problems.length > 0 ? 1 : 0
+
+function copyPage({ from, section, to, title }) {
+  const source = readFileSync(join(ROOT, from), 'utf8')
+  const whole = source.replaceAll(/^<!--.*-->\n/gm, '')
+  const text = section === undefined ? whole : sectionOf(whole, section, from)
+  const body = mapLinks(text, (link) => siteLink(link, from))
+  const file = join(PAGES, `${to}.md`)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, `---\ntitle: ${JSON.stringify(title)}\n---\n\n${body}`)
+}
+
+/** One section as a page of its own. */
+function sectionOf(text, name, from) {
+  const start = text.indexOf(`\n## ${name}\n`)
+  if (start === -1) problems.push(`${from}: there is no section "${name}"`)
+  const [, section = ''] = text.slice(start).split('\n## ')
+  return `# ${section}`
+}
+
+/** Changes the targets of links and pictures, but not in code. */
+function mapLinks(text, change) {
+  return text
+    .split(/(^```[^]*?^```$|`[^`\n]*`)/m)
+    .map((part, at) =>
+      at % 2 === 1 ? part : part.replaceAll(/\]\(([^)\s]+)\)/g, (_, link) => `](${change(link)})`),
+    )
+    .join('')
+}
+
+function siteLink(link, from) {
+  if (/^(https?:|#)/.test(link)) return link
+  const [path, anchor] = link.split('#')
+  const target = posix.normalize(posix.join(dirname(from), path)).replace(/\/$/, '')
+  const place = placeOf.get(target)
+  const hash = anchor === undefined ? '' : `#${anchor}`
+  if (place !== undefined) return `/${place}.md${hash}`
+  if (!existsSync(join(ROOT, target))) {
+    problems.push(`${from}: the link ${link} leads nowhere`)
+    return link
+  }
+  if (/\.(png|svg)$/.test(target)) {
+    const name = basename(target)
+    cpSync(join(ROOT, target), join(PAGES, 'public', 'images', name))
+    return `/images/${name}`
+  }
+  return `${REPOSITORY}/blob/main/${target}${hash}`
+}
+
+/** A page for each entry of a package. */
+async function makeReference() {
+  const out = join(PAGES, 'reference')
+  const app = await Application.bootstrapWithPlugins({
+    plugin: ['typedoc-plugin-markdown'],
+    tsconfig: join(ROOT, 'tsconfig.json'),
+    entryPoints: Object.values(REFERENCE).map((file) => join(ROOT, file)),
+    basePath: ROOT,
+    readme: 'none',
+    outputFileStrategy: 'modules',
+    out,
+    fileExtension: '.md',
+    entryFileName: 'index',
+    hidePageHeader: true,
+    hideBreadcrumbs: true,
+    excludePrivate: true,
+    excludeInternal: true,
+    excludeExternals: true,
+    disableSources: true,
+    githubPages: false,
+    // tsc checks the sources, with the TypeScript they are written for
+    skipErrorChecking: true,
+    // what is inherited from a class of somebody else links to classes of theirs
+    validation: false,
+    parametersFormat: 'table',
+    enumMembersFormat: 'table',
+    useCodeBlocks: true,
+    logLevel: 'Warn',
+  })
+  const project = await app.convert()
+  for (const [name, file] of Object.entries(REFERENCE)) {
+    const module = project?.children?.find(({ name: own }) => own === file.replace(/(\/index)?\.ts$/, ''))
+    if (module === undefined) problems.push(`the reference lacks ${name}`)
+    else module.name = name
+  }
+  if (project !== undefined) await app.generateOutputs(project)
+  if (app.logger.hasErrors() || app.logger.hasWarnings()) problems.push('the reference cannot be made')
+}
+
+/** VitePress knows dead links to pages, and not to places in them. */
+function checkAnchors(folder) {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.html'),
+  )
+  const html = new Map(files.map((file) => [`/${file}`, readFileSync(join(folder, file), 'utf8')]))
+  for (const [file, text] of html)
+    for (const [, path, anchor] of text.matchAll(/<a[^>]* href="([^"#:]*)#([^"]+)"/g)) {
+      const target = path === '' ? file : path.endsWith('/') ? `${path}index.html` : path
+      const page = html.get(target) ?? html.get(`${target}.html`)
+      if (page !== undefined && !page.includes(`id="${decodeURIComponent(anchor)}"`))
+        problems.push(`${file}: there is no #${anchor} in ${target}`)
+    }
+}
