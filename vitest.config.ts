@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { drizzleProjects, endToEndProjects, kyselyProjects } from './test/targets/projects.ts'
+import { drizzleProjects, endToEndProjects, kyselyProjects, MAX_WORKERS } from './test/targets/projects.ts'
 
 // Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
 const conditions = ['@batonsql/source', 'node', 'import', 'default']
@@ -27,11 +27,17 @@ export default defineConfig(async () => ({
             'test/{opentelemetry,testing}/*.test.ts',
           ],
           testTimeout: 20_000,
+          maxWorkers: MAX_WORKERS,
         },
       },
       {
         ...source,
-        test: { name: 'attack', include: ['test/attack/*.test.ts'], testTimeout: 30_000 },
+        test: {
+          name: 'attack',
+          include: ['test/attack/*.test.ts'],
+          testTimeout: 30_000,
+          maxWorkers: MAX_WORKERS,
+        },
       },
       {
         ...source,
@@ -41,7 +47,7 @@ export default defineConfig(async () => ({
           include: ['test/packages/*.test.ts'],
           testTimeout: 30_000,
           // packing builds
-          fileParallelism: false,
+          maxWorkers: 1,
         },
       },
       ...(await endToEndProjects()).map((test) => ({ ...source, test })),

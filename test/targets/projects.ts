@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { findTargets, type TargetName } from './targets.ts'
 
@@ -12,6 +13,9 @@ declare module 'vitest' {
     kysely: KyselyVersion
   }
 }
+
+/** How many test files run at a time. Most of them wait for a server, so that two are not too many for any machine. */
+export const MAX_WORKERS = Math.max(2, availableParallelism() - 1)
 
 /** One vitest project for each server that can be tested against. */
 export async function endToEndProjects() {
@@ -32,12 +36,9 @@ export async function endToEndProjects() {
       maxConcurrency: 12,
       provide: { target: name, kysely: USUAL_KYSELY },
       // one database for everybody: the files take turns
-      fileParallelism: name !== 'url' && name !== 'container',
+      maxWorkers: name === 'url' || name === 'container' ? 1 : MAX_WORKERS,
     }))
 }
-
-/** For tests that measure no times: they run by themselves, a file on each of two cores. */
-const IN_PAIRS = { maxWorkers: 2, sequence: { groupOrder: 1 } }
 
 /** Versions of Drizzle besides the one that the end-to-end tests meet anyway, and the tests that run on each. */
 const DRIZZLE_VERSIONS = [
@@ -74,7 +75,7 @@ export async function drizzleProjects() {
         ...alias,
         { find: /^drizzle-orm(?=\/|$)/, replacement: name.replace('drizzle', 'drizzle-orm') },
       ],
-      test: { ...project, ...IN_PAIRS, name: `${project.name}-${name}`, ...files },
+      test: { ...project, name: `${project.name}-${name}`, ...files },
     })),
   )
 }
@@ -87,7 +88,6 @@ export async function kyselyProjects() {
       alias: kyselyAliases(version),
       test: {
         ...project,
-        ...IN_PAIRS,
         name: `${project.name}-kysely-${version}`,
         include: ['test/end-to-end/kysely/*.test.ts'],
         // kysely-ctl brings a Kysely of its own

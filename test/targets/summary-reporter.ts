@@ -1,6 +1,18 @@
-import type { Reporter, TestModule } from 'vitest/node'
+import { writeFileSync } from 'node:fs'
+import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 import { findBrowser } from './browser.ts'
 import { findTargets } from './targets.ts'
+
+/** Signals by which node ends itself: a failed check inside V8, memory that could not be had. */
+const CRASH =
+  /exited unexpectedly with signal (SIGTRAP|SIGABRT|SIGILL|SIGSEGV|SIGBUS)\b.*while running test file (.+)/
+
+/** A test process that ended by a signal of its own. */
+interface Crash {
+  readonly project: string
+  readonly file: string
+  readonly signal: string
+}
 
 /**
  * Says first which servers are tested against, and why not the others; last, how many tests passed on each, and the one
@@ -23,11 +35,14 @@ class SummaryReporter implements Reporter {
     })
   }
 
-  onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
+    const crashes = errors.flatMap((error) => crashOf(error, modules))
     const counts = { passed: 0, failed: errors.length, skipped: 0 }
     const perProject = new Map<string, number>()
     const notes = new Map<string, number>()
     for (const testModule of modules) {
+      // it is run again: see scripts/test.mjs
+      if (crashes.some((crash) => isOf(crash, testModule))) continue
       const tests = [...testModule.children.allTests()]
       for (const test of tests) {
         const result = test.result()
@@ -43,6 +58,8 @@ class SummaryReporter implements Reporter {
       if (testModule.state() === 'failed' && tests.every((test) => test.result().state !== 'failed'))
         counts.failed += 1
     }
+    const summaryFile = process.env['BATON_TEST_SUMMARY']
+    if (summaryFile !== undefined) writeFileSync(summaryFile, JSON.stringify({ ...counts, crashes }))
     const line = `${counts.passed} passed, ${counts.failed} failed`
     // after the default reporter's own closing lines
     process.on('exit', () => {
@@ -52,6 +69,20 @@ class SummaryReporter implements Reporter {
       console.log(counts.skipped > 0 ? `${line}, ${counts.skipped} skipped` : line)
     })
   }
+}
+
+function crashOf(error: SerializedError, modules: readonly TestModule[]): Crash[] {
+  const [, signal, path] = CRASH.exec(error.cause?.message ?? error.message) ?? []
+  // of the projects that have the file, the one that did not get to its end
+  const crashed = modules.find(({ moduleId, children }) => {
+    return moduleId === path && [...children.allTests()].some((test) => test.result().state === 'pending')
+  })
+  if (crashed === undefined || signal === undefined) return []
+  return [{ project: crashed.project.name, file: crashed.relativeModuleId, signal }]
+}
+
+function isOf({ project, file }: Crash, testModule: TestModule): boolean {
+  return testModule.project.name === project && testModule.relativeModuleId === file
 }
 
 export default SummaryReporter
