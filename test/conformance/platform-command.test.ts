@@ -1,9 +1,14 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
 import { runBaton } from '../targets/baton-command.ts'
+import { Terminal, terminalProblem } from '../targets/terminal.ts'
 
 const server = await startLocalServer({ platform: {} })
-afterAll(() => server.close())
+const folder = await mkdtemp(join(tmpdir(), 'baton-platform-'))
+afterAll(() => Promise.all([server.close(), rm(folder, { recursive: true, force: true })]))
 const platform = server.platform as NonNullable<typeof server.platform>
 
 test('baton databases and baton token, with the platform API', { timeout: 60_000 }, async () => {
@@ -35,10 +40,12 @@ test('baton databases and baton token, with the platform API', { timeout: 60_000
   const gone = await api('databases', 'destroy', 'app', '--yes')
   expect([gone.code, gone.output]).toEqual([1, ''])
 
-  const wrongToken = await api('databases', 'list', '--token', 'x')
-  expect([wrongToken.code, wrongToken.output]).toEqual([1, ''])
-  const nowhere = await runBaton(['databases', 'list'], { env: { BATON_API_TOKEN: 'x' } })
-  expect([nowhere.code, nowhere.errors]).toEqual([2, expect.stringContaining('--api-url')])
-  const noToken = await runBaton(['databases', 'list'], { env: { BATON_API_URL: platform.url } })
-  expect([noToken.code, noToken.errors]).toEqual([2, expect.stringContaining('--token')])
+  if (terminalProblem === null) {
+    await api('databases', 'create', 'kept')
+    const asked = new Terminal(['databases', 'destroy', 'kept'], folder, env)
+    await asked.sees('Type its name: ')
+    asked.type('no\n')
+    await asked.sees('"kept" was not deleted')
+    expect(await asked.end()).toBe(1)
+  }
 })

@@ -14,8 +14,7 @@ const folder = await mkdtemp(join(tmpdir(), 'baton-sql-'))
 afterAll(() => rm(folder, { recursive: true, force: true }))
 const server = await startLocalServer()
 const { url } = server
-const guarded = await startLocalServer({ auth: true })
-afterAll(() => Promise.all([server.close(), guarded.close()]))
+afterAll(() => server.close())
 
 test.concurrent('Ctrl-C ends it with 130', async () => {
   const before = server.requestCount('default')
@@ -23,28 +22,6 @@ test.concurrent('Ctrl-C ends it with 130', async () => {
   await vi.waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before), { timeout: 10_000 })
   child.kill('SIGINT')
   expect(await once(child, 'close')).toEqual([130, null])
-})
-
-test.concurrent('what cannot work says what to do, with the code for it', async () => {
-  const wrong = async (args: readonly string[]) => {
-    const { code, errors } = await runBaton(['sql', ...args])
-    return `${code} ${errors}`
-  }
-  expect(await wrong(['http://127.0.0.1:1', 'select 1'])).toMatch(
-    /^1 .*ECONNREFUSED.*\nNothing listens there/,
-  )
-  expect(await wrong(['ftp://127.0.0.1', 'select 1'])).toMatch(/^2 baton: url must be libsql/)
-  expect(await wrong(['./app.db', 'select 1'])).toMatch(/^2 .*`baton dev --open FILE.db`/)
-  expect(await wrong([url, 'select 1', '--file', 'x.sql'])).toMatch(/^2 .*not both/)
-  expect(await wrong([url, '--file', join(folder, 'nowhere.sql')])).toMatch(/^2 .*ENOENT/)
-  expect(await wrong([url, 'select 1', '--timeout', 'soon'])).toMatch(/^2 .*number of seconds, not soon/)
-  expect(await wrong([url, ENDLESS_READ, '--timeout', '0.3'])).toMatch(/^1 baton: /)
-  expect(await wrong([guarded.url, 'select 1'])).toMatch(/^1 .*HTTP 401.*\nThe database wants a token/)
-  const token = await guarded.createToken('default', { access: 'read-only' })
-  expect(await wrong([guarded.url, 'select 1', '--auth-token', token])).toBe('0 ')
-  expect(await wrong([guarded.url, 'create table t (a)', '--auth-token', token])).toMatch(
-    /^1 .*HTTP 403.*Write permission/,
-  )
 })
 
 test.concurrent('the prompt says when the time of a transaction is over', { timeout: 60_000 }, async ({
@@ -63,4 +40,24 @@ test.concurrent('the prompt says when the time of a transaction is over', { time
 
   terminal.type('.quit\n')
   expect(await terminal.end()).toBe(0)
+})
+
+test.concurrent('in a terminal a dump and a restore say how far they are', { timeout: 60_000 }, async ({
+  skip,
+}) => {
+  if (terminalProblem !== null) skip(terminalProblem)
+  const { url: own } = await server.createDatabase('measured')
+  const target = await server.createDatabase('again')
+  await runBaton(['sql', own, 'create table t (a); insert into t values (1), (2)'])
+  const file = join(folder, 'measured.sql')
+  const dumping = new Terminal(['dump', own, '-o', file], folder)
+  await dumping.sees(' bytes')
+  expect(await dumping.end()).toBe(0)
+  // there is none to go on with: it begins
+  const restoring = new Terminal(['restore', target.url, file, '--resume'], folder)
+  await restoring.sees(' statements')
+  expect(await restoring.end()).toBe(0)
+  expect((await runBaton(['sql', target.url, 'select sum(a) as sum from t', '--json'])).output).toBe(
+    '{"sum":3}\n',
+  )
 })

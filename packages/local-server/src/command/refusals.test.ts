@@ -1,0 +1,80 @@
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { afterAll, expect, test } from 'vitest'
+import { startLocalServer } from '../server.ts'
+import type { CommandContext } from './command-context.ts'
+import { listDatabases } from './databases.ts'
+import { describeError } from './describe-error.ts'
+import type { API_OPTIONS, SQL_OPTIONS, ValuesOf } from './option-table.ts'
+import { runSql } from './sql.ts'
+import { UsageError } from './usage-error.ts'
+
+const server = await startLocalServer({ auth: true, platform: {} })
+afterAll(() => server.close())
+const { url } = server
+const platform = server.platform as NonNullable<typeof server.platform>
+
+/** Runs a command in this process. @returns its output, or what a person would be told, after `usage:` for exit code 2 */
+async function said(
+  run: (context: CommandContext) => Promise<void>,
+  env: CommandContext['env'] = {},
+): Promise<string> {
+  const output = new PassThrough()
+  const printed = text(output)
+  const input = new PassThrough()
+  const { signal } = new AbortController()
+  try {
+    await run({ input, output, errors: output, env, signal })
+    output.end()
+    return await printed
+  } catch (error) {
+    return `${error instanceof UsageError ? 'usage: ' : ''}${describeError(error)}`
+  }
+}
+
+const sql = (operands: readonly string[], values: ValuesOf<typeof SQL_OPTIONS> = {}, env = {}) =>
+  said((context) => runSql({ values, operands, context }), env)
+
+test('baton sql: what cannot work says what to do', async () => {
+  expect(await sql(['http://127.0.0.1:1', 'select 1'])).toMatch(
+    /^baton: .*ECONNREFUSED.*\nNothing listens there/,
+  )
+  expect(await sql(['ftp://127.0.0.1', 'select 1'])).toMatch(/^usage: baton: url must be libsql/)
+  expect(await sql(['./app.db', 'select 1'])).toMatch(/^usage: .*`baton dev --open FILE.db`/)
+  expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*not both/)
+  expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*ENOENT/)
+  expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
+})
+
+test('baton sql: a token is wanted, and taken from the option or the environment, in this order', async () => {
+  const reader = await server.createToken('default', { access: 'read-only' })
+  const statements = [url, 'select 1 as one']
+  const table = 'one\n---\n  1\n'
+  expect(await sql(statements)).toMatch(/HTTP 401.*\nThe database wants a token/)
+  expect(await sql(statements, { 'auth-token': reader })).toBe(table)
+  expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: reader })).toBe(table)
+  expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: 'wrong', BATON_AUTH_TOKEN: reader })).toBe(table)
+  expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(/HTTP 401/)
+  expect(await sql([url, 'create table t (a)'], { 'auth-token': reader })).toMatch(
+    /HTTP 403.*Write permission/,
+  )
+})
+
+test('baton sql: --timeout ends what takes longer, and 0 sets no limit', async () => {
+  const token = { 'auth-token': await server.createToken('default') }
+  const slow = 'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
+  expect(await sql([url, slow], { ...token, timeout: '0.2' })).toMatch(/^baton: .*(0\.2|200)/)
+  expect(await sql([url, 'select 1 as one'], { ...token, timeout: '0' })).toBe('one\n---\n  1\n')
+})
+
+test('a command of the platform API says what is missing', async () => {
+  const list = (values: ValuesOf<typeof API_OPTIONS>, env = {}) =>
+    said((context) => listDatabases({ values, operands: [], context }), env)
+  expect(await list({}, { BATON_API_TOKEN: 'x' })).toMatch(/^usage: .*--api-url/)
+  expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
+  expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)
+  expect(await list({ 'api-url': platform.url, token: 'x' })).toMatch(/^baton: .*401/)
+  const { token } = platform
+  expect(await list({ 'api-url': platform.url, token, organization: 'nobody' })).toMatch(/^baton: .*404/)
+  expect(await list({ 'api-url': platform.url, token, json: true })).toContain('"name":"default"')
+})
