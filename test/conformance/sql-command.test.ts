@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -5,7 +6,7 @@ import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test, vi } from 'vitest'
 import { ENDLESS_READ } from '../end-to-end/fixtures.ts'
-import { runBaton, startBaton } from '../targets/baton-command.ts'
+import { batonCommand, batonEnv, runBaton, startBaton } from '../targets/baton-command.ts'
 import { Terminal, terminalProblem } from '../targets/terminal.ts'
 
 // What of `baton sql` does not depend on the server.
@@ -22,6 +23,29 @@ test.concurrent('Ctrl-C ends it with 130', async () => {
   await vi.waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before), { timeout: 10_000 })
   child.kill('SIGINT')
   expect(await once(child, 'close')).toEqual([130, null])
+})
+
+test.concurrent('more rows than fit into one answer, and a reader that leaves: nothing is wrong', {
+  timeout: 60_000,
+}, async () => {
+  const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
+  const child = startBaton(['sql', url, '--json', many])
+  let [length, errors] = [0, '']
+  child.stdout.on('data', (part: Buffer) => (length += part.length))
+  child.stderr.on('data', (part) => (errors += part))
+  const [code] = (await once(child, 'close')) as [number]
+  expect([code, errors]).toEqual([0, ''])
+  expect(length).toBeGreaterThan(12_000_000)
+  const [node, ...args] = batonCommand(['sql', url, '--json', many]).map(
+    (word) => `'${word.replaceAll("'", "'\\''")}'`,
+  )
+  const piped = spawn('bash', ['-c', `${[node, ...args].join(' ')} | head -n 1; echo "\${PIPESTATUS[0]}"`], {
+    env: batonEnv(),
+  })
+  let said = ''
+  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (said += part))
+  await once(piped, 'close')
+  expect(said).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
 test.concurrent('the prompt says when the time of a transaction is over', { timeout: 60_000 }, async ({

@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, vi } from 'vitest'
-import { batonCommand, endWithTests } from './baton-command.ts'
+import { batonCommand, batonEnv, endWithTests } from './baton-command.ts'
 
 /** Why there is no terminal on this machine; null when there is one. */
 export const terminalProblem: string | null =
@@ -18,8 +18,8 @@ export class Terminal {
   /** @param state directory for what the command keeps */
   constructor(args: readonly string[], state: string, env: Readonly<Record<string, string>> = {}) {
     const command = batonCommand(args).map((word) => `'${word}'`)
-    const own = { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', TERM: 'xterm', XDG_STATE_HOME: state }
-    this.#child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { env: { ...own, ...env } })
+    const own = batonEnv({ NO_COLOR: '1', TERM: 'xterm', XDG_STATE_HOME: state, ...env })
+    this.#child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { env: own })
     endWithTests(this.#child)
     this.#closed = once(this.#child, 'close')
     this.#child.stdout.on('data', (part) => (this.#seen += part))

@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { batonCommand, runBaton, startBaton } from '../../targets/baton-command.ts'
+import { runBaton } from '../../targets/baton-command.ts'
 import { openTestServer } from '../../targets/test-server.ts'
 
 const server = await openTestServer()
@@ -95,29 +93,6 @@ test('a statement that fails: line, column and caret; what stands before it stay
     1,
     'baton: line 2, column 8: a quote that begins here is not ended\n',
   ])
-})
-
-test('more rows than fit into one answer, and a reader that leaves: nothing is wrong', {
-  timeout: 60_000,
-}, async () => {
-  const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
-  const child = startBaton(['sql', url, '--json', many], env)
-  let [length, errors] = [0, '']
-  child.stdout.on('data', (part: Buffer) => (length += part.length))
-  child.stderr.on('data', (part) => (errors += part))
-  const [code] = (await once(child, 'close')) as [number]
-  expect([code, errors]).toEqual([0, ''])
-  expect(length).toBeGreaterThan(12_000_000)
-  const [node, ...args] = batonCommand(['sql', url, '--json', many]).map(
-    (word) => `'${word.replaceAll("'", "'\\''")}'`,
-  )
-  const piped = spawn('bash', ['-c', `${[node, ...args].join(' ')} | head -n 1; echo "\${PIPESTATUS[0]}"`], {
-    env: { ...process.env, NODE_OPTIONS: '', ...env },
-  })
-  let said = ''
-  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (said += part))
-  await once(piped, 'close')
-  expect(said).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
 test('dump and restore: a file, standard output and input; never half a file', async () => {
