@@ -27,6 +27,9 @@ export interface Comparison {
   readonly rounds: number
 }
 
+/** For so long each subject is asked before anything counts: a process that lives has its code compiled. */
+const WARM_UP_MS = 1_000
+
 interface Lane {
   readonly subject: string
   readonly where: string
@@ -54,7 +57,11 @@ export async function takeTurns(comparison: Comparison): Promise<Measurement[]> 
     const isOurs = ({ subject }: Lane): boolean => subject === base || subject.startsWith('baton')
     const countOf = (lane: Lane): number =>
       isOurs(lane) ? question.count : Math.max(1, Math.ceil(question.count / 5))
-    for (const lane of asked) await ask(lane, question, countOf(lane))
+    for (const lane of asked) {
+      const end = performance.now() + WARM_UP_MS
+      do await ask(lane, question, countOf(lane))
+      while (performance.now() < end)
+    }
     for (let round = 0; round < rounds; round++) {
       for (const lane of round % 2 === 0 ? asked : asked.toReversed())
         samples.get(lane)?.push(await ask(lane, question, countOf(lane)))

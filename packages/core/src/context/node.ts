@@ -27,17 +27,28 @@ export function enterInside(lock: object, holder: LockHolder): void {
 }
 
 /**
- * Waits as long as a transaction inside whose callback this is called has the lock.
+ * Waits as long as a transaction inside whose callback this is called has the lock; null when it is called in none.
  * @throws TypeError when that does nothing meanwhile: it waits for the caller, and the caller for it; the signal's reason
  */
-export async function waitForAround(
+export function waitForAround(
+  lock: object,
+  lifetime: Lifetime,
+  sql: string,
+  signal: AbortSignal | undefined,
+): Promise<void> | null {
+  const innermost = storage?.getStore()
+  return innermost ? waitForFrames(innermost, lock, lifetime, sql, signal) : null
+}
+
+async function waitForFrames(
+  innermost: Frame,
   lock: object,
   lifetime: Lifetime,
   sql: string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const began = lifetime.clock.now()
-  for (let frame = storage?.getStore(); frame; frame = frame.around) {
+  for (let frame: Frame | undefined = innermost; frame; frame = frame.around) {
     const { holder } = frame
     while (frame.lock === lock && holder.holdsLock) {
       const waited = holder.idleSince === null ? 0 : lifetime.clock.now() - Math.max(began, holder.idleSince)

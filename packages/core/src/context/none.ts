@@ -7,9 +7,9 @@ export const runInside = <T>(_lock: object, _holder: LockHolder, callback: () =>
 
 export const enterInside = (_lock: object, _holder: LockHolder): void => {}
 
-export const waitForAround = async (
+export const waitForAround = (
   _lock: object,
   _lifetime: Lifetime,
   _sql: string,
   _signal: AbortSignal | undefined,
-): Promise<void> => {}
+): Promise<void> | null => null

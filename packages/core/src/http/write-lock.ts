@@ -33,11 +33,11 @@ export class WriteLock {
   }
 
   /**
-   * Keeps a call back as long as the transaction inside whose callback it was made has the lock, where that can be told.
+   * Keeps a call back, with a promise, as long as the transaction inside whose callback it was made has the lock, where that can be told.
    * @throws TypeError when that does nothing meanwhile: it waits for the call, and the call for it; the signal's reason
    */
-  async passAround(sql: string, signal: AbortSignal | undefined): Promise<void> {
-    await waitForAround(this, this.#lifetime, sql, signal)
+  passAround(sql: string, signal: AbortSignal | undefined): Promise<void> | null {
+    return waitForAround(this, this.#lifetime, sql, signal)
   }
 
   /** Waits for a transaction's turn. @returns what ends it @throws TransportError; the signal's reason */

@@ -22,7 +22,7 @@ export interface QueuedCall {
   /** Why it must not run any more: the savepoint that it belongs to is over. */
   readonly refusal?: (() => Error | null) | undefined
   /** Ends the watch over its deadline and signal, which the request has from then on. */
-  stopWatch?: () => void
+  stopWatch?: (() => void) | undefined
   readonly resolve: (results: Results) => void
   readonly reject: (error: unknown) => void
 }

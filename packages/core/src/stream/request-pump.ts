@@ -30,6 +30,8 @@ export class RequestPump {
   readonly #rowids = new InsertedRowids()
   /** Settles when it is idle again; null when it is. */
   #busy: Promise<void> | null = null
+  /** Whether what is added now has to wait: it is past the tick in which its next request gathers. */
+  isSending = false
 
   constructor(host: PumpHost) {
     this.#host = host
@@ -50,18 +52,20 @@ export class RequestPump {
     let giveBack = (): void => {}
     const busy = new Promise<void>((resolve) => {
       giveBack = () => {
-        if (this.#busy === busy) this.#busy = null
+        if (this.#busy === busy) this.#rest()
         resolve()
         if (this.#host.queue.length > 0 || !this.#host.isOpen) void this.run()
       }
     })
     this.#busy = busy
+    this.isSending = true
     return giveBack
   }
 
   async #drain(): Promise<void> {
     // what is issued in the same tick leaves together
     await Promise.resolve()
+    this.isSending = true
     while (this.#host.queue.length > 0 && !this.#host.isBlocked) {
       const calls = this.#host.queue.take(this.#host.connection.isV3 ? Infinity : V2_CALLS)
       if (calls.length === 0) break
@@ -72,7 +76,12 @@ export class RequestPump {
       await this.#host.connection.end()
       this.#host.closed()
     }
+    this.#rest()
+  }
+
+  #rest(): void {
     this.#busy = null
+    this.isSending = false
   }
 
   /** Sends calls, the end of the stream with them when told so, and settles them. Never rejects. */

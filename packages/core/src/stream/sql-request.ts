@@ -191,12 +191,13 @@ function readChain(
   context: SettleContext,
 ): Results {
   const { prefix, statements, scope } = call
+  const isBatch = scope === 'atomic' || statements.length > 1
   const results: Results = []
-  for (const [at, step] of own.entries()) {
+  for (let at = 0; at < own.length; at++) {
+    const step = own[at] as number
     const index = at - prefix.length
     const statement = statements[index]
     const error = batch.step_errors[step]
-    const isBatch = scope === 'atomic' || statements.length > 1
     if (error)
       throw new SqlError(error, statement?.sql ?? prefix[at], statement && isBatch ? index : null, results)
     const result = batch.step_results[step]
@@ -213,7 +214,8 @@ function checkTransaction(
   batch: WireBatchResult,
   markLost: MarkLost,
 ): void {
-  for (const [at, step] of own.slice(0, prefix.length + 1).entries()) {
+  for (let at = 0; at <= prefix.length; at++) {
+    const step = own[at] as number
     const refused = batch.step_errors[step]
     if (refused) {
       const cause = new SqlError(refused, prefix[at])

@@ -11,7 +11,7 @@ export class StatementQueue {
   /** BEGIN and savepoints that wait for a call to travel with. */
   #prefix: readonly string[] = []
   /** The calls wait for the write lock: their time has not begun. */
-  #isHeld = false
+  isHeld = false
 
   constructor(http: Http) {
     this.#http = http
@@ -87,7 +87,9 @@ export class StatementQueue {
     let count = 1
     while (count < most && this.head?.canCoalesce && this.#calls[count]?.canCoalesce) count += 1
     const calls = this.#calls.splice(0, count)
-    for (const call of calls) call.stopWatch?.()
+    for (const call of calls) this.#unwatch(call)
+    // those that stay wait for the request of these
+    for (const call of this.#calls) if (!call.stopWatch) this.watch(call)
     return calls
   }
 
@@ -105,22 +107,23 @@ export class StatementQueue {
 
   /** Stops the time of the calls, and of those that come. */
   hold(): void {
-    this.#isHeld = true
+    this.isHeld = true
     for (const call of this.#calls) this.watch(call)
   }
 
-  /** Begins the time of the calls. */
-  letGo(): void {
-    this.#isHeld = false
+  /** Begins the time of the calls. @param isSending whether they wait for a request that is under way, too */
+  letGo(isSending: boolean): void {
+    this.isHeld = false
     for (const call of this.#calls) {
       call.deadline.restart()
-      this.watch(call)
+      if (isSending) this.watch(call)
+      else this.#unwatch(call)
     }
   }
 
   /** Turns a call away, whose control statements travel with the next. */
   remove(call: QueuedCall, reason: unknown): void {
-    call.stopWatch?.()
+    this.#unwatch(call)
     const at = this.#calls.indexOf(call)
     if (at < 0) return
     this.#calls.splice(at, 1)
@@ -130,16 +133,22 @@ export class StatementQueue {
 
   /** Lets a call that still waits go when its time is over, or its signal says so. */
   watch(call: QueuedCall): void {
-    call.stopWatch?.()
+    this.#unwatch(call)
     const { deadline, options } = call
+    if (this.isHeld && !options.signal) return
     const { clock, config } = this.#http
     const waiter = new Waiter(clock, {
-      ms: this.#isHeld ? Infinity : deadline.leftMs,
+      ms: this.isHeld ? Infinity : deadline.leftMs,
       signal: options.signal,
       late: () => timeoutError(deadline.timeoutMs, config.address.origin, false),
     })
     waiter.promise.catch((reason: unknown) => this.remove(call, reason))
     call.stopWatch = () => waiter.resolve()
+  }
+
+  #unwatch(call: QueuedCall): void {
+    call.stopWatch?.()
+    call.stopWatch = undefined
   }
 }
 

@@ -211,7 +211,6 @@ export class StreamState implements PumpHost {
     const deadline = call.deadline ?? this.connection.http.deadline(options.timeoutMs)
     const transaction = this.current
     return await new Promise((resolve, reject) => {
-      const mayWait = this.pump.busy !== null || this.queue.length > 0 || transaction?.isWaiting
       const queued: QueuedCall = {
         ...call,
         deadline,
@@ -228,7 +227,7 @@ export class StreamState implements PumpHost {
       this.queue.add(queued)
       void this.#start()
       // the request that leaves in this tick has a watch of its own
-      if (mayWait) this.queue.watch(queued)
+      if (this.pump.isSending || this.queue.isHeld) this.queue.watch(queued)
     })
   }
 
@@ -264,7 +263,7 @@ export class StreamState implements PumpHost {
       transaction.endTurn()
       this.queue.rejectAll(error)
     } finally {
-      this.queue.letGo()
+      this.queue.letGo(this.pump.isSending)
     }
   }
 

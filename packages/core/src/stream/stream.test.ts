@@ -301,6 +301,68 @@ test('a transaction that waits for its turn sends nothing, and its time has not 
   await calls[2]
 })
 
+test('what stays behind a request that is not answered ends with its own time or signal', async () => {
+  const { stream, next, requests, clock } = start({ requestTimeoutMs: 1_000 })
+  const aborted = new AbortController()
+  const first = stream.execute('select 1')
+  // in the same tick: they cannot share its request
+  const late = expect(stream.execute('select 2', [], { timeoutMs: 200 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  const given = expect(stream.execute('select 3', [], { signal: aborted.signal })).rejects.toBe('enough')
+  const last = stream.execute('select 4')
+  const request = await next()
+  await clock.advance(200)
+  await late
+  aborted.abort('enough')
+  await given
+  await request.answer()
+  await first
+  const after = await next()
+  expect(after.sql).toEqual(['select 4'])
+  await after.answer()
+  await last
+  expect(requests).toEqual([])
+})
+
+test('what is issued while a transaction waits for its turn ends with its own time once that has come', async () => {
+  const { http, next, clock } = start({ requestTimeoutMs: 300 })
+  const open = (): Stream => {
+    const stream = new Stream(new StreamState(new StreamConnection(http)))
+    stream.begin()
+    return stream
+  }
+  const [first, second, third] = [open(), open(), open()]
+  const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
+  const aborted = new AbortController()
+  const waiting = [
+    third.execute('insert into t values (2)'),
+    third.execute('insert into t values (3)'),
+    third.execute('insert into t values (4)', [], { signal: aborted.signal }),
+  ]
+  const given = expect(waiting[2]).rejects.toBe('enough')
+  await (await next()).answer()
+  await (await next()).answer()
+  await Promise.all(calls)
+  await clock.advance(1_000)
+  aborted.abort('enough')
+  await given
+  const rollback = first.rollback()
+  await (await next()).answer()
+  await rollback
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)', 'insert into t values (3)'])
+  const behind = expect(third.execute('select 1', [], { timeoutMs: 50 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  await clock.advance(50)
+  await behind
+  await request.answer()
+  await Promise.all(waiting.slice(0, 2))
+})
+
 test('an answer that does not come: the call ends with its time, the request a while later', async () => {
   const { stream, next, clock, http } = start({ requestTimeoutMs: 1_000 })
   stream.begin()
