@@ -1,4 +1,5 @@
 import { UsageError } from './usage-error.ts'
+import { visibleLines } from './visible-text.ts'
 
 /** What to try, by what went wrong. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
@@ -16,7 +17,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 export function describeError(error: unknown): string {
   if (error instanceof UsageError) return error.message
   if (!(error instanceof Error)) return `baton: ${String(error)}`
-  return `baton: ${withHint(error.message)}`
+  return `baton: ${withHint(visibleLines(error.message))}`
 }
 
 function withHint(message: string): string {

@@ -1,11 +1,12 @@
 import { createInterface, type Interface } from 'node:readline/promises'
-import { type Client, type ScriptStatement, type Stream, splitStatements } from '@batonsql/core'
+import { type Client, HttpError, type ScriptStatement, type Stream, splitStatements } from '@batonsql/core'
 import { type CommandContext, print, styleFor } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
 import { tableOf } from './result-text.ts'
 import { isControl, runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
+import { visibleLines } from './visible-text.ts'
 
 /** A transaction without a statement for so long is over: the server closes its stream. */
 const IDLE_MS = 10_000
@@ -61,7 +62,9 @@ class Prompt {
   #stream: Stream | null = null
   /** Whether the server knows of the transaction: BEGIN travels with the first statement. */
   #hasBegun = false
+  /** Ends what runs. */
   #running: AbortController | null = null
+  #isLeaving = false
   #timers: NodeJS.Timeout[] = []
 
   constructor(db: Client, context: CommandContext, lines: Interface) {
@@ -73,7 +76,12 @@ class Prompt {
   }
 
   async run(): Promise<void> {
-    await this.#say(`${await this.#db.version()}. Statements end with ; and .help tells more.`)
+    const version = await this.#db.version().catch((error: unknown) => {
+      // not every service has the route; what is wrong with the token the first statement says
+      if (error instanceof HttpError) return 'Connected'
+      throw error
+    })
+    await this.#say(`${version}. Statements end with ; and .help tells more.`)
     this.#ask()
     for await (const line of this.#lines) {
       await this.#take(line).catch((error: unknown) => this.#report(error))
@@ -89,12 +97,11 @@ class Prompt {
     await this.#stream?.close()
   }
 
-  #isLeaving = false
-
-  #ask(): void {
+  /** Shows the prompt, and with it what is being typed if that stays. */
+  #ask(keepsLine = false): void {
     const name = this.#stream ? 'baton*' : 'baton'
     this.#lines.setPrompt(this.#typed === '' ? `${name}> ` : `${'...'.padStart(name.length)}> `)
-    this.#lines.prompt()
+    this.#lines.prompt(keepsLine)
   }
 
   async #say(text: string): Promise<void> {
@@ -140,27 +147,26 @@ class Prompt {
     if (word === '.help') return await this.#say(HELP)
     const known = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
     if (!known) return await this.#say(`There is no ${word}; .help lists what there is.`)
+    this.#hasBegun = true
     await this.#whileRunning(async (stream, signal) => {
       const { rows } = await stream.execute(known.sql, known.args(name), { rowMode: 'array', signal })
-      for (const [text] of rows) await this.#say(String(text))
+      for (const [text] of rows) await this.#say(visibleLines(String(text)))
     })
   }
 
   async #runAll(stream: Stream, statements: readonly ScriptStatement[], signal: AbortSignal): Promise<void> {
     const style = styleFor(this.#context)
     const wasOpen = stream.inTransaction
-    this.#hasBegun = wasOpen && this.#hasBegun
+    this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
     await runStatements(stream, statements, {
       signal,
       file: null,
       onResult: async (result) => {
-        this.#hasBegun ||= stream.inTransaction && stream.expiresAt !== null
         const { columns, rows, rowsAffected } = result
         if (columns.length > 0) await this.#say(`${tableOf(result, style)}(${count(rows.length)})`)
         else if (rowsAffected > 0) await this.#say(`${count(rowsAffected)} changed`)
       },
     })
-    this.#hasBegun ||= stream.inTransaction && statements.some(({ sql }) => !isControl(sql))
     if (!wasOpen && stream.inTransaction)
       await this.#say(
         `A transaction is open: COMMIT keeps what it does. Without a statement for ${IDLE_MS / 1_000} s it is rolled back.`,
@@ -183,6 +189,7 @@ class Prompt {
     } finally {
       this.#running = null
       this.#stream = stream.inTransaction ? stream : null
+      this.#hasBegun &&= this.#stream !== null
       if (this.#stream) this.#watch(stream)
       else await stream.close()
     }
@@ -216,8 +223,7 @@ class Prompt {
   /** Says something while a line is being typed, which stays. */
   #notice(text: string): void {
     this.#context.output.write(`\r\u001b[K${text}\n`)
-    this.#lines.setPrompt(this.#typed === '' ? (this.#stream ? 'baton*> ' : 'baton> ') : '...> ')
-    this.#lines.prompt(true)
+    this.#ask(true)
   }
 }
 

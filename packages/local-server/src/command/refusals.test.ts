@@ -55,6 +55,8 @@ test('baton sql: a token is wanted, and taken from the option or the environment
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: 'wrong', BATON_AUTH_TOKEN: reader })).toBe(table)
   expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(/HTTP 401/)
+  const escaped = await sql([url, 'select * from "\u001b[31mred"'], { 'auth-token': reader })
+  expect(escaped).toContain('no such table: \\u001b[31mred')
   expect(await sql([url, 'create table t (a)'], { 'auth-token': reader })).toMatch(
     /HTTP 403.*Write permission/,
   )

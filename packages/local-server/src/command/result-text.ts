@@ -1,4 +1,5 @@
 import type { ArrayRow, ObjectRow, ResultSet, Value } from '@batonsql/core'
+import { visible } from './visible-text.ts'
 
 type Style = (style: 'faint' | 'bold', text: string) => string
 
@@ -47,16 +48,6 @@ function cellText(value: Value): string {
   if (typeof value === 'string') return visible(value)
   return value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
 }
-
-const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
-
-/** A text on one line, without what a terminal would obey. */
-const visible = (text: string): string =>
-  text.replaceAll(
-    // oxlint-disable-next-line no-control-regex -- these are what it looks for
-    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-    (mark) => ESCAPES[mark] ?? `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 
 const segmenter = new Intl.Segmenter()
 const WIDE =

@@ -27,7 +27,8 @@ export async function runSql({ values, operands, context }: Given<typeof SQL_OPT
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)
     throw new UsageError('baton sql: give statements or --file, not both')
-  const isPrompt = statements === undefined && file === undefined && context.input.isTTY === true
+  const isTerminal = context.input.isTTY === true && context.output.isTTY === true
+  const isPrompt = statements === undefined && file === undefined && isTerminal
   if (isPrompt && json) throw new UsageError('baton sql: --json is for statements, not for the prompt')
   // who types needs longer than a program; what the server does after 10 s the prompt does itself
   const db = openDatabase(target, values, context, isPrompt ? { transactionTimeoutMs: Infinity } : {})
