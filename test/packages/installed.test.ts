@@ -6,6 +6,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest'
 import { blocksOf } from '../readme/blocks.ts'
+import { testFunctions } from './functions.ts'
 import {
   borrowBun,
   borrowDeno,
@@ -125,6 +126,7 @@ describe('the README, from its first line', () => {
   })
 
   testRuntimes({ project, programs: RUNTIMES, commandOf })
+  testFunctions({ project, programs: RUNTIMES, commandOf })
 
   test('Ctrl-C ends the server, without an error', async () => {
     const { url, interrupt } = served as unknown as Served
