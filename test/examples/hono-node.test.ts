@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { createClient } from '@batonsql/core'
 import { useDatabase } from '@batonsql/local-server/testing'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { createApp } from '../../examples/hono-node/app.ts'
+import { startExample } from './program.ts'
 
 const database = useDatabase({
   template: async (config) => {
@@ -30,13 +29,9 @@ test('the routes', async () => {
 })
 
 test('the server finishes what it has begun when it is told to end', async () => {
-  const { NODE_OPTIONS: _, ...env } = process.env
-  const { url, authToken } = database.config
-  const child = spawn(process.execPath, ['--conditions=@batonsql/source', '--no-warnings', 'server.ts'], {
-    cwd: fileURLToPath(new URL('../../examples/hono-node/', import.meta.url)),
-    env: { ...env, DATABASE_URL: url, DATABASE_TOKEN: authToken, PORT: '0' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const { url, authToken = '' } = database.config
+  const env = { DATABASE_URL: url, DATABASE_TOKEN: authToken, PORT: '0' }
+  const child = startExample('hono-node', 'server.ts', [], env)
   onTestFinished(() => void child.kill('SIGKILL'))
   const closed = once(child, 'close')
   const address = String((await once(child.stdout, 'data'))[0]).trim()
