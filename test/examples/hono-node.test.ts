@@ -18,7 +18,12 @@ beforeEach(() => {
 })
 afterEach(() => db.close())
 
-const add = (name: string) => ({ method: 'POST', body: JSON.stringify({ name }) })
+// without a connection that is kept, for which the server would wait
+const add = (name: string) => ({
+  method: 'POST',
+  body: JSON.stringify({ name }),
+  headers: { connection: 'close' },
+})
 
 test('the routes', async () => {
   const app = createApp(db)
