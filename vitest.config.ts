@@ -24,7 +24,7 @@ export default defineConfig(async () => ({
             'test/differential/*.test.ts',
             'test/faults/*.test.ts',
             'test/readme/*.test.ts',
-            'test/{opentelemetry,testing}/*.test.ts',
+            'test/{examples,opentelemetry,testing}/*.test.ts',
           ],
           testTimeout: 20_000,
           maxWorkers: MAX_WORKERS,

@@ -1,7 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver/v1'
-import { MigrationError, type MigrationSource, migrate } from '@batonsql/drizzle-driver/v1/migrator'
+import {
+  MigrationError,
+  type MigrationSource,
+  migrate,
+  pendingMigrations,
+} from '@batonsql/drizzle-driver/v1/migrator'
 import { sql } from 'drizzle-orm'
 import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
 import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
@@ -29,6 +34,13 @@ const two: MigrationSource = { name: '20260101000000_two', sql: 'create table b 
 const journal = () => db.values(sql`select hash, created_at, name from __drizzle_migrations order by id`)
 const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
   files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
+
+test('what is pending is told, and nothing is changed', async () => {
+  expect(await pendingMigrations(db, { migrations: [two, one] })).toEqual([two.name, one.name])
+  await migrate(db, { migrations: [one] })
+  expect(await pendingMigrations(db, { migrations: [one, two] })).toEqual([two.name])
+  expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
+})
 
 test('a folder of drizzle-kit 1.0: two requests, then one; rows of cascading children stay', async () => {
   expect(

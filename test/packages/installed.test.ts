@@ -6,12 +6,25 @@ import { findSqld } from '@batonsql/local-server/sqld'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest'
 import { blocksOf } from '../readme/blocks.ts'
-import { borrowBun, borrowDeno, borrowNode, pnpm, ROOT, type Runtime, registryProblem, run } from './run.ts'
+import { testFunctions } from './functions.ts'
+import {
+  borrowBun,
+  borrowDeno,
+  borrowModule,
+  borrowNode,
+  pnpm,
+  ROOT,
+  type Runtime,
+  registryProblem,
+  run,
+} from './run.ts'
+import { EDGE_RUNTIME, EDGE_RUNTIME_NAME, MINIFLARE, testRuntimes, WORKERD_NAME } from './runtimes.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
 
-// What a new user has: the packages as they are published, in an empty project, on the oldest node and on the newest, on Bun and on Deno.
+// What a new user has: the packages as they are published, in an empty project, on the oldest node and on the newest, on Bun, on Deno
+// and on runtimes of the edge.
 
 const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
 const NEWEST = '26.10.0'
@@ -50,6 +63,8 @@ beforeAll(async () => {
   registry = await ScopedRegistry.start(tarballs)
   for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await borrowNode(version))
   runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
+  runtimes.push(await borrowModule(WORKERD_NAME, `miniflare@${MINIFLARE}`))
+  runtimes.push(await borrowModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
 }, 180_000)
 
 /** How a runtime is started. One that this machine cannot have is skipped, and the summary says so. */
@@ -109,6 +124,9 @@ describe('the README, from its first line', () => {
       /^Cannot find package '@opentelemetry\/api' imported from .*core\/dist\/opentelemetry\.js$/m,
     )
   })
+
+  testRuntimes({ project, programs: RUNTIMES, commandOf })
+  testFunctions({ project, programs: RUNTIMES, commandOf })
 
   test('Ctrl-C ends the server, without an error', async () => {
     const { url, interrupt } = served as unknown as Served

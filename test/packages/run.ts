@@ -59,7 +59,7 @@ export async function registryProblem(): Promise<string | null> {
 export interface Runtime {
   /** With its version. */
   readonly name: string
-  /** How it is started, or null when this machine cannot have it. */
+  /** How it is started, or the module that starts it; null when this machine cannot have it. */
   readonly command: readonly string[] | null
   /** Why it cannot. */
   readonly unavailable: string | null
@@ -81,6 +81,12 @@ export const borrowBun = (version: string): Promise<Runtime> =>
 export async function borrowDeno(version: string): Promise<Runtime> {
   const deno = await borrow(`Deno ${version}`, `deno@${version}`, 'deno eval "console.log(Deno.execPath())"')
   return { ...deno, command: deno.command && [...deno.command, 'run', '--allow-all'] }
+}
+
+/** Gets a package that runs JavaScript when it is imported. Its command is a file beside which it is found. */
+export async function borrowModule(name: string, from: string): Promise<Runtime> {
+  // npx puts its folder first on the path
+  return await borrow(name, from, 'node -p "process.env.PATH.split(path.delimiter)[0]"')
 }
 
 async function borrow(name: string, from: string, printPath: string): Promise<Runtime> {

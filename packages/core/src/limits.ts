@@ -51,3 +51,6 @@ export const WRITE_LOCK_TIMEOUT_MS = 60_000
 
 /** How long a transaction may do nothing while a call that was made in its callback waits for its write lock, in ms. */
 export const NESTED_WAIT_MS = 300
+
+/** How long a connection stays open without a request, in ms: less than servers and gateways keep theirs. */
+export const KEEP_ALIVE_MS = 4_000

@@ -13,6 +13,7 @@ import {
   refuseControl,
 } from './codec/statement.ts'
 import { HttpError, ProtocolError, SqlError } from './errors.ts'
+import { anySignal } from './http/any-signal.ts'
 import type { Deadline } from './http/deadline.ts'
 import type { SendOptions } from './http/http.ts'
 import { sendWithIndex } from './http/replica-read.ts'
@@ -126,7 +127,7 @@ class RowReader {
     this.#statement = statement
     this.#options = options
     this.#deadline = lease.connection.http.deadline(options.timeoutMs)
-    this.#signal = options.signal ? AbortSignal.any([options.signal, lease.signal]) : lease.signal
+    this.#signal = options.signal ? anySignal([options.signal, lease.signal]) : lease.signal
     // also while nobody waits for a row
     this.#signal.addEventListener('abort', this.#abort)
   }
@@ -186,7 +187,7 @@ class RowReader {
       const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${withIndex(batch, index)}}`
       // a replica that waits for the index gives a baton, and then nothing: whoever gives the request up ends that wait, too
       const given = new AbortController()
-      const signal = AbortSignal.any([this.#signal, given.signal])
+      const signal = anySignal([this.#signal, given.signal])
       const onSend: SendOptions['onSend'] = (giveUp) =>
         options.onSend?.((reason) => {
           given.abort(reason)

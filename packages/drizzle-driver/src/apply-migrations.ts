@@ -31,6 +31,9 @@ export interface MigrateOptions {
   readonly timeoutMs?: number | undefined
 }
 
+/** What it takes to say what is pending. */
+export type PendingOptions = Pick<MigrateOptions, 'migrationsTable' | 'outOfOrder' | 'timeoutMs'>
+
 /** A migration failed. In a transaction (the default) nothing of any pending migration was applied. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError'
@@ -67,14 +70,12 @@ export async function applyMigrations(
   layout: JournalLayout,
   { sources, ...config }: MigrateOptions & { readonly sources: readonly MigrationSource[] },
 ): Promise<string[]> {
-  const { migrationsTable: name = '__drizzle_migrations', timeoutMs = Infinity, transaction = true } = config
-  const { onWarning = console.warn } = config
+  const { timeoutMs = Infinity, transaction = true, onWarning = console.warn } = config
   const all = await Promise.all(sources.map(parseMigration))
   if (all.length === 0) return []
-  const journal = new MigrationJournal(client, layout, { name, timeoutMs })
+  const journal = openJournal(client, layout, config)
   for (let attempt = 1; ; attempt++) {
-    const state = await journal.read(all)
-    if (config.outOfOrder === 'error') refuseOutOfOrder(state.pending, state.lastWhen)
+    const state = await readJournal(journal, all, config)
     const { pending } = state
     if (pending.length === 0) return []
     const uncheckable = state.foreignKeys?.uncheckable ?? []
@@ -90,6 +91,36 @@ export async function applyMigrations(
     // reading again before trying again: losers that write at once take the write lock from each other
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
   }
+}
+
+/** Tags of the migrations that would be applied, in order. Changes nothing; `pendingMigrations()` of either version of Drizzle. */
+export async function findPending(
+  client: Client,
+  layout: JournalLayout,
+  { sources, ...config }: PendingOptions & { readonly sources: readonly MigrationSource[] },
+): Promise<string[]> {
+  const all = await Promise.all(sources.map(parseMigration))
+  if (all.length === 0) return []
+  const { pending } = await readJournal(openJournal(client, layout, config), all, config)
+  return pending.map(({ tag }) => tag)
+}
+
+function openJournal(
+  client: Client,
+  layout: JournalLayout,
+  { migrationsTable: name = '__drizzle_migrations', timeoutMs = Infinity }: PendingOptions,
+): MigrationJournal {
+  return new MigrationJournal(client, layout, { name, timeoutMs })
+}
+
+async function readJournal(
+  journal: MigrationJournal,
+  all: readonly Migration[],
+  { outOfOrder }: PendingOptions,
+): Promise<JournalState> {
+  const state = await journal.read(all)
+  if (outOfOrder === 'error') refuseOutOfOrder(state.pending, state.lastWhen)
+  return state
 }
 
 function refuseOutOfOrder(pending: readonly Migration[], lastWhen: number): void {

@@ -1,4 +1,5 @@
 import { splitStatements } from '@batonsql/core'
+import { fileSystem } from './file-system.ts'
 
 /** A migration as drizzle-kit writes it, for places without a file system. */
 export interface MigrationSource {
@@ -59,7 +60,7 @@ export async function parseMigration({ tag, sql, when }: MigrationSource): Promi
 
 /** Reads the folder that drizzle-kit writes. @throws Error when there is no journal in it, or a file is missing */
 export async function readMigrations(folder: string): Promise<MigrationSource[]> {
-  const { readFile } = await import('node:fs/promises')
+  const { readFile } = fileSystem()
   const read = (path: string): Promise<string> =>
     readFile(`${folder}/${path}`, 'utf8').catch((cause: unknown) => {
       throw new Error(`cannot read ${path} in the migrations folder ${folder}`, { cause })

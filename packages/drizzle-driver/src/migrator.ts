@@ -1,5 +1,5 @@
 import type { Client } from '@batonsql/core'
-import { applyMigrations, type MigrateOptions } from './apply-migrations.ts'
+import { applyMigrations, findPending, type MigrateOptions, type PendingOptions } from './apply-migrations.ts'
 import { journalLayout } from './journal-layout.ts'
 import {
   findMigrations,
@@ -11,6 +11,7 @@ import {
 export { type MigrateOptions, MigrationError } from './apply-migrations.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
+export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
@@ -25,4 +26,17 @@ export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
 export async function migrate(db: { readonly $client: Client }, config: MigrateConfig): Promise<string[]> {
   const sources = await findMigrations(config, readMigrations)
   return await applyMigrations(db.$client, journalLayout, { ...config, sources })
+}
+
+/**
+ * Says what `migrate` would apply, for a dry run. Costs one request that only reads; a token that may only read is enough.
+ * @returns the tags of the migrations that the database has not seen, in order
+ * @throws MigrationError for one that is older than one that was applied, with `outOfOrder: 'error'`
+ */
+export async function pendingMigrations(
+  db: { readonly $client: Client },
+  config: PendingConfig,
+): Promise<string[]> {
+  const sources = await findMigrations(config, readMigrations)
+  return await findPending(db.$client, journalLayout, { ...config, sources })
 }

@@ -2,7 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
-import { MigrationError, type MigrationSource, migrate } from '@batonsql/drizzle-driver/migrator'
+import {
+  MigrationError,
+  type MigrationSource,
+  migrate,
+  pendingMigrations,
+} from '@batonsql/drizzle-driver/migrator'
 import { startLocalServer } from '@batonsql/local-server'
 import { sql } from 'drizzle-orm'
 import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
@@ -46,6 +51,22 @@ test('one migration is two requests, nothing to do is one, and both say what the
   expect(await migrate(db, { migrations: [one, two] })).toEqual(['0002_test'])
   expect(await migrate(db, { migrations: [] })).toEqual([])
   expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
+})
+
+test('what is pending is told with one request, and nothing is changed', async () => {
+  const both = { migrations: [one, two] }
+  expect(
+    await requestsOf(() => expect(pendingMigrations(db, both)).resolves.toEqual(['0001_test', '0002_test'])),
+  ).toBe(1)
+  expect(await tables()).toEqual([])
+  await migrate(db, { migrations: [two] })
+  expect(await pendingMigrations(db, both)).toEqual(['0001_test'])
+  await expect(pendingMigrations(db, { ...both, outOfOrder: 'error' })).rejects.toThrow(
+    'migration 0001_test is older than one that was applied',
+  )
+  await migrate(db, both)
+  expect(await pendingMigrations(db, both)).toEqual([])
+  expect(await pendingMigrations(db, { migrations: [] })).toEqual([])
 })
 
 const backend = (['embedded', 'sqld'] as const).find((name) => name === inject('target'))

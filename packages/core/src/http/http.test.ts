@@ -244,6 +244,20 @@ test('sends token and headers, the token from a function each time anew', async 
   })
 })
 
+test('a token that is over: the call is refused, and nothing was done; the next call asks for another', async () => {
+  const tokens = ['old', 'new']
+  const { db, received } = await scripted(
+    ({ headers }, response) =>
+      headers.authorization === 'Bearer new'
+        ? answer(response, executed)
+        : response.writeHead(401).end('over'),
+    { authToken: async () => tokens.shift() ?? 'none' },
+  )
+  await expect(db.execute('select 1')).rejects.toMatchObject({ status: 401, outcome: 'not_applied' })
+  await db.execute('select 1')
+  expect(received).toHaveLength(2)
+})
+
 test('an empty token is none', async () => {
   for (const authToken of ['', () => '']) {
     const { db, received } = await scripted((_, response) => answer(response, executed), { authToken })

@@ -4,6 +4,7 @@ import { decodeResult } from '../codec/result.ts'
 import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
+import { anySignal } from '../http/any-signal.ts'
 import type { SendOptions } from '../http/http.ts'
 import { TRANSACTION_WINDOW_MS } from '../limits.ts'
 import type { BatchOptions } from '../options.ts'
@@ -143,7 +144,7 @@ export class SqlRequest {
   get sendOptions(): Pick<SendOptions, 'deadline' | 'signal'> {
     const signals = this.calls.flatMap(({ options }) => options.signal ?? [])
     const { deadline } = this.calls.reduce((a, b) => (b.deadline.leftMs < a.deadline.leftMs ? b : a))
-    return { deadline, signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0] }
+    return { deadline, signal: signals.length > 1 ? anySignal(signals) : signals[0] }
   }
 }
 

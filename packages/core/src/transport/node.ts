@@ -1,6 +1,7 @@
 import type { Dispatcher, Pool } from 'undici'
 import type * as UndiciPool from '#undici-pool'
 import type { TransportError } from '../errors.ts'
+import { KEEP_ALIVE_MS } from '../limits.ts'
 import { cutError, networkError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
 import { refusalOf } from './node-version.ts'
@@ -21,9 +22,18 @@ if (refusal !== null) throw new Error(refusal)
 // core.
 let loading: Promise<typeof UndiciPool> | undefined
 
+/** Connections to one server. */
+interface Connections {
+  readonly pool: Pool
+  /** When a request was last begun or ended, by the wall's clock, which goes on while a process or its machine is frozen. */
+  usedAt: number
+}
+
 /** Transport over undici, without the streams of its `request`: it takes the answer's parts as they come. */
 class NodeTransport implements Transport {
-  readonly #pools = new Map<string, Pool>()
+  readonly #connections = new Map<string, Connections>()
+  /** Pools that get no more requests, until those they have are answered. */
+  readonly #retired = new Set<Pool>()
   #isClosed = false
 
   request(request: TransportRequest): Exchange {
@@ -32,36 +42,55 @@ class NodeTransport implements Transport {
 
   send<T extends TransportHead>(exchange: NodeExchange<T>): Exchange<T> {
     const { origin } = exchange.request
-    const pool = this.#pools.get(origin)
-    if (pool) exchange.dispatch(pool)
+    const connections = this.#connections.get(origin)
+    if (connections && isFresh(connections)) exchange.dispatch(connections)
     else this.#open(origin).then((opened) => exchange.dispatch(opened), exchange.reject)
     return exchange
   }
 
   /** Connections to a server, made when they are first needed. @throws TransportError once closed */
-  async #open(origin: string): Promise<Pool> {
+  async #open(origin: string): Promise<Connections> {
     loading ??= import('#undici-pool')
     const { Pool } = await loading
     if (this.#isClosed) throw cutError('not_applied')
-    let pool = this.#pools.get(origin)
-    if (pool === undefined) {
-      // How many requests there are, and for how long, is for the caller to say; one at a time on a connection, so that a
-      // slow one holds up no other.
-      pool = new Pool(origin, {
-        pipelining: 1,
-        allowH2: false,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      })
-      this.#pools.set(origin, pool)
-    }
-    return pool
+    const held = this.#connections.get(origin)
+    if (held && isFresh(held)) return held
+    if (held) this.#retire(held.pool)
+    // How many requests there are, and for how long, is for the caller to say; one at a time on a connection, so that a
+    // slow one holds up no other.
+    const pool = new Pool(origin, {
+      pipelining: 1,
+      allowH2: false,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    })
+    const opened = { pool, usedAt: Date.now() }
+    this.#connections.set(origin, opened)
+    return opened
+  }
+
+  #retire(pool: Pool): void {
+    this.#retired.add(pool)
+    const remove = (): unknown => this.#retired.delete(pool)
+    pool.close().then(remove, remove)
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy(cutError('unknown'))))
+    const pools = [...this.#retired, ...Array.from(this.#connections.values(), ({ pool }) => pool)]
+    await Promise.all(pools.map((pool) => pool.destroy(cutError('unknown'))))
   }
+}
+
+/**
+ * Whether the connections may still be there. Their own timers end them after this time, but not while the process is
+ * frozen, as functions are between two calls; by then a gateway may have forgotten them, and would not say so.
+ */
+function isFresh({ usedAt }: Connections): boolean {
+  const idleMs = Date.now() - usedAt
+  return idleMs >= 0 && idleMs < KEEP_ALIVE_MS
 }
 
 /** The error of a request that got no answer, with what to do when that was no TLS. */
@@ -79,6 +108,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
   resolve!: (answer: T) => void
   reject!: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
+  #connections: Connections | undefined
   #isAborted = false
 
   constructor(request: TransportRequest) {
@@ -93,14 +123,20 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     return this.#controller !== undefined
   }
 
-  dispatch(pool: Pool): void {
+  dispatch(connections: Connections): void {
     if (this.#isAborted) return
     const { method, path, headers, body } = this.request
+    this.#connections = connections
+    this.noteUse()
     try {
-      pool.dispatch({ method, path, headers, body }, this)
+      connections.pool.dispatch({ method, path, headers, body }, this)
     } catch (error) {
       this.reject(error)
     }
+  }
+
+  noteUse(): void {
+    if (this.#connections) this.#connections.usedAt = Date.now()
   }
 
   abort(): void {
@@ -147,6 +183,7 @@ class TextExchange extends NodeExchange<TransportResponse> {
   }
 
   onResponseEnd(): void {
+    this.noteUse()
     const chunks = this.#chunks
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
     this.resolve({ status: this.#status, text: body.toString(), retryAfter: this.#retryAfter })
@@ -188,6 +225,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
   }
 
   onResponseEnd(): void {
+    this.noteUse()
     this.#isOver = true
     this.#wake()
   }

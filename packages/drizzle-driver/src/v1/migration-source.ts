@@ -1,3 +1,4 @@
+import { fileSystem } from '../file-system.ts'
 import type { MigrationSource as Pre1MigrationSource } from '../migration-source.ts'
 
 /** A migration as drizzle-kit 1.0 writes it, for places without a file system. */
@@ -19,7 +20,7 @@ export function toMigration({ name, sql }: MigrationSource): Pre1MigrationSource
 
 /** Reads the folder that drizzle-kit writes. @throws Error when it is the folder of a version before 1.0, or cannot be read */
 export async function readMigrations(folder: string): Promise<MigrationSource[]> {
-  const { readdir, readFile } = await import('node:fs/promises')
+  const { readdir, readFile } = fileSystem()
   const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
     throw new Error(`cannot read the migrations folder ${folder}`, { cause })
   })

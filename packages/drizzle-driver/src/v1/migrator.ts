@@ -1,7 +1,16 @@
 import type { Client } from '@batonsql/core'
-import { applyMigrations, type MigrateOptions } from '../apply-migrations.ts'
+import {
+  applyMigrations,
+  findPending,
+  type MigrateOptions,
+  type PendingOptions,
+} from '../apply-migrations.ts'
 import { type InitRefusal, initJournal } from '../init-journal.ts'
-import { findMigrations, type MigrationsAt } from '../migration-source.ts'
+import {
+  findMigrations,
+  type MigrationsAt,
+  type MigrationSource as Pre1MigrationSource,
+} from '../migration-source.ts'
 import { journalLayout } from './journal-layout.ts'
 import { type MigrationSource, readMigrations, toMigration } from './migration-source.ts'
 
@@ -9,6 +18,7 @@ export { type MigrateOptions, MigrationError } from '../apply-migrations.ts'
 export type { InitRefusal } from '../init-journal.ts'
 export type { MigrationSource }
 export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
+export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
  * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
@@ -36,7 +46,23 @@ export async function migrate(
   db: { readonly $client: Client },
   config: MigrateConfig & { readonly init?: boolean | undefined },
 ): Promise<string[] | InitRefusal | undefined> {
-  const sources = (await findMigrations(config, readMigrations)).map(toMigration)
+  const sources = await findSources(config)
   const apply = config.init ? initJournal : applyMigrations
   return await apply(db.$client, journalLayout, { ...config, sources })
 }
+
+/**
+ * Says what `migrate` would apply, for a dry run. Costs one request that only reads; a token that may only read is enough.
+ * @returns the names of the migrations that the database has not seen, in order
+ * @throws MigrationError for one that is older than one that was applied, with `outOfOrder: 'error'`
+ */
+export async function pendingMigrations(
+  db: { readonly $client: Client },
+  config: PendingConfig,
+): Promise<string[]> {
+  const sources = await findSources(config)
+  return await findPending(db.$client, journalLayout, { ...config, sources })
+}
+
+const findSources = async (at: MigrationsAt<MigrationSource>): Promise<Pre1MigrationSource[]> =>
+  (await findMigrations(at, readMigrations)).map(toMigration)

@@ -1,0 +1,34 @@
+import { drizzle, isUniqueViolation } from '@batonsql/drizzle-driver'
+import { asc } from 'drizzle-orm'
+import { guest, visit } from './schema.ts'
+
+interface Env {
+  readonly DATABASE_URL: string
+  readonly DATABASE_TOKEN: string
+}
+
+export default {
+  async fetch(
+    request: Request,
+    env: Env,
+    context: { waitUntil(work: Promise<unknown>): void },
+  ): Promise<Response> {
+    // One for each request: Workers do not let one request wait for what another has begun. It costs no connection.
+    const db = drizzle({ connection: { url: env.DATABASE_URL, authToken: env.DATABASE_TOKEN } })
+    try {
+      if (request.method === 'POST') {
+        const { name } = (await request.json()) as { name: string }
+        const [added] = await db.insert(guest).values({ name }).returning()
+        return Response.json(added, { status: 201 })
+      }
+      return Response.json(await db.select().from(guest).orderBy(asc(guest.id)))
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error
+      return Response.json({ error: 'there is one of that name' }, { status: 409 })
+    } finally {
+      // The answer does not wait for this, and the Worker is not ended before it.
+      const noted = db.insert(visit).values({ method: request.method }).execute()
+      context.waitUntil(Promise.all([noted, db.$client.close({ drainMs: 5_000 })]))
+    }
+  },
+}

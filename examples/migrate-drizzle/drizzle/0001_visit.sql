@@ -1,0 +1,4 @@
+CREATE TABLE `visit` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`method` text NOT NULL
+);

@@ -1,0 +1,19 @@
+// Applies what drizzle-kit has generated: `node migrate.ts`. With `--dry-run` it says what it would apply.
+import { parseArgs } from 'node:util'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { migrate, pendingMigrations } from '@batonsql/drizzle-driver/migrator'
+
+const { values } = parseArgs({ options: { 'dry-run': { type: 'boolean', default: false } } })
+const config = { migrationsFolder: `${import.meta.dirname}/drizzle` }
+
+const db = drizzle({
+  connection: {
+    url: process.env['DATABASE_URL'] ?? 'http://127.0.0.1:8080',
+    authToken: process.env['DATABASE_TOKEN'],
+  },
+})
+const [what, tags] = values['dry-run']
+  ? ['would apply', await pendingMigrations(db, config)]
+  : ['applied', await migrate(db, config)]
+console.log(tags.length === 0 ? 'nothing to do' : `${what} ${tags.join(', ')}`)
+await db.$client.close()

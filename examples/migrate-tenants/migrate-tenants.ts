@@ -1,0 +1,73 @@
+// Brings every database of a group to the newest migration: `node migrate-tenants.ts --group tenants [--dry-run]`.
+import { parseArgs } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { migrate, pendingMigrations } from '@batonsql/drizzle-driver/migrator'
+
+const { values: options } = parseArgs({
+  options: {
+    group: { type: 'string', default: 'default' },
+    migrations: { type: 'string', default: `${import.meta.dirname}/../migrate-drizzle/drizzle` },
+    concurrency: { type: 'string', default: '8' },
+    'dry-run': { type: 'boolean', default: false },
+  },
+})
+const { group, migrations: migrationsFolder, 'dry-run': isDryRun } = options
+const concurrency = Number(options.concurrency)
+if (!Number.isInteger(concurrency) || concurrency < 1)
+  throw new TypeError(`--concurrency must be a number from 1, not ${options.concurrency}`)
+
+const platform = createPlatformClient({
+  baseUrl: process.env['PLATFORM_URL'] ?? 'https://api.turso.tech',
+  token: process.env['PLATFORM_TOKEN'] ?? '',
+  organization: process.env['PLATFORM_ORGANIZATION'] ?? '',
+})
+const tenants = await platform.databases.list({ group }).toArray({ limit: 100_000 })
+// one short token for all of them
+const authToken = platform.databaseToken({ group, ttl: '15m' })
+const failures: string[] = []
+let changed = 0
+let done = 0
+
+/** @returns the migrations that were applied, or would be */
+async function migrateTenant(hostname: string): Promise<readonly string[]> {
+  const client = createClient({ url: databaseUrl(hostname), authToken })
+  try {
+    const work = isDryRun ? pendingMigrations : migrate
+    return await work(drizzle({ client }), { migrationsFolder, timeoutMs: 60_000 })
+  } finally {
+    await client.close()
+  }
+}
+
+function showProgress(): void {
+  done += 1
+  const line = `${done} of ${tenants.length} databases`
+  if (process.stderr.isTTY) process.stderr.write(`\r${line}${done === tenants.length ? '\n' : ''}`)
+  else if (done % 10 === 0 || done === tenants.length) process.stderr.write(`${line}\n`)
+}
+
+const waiting = tenants.values()
+async function work(): Promise<void> {
+  for (const { name, hostname } of waiting) {
+    try {
+      const tags = await migrateTenant(hostname)
+      if (tags.length > 0) {
+        changed += 1
+        console.log(`${name}: ${isDryRun ? 'would apply' : 'applied'} ${tags.join(', ')}`)
+      }
+    } catch (error) {
+      failures.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    showProgress()
+  }
+}
+await Promise.all(Array.from({ length: concurrency }, work))
+
+const upToDate = tenants.length - changed - failures.length
+console.log(
+  `${changed} ${isDryRun ? 'would be migrated' : 'migrated'}, ${upToDate} up to date, ${failures.length} failed`,
+)
+for (const failure of failures) console.error(`FAILED ${failure}`)
+if (failures.length > 0) process.exitCode = 1

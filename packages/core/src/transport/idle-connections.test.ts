@@ -1,0 +1,94 @@
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { KEEP_ALIVE_MS } from '../limits.ts'
+import { createTransport } from './node.ts'
+import type { Exchange, Transport } from './transport.ts'
+
+// The wall's clock goes on while a process is frozen, and timers do not. Here it is set forward, and timers run as ever.
+
+let server: Server
+let transport: Transport
+let connections: number
+/** Answers that are kept back, of requests to `/later`. */
+let kept: ServerResponse[]
+let aheadMs: number
+
+beforeEach(async () => {
+  connections = 0
+  kept = []
+  aheadMs = 0
+  const { now } = Date
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs)
+  server = createServer((request, response) => {
+    if (request.url === '/later') kept.push(response)
+    else response.end('answer')
+  })
+  server.on('connection', () => (connections += 1))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  transport = createTransport()
+})
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await transport.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+const send = (path: string): Exchange => {
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return transport.request({ method: 'GET', origin, path, headers: {}, body: null })
+}
+const get = async (): Promise<number> => {
+  // undici takes a connection back in the next turn of the event loop
+  await nextTurn()
+  expect((await send('/').answer).text).toBe('answer')
+  return connections
+}
+const sendLater = async (): Promise<Exchange> => {
+  const exchange = send('/later')
+  await vi.waitUntil(() => kept.length > 0, { interval: 5 })
+  return exchange
+}
+
+test('a connection that was used just now is used again', async () => {
+  expect(await get()).toBe(1)
+  aheadMs += KEEP_ALIVE_MS - 1_000
+  expect(await get()).toBe(1)
+  aheadMs += KEEP_ALIVE_MS - 1_000
+  expect(await get()).toBe(1)
+})
+
+test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one that was last used %i ms ago is not', async (ms) => {
+  expect(await get()).toBe(1)
+  aheadMs += ms
+  expect(await get()).toBe(2)
+  expect(await get()).toBe(2)
+})
+
+test('an answer counts as use', async () => {
+  const { answer } = await sendLater()
+  aheadMs += KEEP_ALIVE_MS
+  kept[0]?.end('late')
+  expect((await answer).text).toBe('late')
+  expect(await get()).toBe(1)
+})
+
+test('what is under way on an old connection comes to its end', async () => {
+  const { answer } = await sendLater()
+  aheadMs += KEEP_ALIVE_MS
+  expect(await get()).toBe(2)
+  kept[0]?.end('late')
+  expect((await answer).text).toBe('late')
+  expect(await get()).toBe(2)
+})
+
+test('and is cut off when the client is closed', async () => {
+  const { answer } = await sendLater()
+  aheadMs += KEEP_ALIVE_MS
+  expect(await get()).toBe(2)
+  const cut = expect(answer).rejects.toMatchObject({ name: 'TransportError', outcome: 'unknown' })
+  await transport.close()
+  await cut
+})

@@ -1,0 +1,23 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { fileSystem } from './file-system.ts'
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
+
+test('it is there', async () => {
+  expect((await fileSystem().stat(import.meta.dirname)).isDirectory()).toBe(true)
+})
+
+describe('where there is none, it says what to do', () => {
+  test.each([
+    ['no process', undefined],
+    ['a process of a bundler', { env: {} }],
+    ['a runtime with some of node', { getBuiltinModule: () => undefined }],
+  ])('%s', (_, process) => {
+    vi.stubGlobal('process', process)
+    expect(fileSystem).toThrow(
+      'there is no file system here: give `migrations` instead of `migrationsFolder`',
+    )
+  })
+})

@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+/** Passes connections on to a server, and ends them as networks do. */
+export class Connections implements AsyncDisposable {
+  readonly #server: Server
+  #open: [Socket, Socket][] = []
+  /** Whether answers are kept back. */
+  holdsAnswers = false
+
+  readonly #path: string
+
+  private constructor({ hostname, port, pathname }: URL) {
+    this.#path = pathname
+    this.#server = createServer((from) => {
+      const to = connect(Number(port), hostname)
+      from.on('data', (data) => to.write(data))
+      to.on('data', (data) => this.holdsAnswers || from.write(data))
+      for (const [one, other] of [
+        [from, to],
+        [to, from],
+      ] as const) {
+        one.on('end', () => other.end())
+        one.on('error', () => other.destroy())
+      }
+      this.#open.push([from, to])
+    })
+  }
+
+  static async open(target: string): Promise<Connections> {
+    const connections = new Connections(new URL(target))
+    await connections.listen()
+    return connections
+  }
+
+  get #port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}${this.#path}`
+  }
+
+  async listen(port = 0): Promise<void> {
+    this.#server.listen(port, '127.0.0.1')
+    await once(this.#server, 'listening')
+  }
+
+  /** Ends them, as a server does with those that are idle. */
+  end(): void {
+    for (const [from] of this.#open.splice(0)) from.end()
+  }
+
+  /** Resets them, as those of a server that is killed are. */
+  reset(): void {
+    for (const [from] of this.#open.splice(0)) from.resetAndDestroy()
+  }
+
+  /** Forgets them, as a gateway does with those that are idle: what is sent gets no answer, and no error. */
+  forget(): void {
+    for (const [from, to] of this.#open.splice(0)) {
+      from.removeAllListeners('data').resume()
+      to.removeAllListeners('end').destroy()
+    }
+  }
+
+  /** Resets them, and refuses new ones until the function that it gives is called. */
+  refuse(): () => Promise<void> {
+    const port = this.#port
+    this.#server.close()
+    this.reset()
+    return () => this.listen(port)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close()
+    this.reset()
+  }
+}

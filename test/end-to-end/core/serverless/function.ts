@@ -1,0 +1,25 @@
+// A function with a client in its module scope. It runs each line of its input as a statement, and says what came of it, and
+// `again` each time it sends one again.
+import { createInterface } from 'node:readline'
+import { createClient, type DatabaseError } from '@batonsql/core'
+
+let retries = 0
+const db = createClient({
+  url: process.env['DATABASE_URL'] ?? '',
+  authToken: process.env['DATABASE_TOKEN'],
+  requestTimeoutMs: 10_000,
+  observe: ({ type }) => {
+    if (type !== 'retry') return
+    retries += 1
+    console.log('again')
+  },
+})
+
+for await (const sql of createInterface({ input: process.stdin })) {
+  retries = 0
+  const said = await db.execute(sql, [], { rowMode: 'array' }).then(
+    ({ rows }) => ({ rows }),
+    ({ code, outcome }: DatabaseError) => ({ code, outcome }),
+  )
+  console.log(JSON.stringify({ ...said, retries }))
+}

@@ -1,0 +1,36 @@
+import { useDatabase } from '@batonsql/local-server/testing'
+import { expect, test } from 'vitest'
+import { type Ended, endOf, startExample } from './program.ts'
+
+// What examples/migrate-tenants does on a platform is tested in test/platform/migrate-tenants.test.ts.
+
+const database = useDatabase()
+const drizzle = async (file: string, ...args: string[]): Promise<Ended> => {
+  const { url, authToken = '' } = database.config
+  return await endOf(
+    startExample('migrate-drizzle', file, args, { DATABASE_URL: url, DATABASE_TOKEN: authToken }),
+  )
+}
+
+test('migrate-drizzle: a dry run, the migrations, and nothing to do', async () => {
+  const saidBy = async (...args: string[]): Promise<unknown> => {
+    const { code, said } = await drizzle('migrate.ts', ...args)
+    return [code, said]
+  }
+  expect(await saidBy('--dry-run')).toEqual([0, 'would apply 0000_guest, 0001_visit\n'])
+  expect(await saidBy()).toEqual([0, 'applied 0000_guest, 0001_visit\n'])
+  expect(await saidBy()).toEqual([0, 'nothing to do\n'])
+})
+
+test('migrate-drizzle: its migrations are those of the schema', async () => {
+  const { code, said } = await drizzle('node_modules/drizzle-kit/bin.cjs', 'generate')
+  expect(code).toBe(0)
+  expect(said).toContain('No schema changes')
+})
+
+test('migrate-tenants: what is no number of databases at once is refused', async () => {
+  const args = ['--concurrency', 'all']
+  const { code, errors } = await endOf(startExample('migrate-tenants', 'migrate-tenants.ts', args, {}))
+  expect(code).toBe(1)
+  expect(errors).toContain('--concurrency must be a number from 1, not all')
+})

@@ -1,0 +1,89 @@
+import { builtinModules, createRequire } from 'node:module'
+import { build, type Metafile } from 'esbuild'
+
+// Runtimes that have no node in them: they are given one file that a bundler has made.
+
+/** Conditions of a package's `exports` that each runtime's own bundler sets. */
+export const EDGE_CONDITIONS = {
+  workerd: ['workerd', 'worker', 'browser'],
+  'edge-light': ['edge-light', 'browser'],
+  worker: ['worker', 'browser'],
+} as const
+
+export interface Bundle {
+  readonly code: string
+  /** What it imports when it runs. */
+  readonly imports: readonly string[]
+}
+
+/** Bundles a program for the edge. Built-ins of node would not be found, so they are left as imports for `imports` to show. */
+export async function bundleForEdge(
+  folder: string,
+  entry: string,
+  conditions: readonly string[],
+  format: 'esm' | 'iife' = 'esm',
+): Promise<Bundle> {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: folder,
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    metafile: true,
+    format,
+    platform: 'neutral',
+    mainFields: ['browser', 'module', 'main'],
+    target: 'es2022',
+    conditions: [...conditions],
+    external: ['node:*', ...builtinModules],
+    logLevel: 'error',
+  })
+  const [file] = outputFiles
+  return { code: file?.text ?? '', imports: importsOf(metafile) }
+}
+
+const importsOf = ({ outputs }: Metafile): string[] =>
+  Object.values(outputs).flatMap(({ imports }) => imports.map(({ path }) => path))
+
+/** A bundle that is being served. */
+export interface EdgeServer extends AsyncDisposable {
+  fetch(path: string, init?: { readonly method?: string; readonly body?: string }): Promise<Response>
+}
+
+/** Serves a module with workerd, as a Worker. @param entry a file of miniflare's @param bindings values of its `env` */
+export async function serveWorker(
+  entry: string,
+  { code }: Bundle,
+  bindings: Readonly<Record<string, unknown>>,
+): Promise<EdgeServer> {
+  const { Miniflare } = createRequire(entry)('miniflare') as {
+    Miniflare: new (
+      options: object,
+    ) => {
+      dispatchFetch(url: string, init?: object): Promise<Response>
+      dispose(): Promise<void>
+    }
+  }
+  const worker = new Miniflare({
+    modules: [{ type: 'ESModule', path: 'worker.js', contents: code }],
+    compatibilityDate: '2026-07-01',
+    bindings,
+  })
+  return {
+    fetch: (path, init) => worker.dispatchFetch(`http://worker${path}`, init),
+    [Symbol.asyncDispose]: () => worker.dispose(),
+  }
+}
+
+/** Serves a script that listens for `fetch` events. @param entry a file of edge-runtime's */
+export async function serveEdgeFunction(entry: string, { code }: Bundle): Promise<EdgeServer> {
+  const { EdgeRuntime } = createRequire(entry)('edge-runtime') as {
+    EdgeRuntime: new (options: {
+      initialCode: string
+    }) => { dispatchFetch(url: string, init?: object): Promise<Response> }
+  }
+  const runtime = new EdgeRuntime({ initialCode: code })
+  return {
+    fetch: (path, init) => runtime.dispatchFetch(`http://function${path}`, init),
+    async [Symbol.asyncDispose]() {},
+  }
+}

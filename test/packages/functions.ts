@@ -1,0 +1,147 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { pathToFileURL } from 'node:url'
+import { createClient } from '@batonsql/core'
+import { describe, expect, test } from 'vitest'
+import { openRestartableServer } from '../targets/restartable-server.ts'
+import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveWorker } from './edge.ts'
+import { cleanEnvironment, ROOT, run } from './run.ts'
+import { type RuntimeTests, WORKERD_NAME } from './runtimes.ts'
+
+// The examples of functions in the cloud, as they are deployed: bundled, and called by what runs them there.
+
+const SIZE = 1 << 24
+const GUESTS = 'create table guest (id integer primary key, name text not null unique)'
+const VISITS = 'create table visit (id integer primary key, method text not null)'
+
+async function openDatabase() {
+  const server = await openRestartableServer('embedded', SIZE)
+  if (!server) throw new Error('there is no embedded server')
+  const db = createClient(server.config)
+  await db.batch([GUESTS, VISITS])
+  return { server, db, [Symbol.asyncDispose]: () => db.close().then(() => server[Symbol.asyncDispose]()) }
+}
+
+/** Copies an example to where the packages are installed. @returns the folder */
+function copyExample(name: string, project: string): string {
+  const folder = join(project, name)
+  cpSync(join(ROOT, 'examples', name), folder, {
+    recursive: true,
+    filter: (path) => !path.includes('node_modules'),
+  })
+  return folder
+}
+
+export function testFunctions({ project, commandOf }: RuntimeTests): void {
+  describe('examples/cloudflare-worker-drizzle', () => {
+    const ask = async (worker: EdgeServer, name?: string): Promise<unknown> => {
+      const init = name === undefined ? {} : { method: 'POST', body: JSON.stringify({ name }) }
+      const response = await worker.fetch('/', init)
+      return [response.status, await response.json()]
+    }
+
+    test('answers, and notes each request after its answer', async (context) => {
+      const [entry = ''] = commandOf(WORKERD_NAME, context)
+      const folder = copyExample('cloudflare-worker-drizzle', project)
+      const bundle = await bundleForEdge(folder, 'worker.ts', EDGE_CONDITIONS.workerd)
+      expect(bundle.imports).toEqual([])
+      await using database = await openDatabase()
+      const { url, authToken = '' } = database.server.config
+      const bindings = { DATABASE_URL: url, DATABASE_TOKEN: authToken }
+      await using worker = await serveWorker(entry, bundle, bindings)
+      expect(await ask(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
+      expect(await ask(worker, 'Ada')).toEqual([409, { error: 'there is one of that name' }])
+      expect(await ask(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
+      const visits = async (): Promise<unknown> =>
+        (
+          await database.db.execute('select method from visit order by id', [], { rowMode: 'array' })
+        ).rows.flat()
+      await expect.poll(visits).toEqual(['POST', 'POST', 'GET'])
+    })
+  })
+
+  describe('examples/aws-lambda-kysely', () => {
+    test('as one file, it is called twice, and frozen between the calls', async () => {
+      const folder = copyExample('aws-lambda-kysely', project)
+      const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+        scripts: { build: string }
+      }
+      await run([join(ROOT, 'node_modules/.bin/esbuild'), ...scripts.build.split(' ').slice(1)], {
+        cwd: folder,
+      })
+      // far from anything that is installed
+      const deployed = join(project, '../lambda')
+      mkdirSync(deployed)
+      cpSync(join(folder, 'dist/handler.mjs'), join(deployed, 'handler.mjs'))
+      await using database = await openDatabase()
+      await using lambda = new Lambda(deployed, database.server.config)
+      expect(await lambda.call('POST', { name: 'Ada' })).toEqual([201, { id: 1, name: 'Ada' }])
+      lambda.freeze()
+      await database.server.restart()
+      const second = lambda.call('POST', { name: 'Grace' })
+      lambda.thaw()
+      expect(await second).toEqual([201, { id: 2, name: 'Grace' }])
+      expect(await lambda.call('POST', { name: 'Grace' })).toEqual([
+        409,
+        { error: 'there is one of that name' },
+      ])
+      expect(await lambda.call('GET')).toEqual([
+        200,
+        [
+          { id: 1, name: 'Ada' },
+          { id: 2, name: 'Grace' },
+        ],
+      ])
+    })
+  })
+}
+
+/** A process that calls a handler for each event it is given, as the runtime of AWS Lambda does. */
+class Lambda implements AsyncDisposable {
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>
+  readonly #answers: AsyncIterator<string>
+
+  constructor(folder: string, { url, authToken = '' }: { url: string; authToken?: string | undefined }) {
+    const handler = pathToFileURL(join(folder, 'handler.mjs')).href
+    writeFileSync(
+      join(folder, 'runtime.mjs'),
+      `import { createInterface } from 'node:readline'
+      import { handler } from '${handler}'
+      for await (const event of createInterface({ input: process.stdin }))
+        console.log(JSON.stringify(await handler(JSON.parse(event))))`,
+    )
+    this.#child = spawn(process.execPath, ['runtime.mjs'], {
+      cwd: folder,
+      env: cleanEnvironment({ DATABASE_URL: url, DATABASE_TOKEN: authToken }),
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    this.#answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
+  }
+
+  /** @returns status and body of the answer */
+  async call(method: string, body?: object): Promise<unknown> {
+    const event = { requestContext: { http: { method } }, ...(body && { body: JSON.stringify(body) }) }
+    this.#child.stdin.write(`${JSON.stringify(event)}\n`)
+    const { value, done } = await this.#answers.next()
+    if (done) throw new Error('the function has ended')
+    const answer = JSON.parse(value) as { statusCode: number; body: string }
+    return [answer.statusCode, JSON.parse(answer.body)]
+  }
+
+  freeze(): void {
+    this.#child.kill('SIGSTOP')
+  }
+
+  thaw(): void {
+    this.#child.kill('SIGCONT')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await once(this.#child, 'close')
+  }
+}

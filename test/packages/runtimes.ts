@@ -1,0 +1,94 @@
+import { cpSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
+import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveEdgeFunction, serveWorker } from './edge.ts'
+import { ROOT, run } from './run.ts'
+import type { Settings } from './scenario/scenario.ts'
+
+export const MINIFLARE = '4.20260730.0'
+export const EDGE_RUNTIME = '4.0.1'
+export const WORKERD_NAME = `workerd of miniflare ${MINIFLARE}`
+export const EDGE_RUNTIME_NAME = `edge-runtime ${EDGE_RUNTIME}`
+
+export interface RuntimeTests {
+  /** Where the packages, Kysely and Drizzle are installed. */
+  readonly project: string
+  readonly programs: readonly string[]
+  /** How a runtime is started; skips the test when this machine cannot have it. */
+  commandOf(name: string, context: TestContext): readonly string[]
+}
+
+/** Tests of the same scenario on every runtime, from the installed packages. */
+export function testRuntimes({ project, programs, commandOf }: RuntimeTests): void {
+  describe('core, Kysely, Drizzle and the platform client', () => {
+    let server: LocalServer
+    let count = 0
+    beforeAll(async () => {
+      server = await startLocalServer({ platform: {} })
+      cpSync(join(ROOT, 'test/packages/scenario'), join(project, 'scenario'), { recursive: true })
+      writeFileSync(join(project, 'scenario/package.json'), '{ "type": "module" }')
+    })
+    afterAll(() => server.close())
+
+    const newSettings = async (): Promise<Settings> => {
+      const database = `scenario-${(count += 1)}`
+      const { url, authToken = '' } = await server.createDatabase(database)
+      const platform = server.platform as NonNullable<typeof server.platform>
+      const { organization } = platform
+      return {
+        url,
+        authToken,
+        database,
+        platformUrl: platform.url,
+        platformToken: platform.token,
+        organization,
+      }
+    }
+    const OK = 'core, Kysely, Drizzle, platform: ok'
+
+    test.for(programs)('on %s', async (name, context) => {
+      const env = { SETTINGS: JSON.stringify(await newSettings()) }
+      const command = [...commandOf(name, context), 'scenario/program.ts']
+      expect(await run(command, { cwd: project, env })).toBe(`${OK}\n`)
+    })
+
+    /** What it says of a new database, and of one whose tables are there. */
+    const answersOf = async (served: EdgeServer, body?: string): Promise<string[]> => {
+      await using edge = served
+      const init = { method: 'POST', body: body ?? '' }
+      return [await (await edge.fetch('/', init)).text(), await (await edge.fetch('/', init)).text()]
+    }
+    const BOTH = [OK, expect.stringContaining('table value already exists')]
+
+    test(`on ${WORKERD_NAME}`, async (context) => {
+      const [entry = ''] = commandOf(WORKERD_NAME, context)
+      const bundle = await bundleForEdge(project, 'scenario/worker.ts', EDGE_CONDITIONS.workerd)
+      expect(await answersOf(await serveWorker(entry, bundle, { SETTINGS: await newSettings() }))).toEqual(
+        BOTH,
+      )
+    })
+
+    test(`on ${EDGE_RUNTIME_NAME}`, async (context) => {
+      const [entry = ''] = commandOf(EDGE_RUNTIME_NAME, context)
+      const conditions = EDGE_CONDITIONS['edge-light']
+      const bundle = await bundleForEdge(project, 'scenario/edge-function.ts', conditions, 'iife')
+      const body = JSON.stringify(await newSettings())
+      expect(await answersOf(await serveEdgeFunction(entry, bundle), body)).toEqual(BOTH)
+    })
+
+    test.for(Object.entries(EDGE_CONDITIONS))(
+      'a bundle for %s has nothing of node in it',
+      async ([, conditions]) => {
+        const { imports, code } = await bundleForEdge(project, 'scenario/worker.ts', conditions)
+        expect(imports).toEqual([])
+        expect(code).not.toMatch(/\b(require|import)\(|from "node:/)
+      },
+    )
+
+    test('and a bundle for node has', async () => {
+      const { imports } = await bundleForEdge(project, 'scenario/worker.ts', ['node'])
+      expect(imports).toContain('node:async_hooks')
+    })
+  })
+}

@@ -1,0 +1,14 @@
+import { type Settings, scenario } from './scenario.ts'
+
+// The scenario as a script of Vercel's edge-runtime, which gets its settings with the request.
+
+interface FetchEvent {
+  readonly request: Request
+  respondWith(response: Promise<Response>): void
+}
+declare const addEventListener: (type: 'fetch', listener: (event: FetchEvent) => void) => void
+
+const answer = async (request: Request): Promise<Response> =>
+  new Response(await scenario((await request.json()) as Settings).catch(String))
+
+addEventListener('fetch', (event) => event.respondWith(answer(event.request)))

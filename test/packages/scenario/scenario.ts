@@ -1,0 +1,127 @@
+import { createClient, readRows } from '@batonsql/core'
+import { createPlatformClient } from '@batonsql/core/platform'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { migrate } from '@batonsql/drizzle-driver/migrator'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { eq } from 'drizzle-orm'
+import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { Kysely } from 'kysely'
+
+// What every runtime has to do, on a database of its own. Nothing here is of one runtime: no node built-in, no global of its own.
+
+/** Where the scenario runs. Strings, so that any runtime can be given them. */
+export interface Settings {
+  readonly url: string
+  readonly authToken: string
+  readonly database: string
+  readonly platformUrl: string
+  readonly platformToken: string
+  readonly organization: string
+}
+
+/** Beyond 2^53: a runtime that reads it as a number loses one. */
+const LARGE = 9_007_199_254_740_993n
+const BYTES = new Uint8Array([0, 255, 128, 10])
+
+/** @returns what was done, part by part @throws Error at the first thing that is not as it should be */
+export async function scenario(settings: Settings): Promise<string> {
+  await useCore(settings)
+  await useKysely(settings)
+  await useDrizzle(settings)
+  await usePlatform(settings)
+  return 'core, Kysely, Drizzle, platform: ok'
+}
+
+async function useCore({ url, authToken }: Settings): Promise<void> {
+  const db = createClient({ url, authToken })
+  const insert = 'insert into value (id, large, bytes) values (?, ?, ?)'
+  await db.batch([
+    'create table value (id integer primary key, large integer, bytes blob)',
+    { sql: insert, args: [1, LARGE, BYTES] },
+  ])
+  const { rows } = await db.execute('select large, bytes from value where id = ?', [1])
+  same('a large integer', rows[0]?.['large'], LARGE)
+  same('a blob', String(rows[0]?.['bytes']), String(BYTES))
+  await db.transaction(async (tx) => {
+    await tx.execute(insert, [2, 2, BYTES])
+    same('inside a transaction', (await tx.execute('select id from value')).rows.length, 2)
+  })
+  const onPurpose = new RangeError('on purpose')
+  const undone = db.transaction(async (tx) => {
+    await tx.execute('delete from value')
+    throw onPurpose
+  })
+  same('an error inside a transaction', await failureOf(undone), onPurpose)
+  const taken = await failureOf(db.execute(insert, [2, 3, null]))
+  same('the code of an error', codeOf(taken), 'SQLITE_CONSTRAINT')
+  const ids: unknown[] = []
+  for await (const { id } of readRows(db, 'select id from value order by id')) ids.push(id)
+  same('rows that are read as they come', String(ids), '1,2')
+  await db.close()
+  same('a closed client', (await failureOf(db.execute('select 1'))).message, 'the client is closed')
+}
+
+async function useKysely({ url, authToken }: Settings): Promise<void> {
+  interface Tables {
+    shelf: { id: number; label: string }
+  }
+  const db = new Kysely<Tables>({ dialect: new BatonDialect({ url, authToken }) })
+  await db.schema
+    .createTable('shelf')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('label', 'text')
+    .execute()
+  await db.transaction().execute(async (trx) => {
+    await trx.insertInto('shelf').values({ id: 1, label: 'Kysely' }).execute()
+    await trx.updateTable('shelf').set({ label: 'Kysely!' }).where('id', '=', 1).execute()
+  })
+  const shelves = await db.selectFrom('shelf').select('label').execute()
+  same('rows of Kysely', shelves.map(({ label }) => label).join(), 'Kysely!')
+  const taken = await failureOf(db.insertInto('shelf').values({ id: 1, label: 'again' }).execute())
+  same('the code of an error in Kysely', codeOf(taken), 'SQLITE_CONSTRAINT')
+  await db.destroy()
+}
+
+async function useDrizzle({ url, authToken }: Settings): Promise<void> {
+  const track = sqliteTable('track', {
+    id: integer().primaryKey(),
+    title: text().notNull(),
+    sound: blob({ mode: 'buffer' }),
+  })
+  const db = drizzle({ connection: { url, authToken }, schema: { track } })
+  const createTrack = 'create table track (id integer primary key, title text not null, sound blob)'
+  const migrations = [{ tag: '0000_track', sql: createTrack, when: 1_700_000_000_000 }]
+  same('migrations', (await migrate(db, { migrations })).join(), '0000_track')
+  await db.transaction(async (tx) => {
+    await tx.insert(track).values({ id: 1, title: 'Drizzle' })
+    await tx.update(track).set({ title: 'Drizzle!' }).where(eq(track.id, 1))
+  })
+  same('a row of Drizzle', (await db.query.track.findFirst())?.title, 'Drizzle!')
+  const taken = await failureOf(db.insert(track).values({ id: 1, title: 'again' }))
+  same('the code of an error in Drizzle', codeOf(taken.cause), 'SQLITE_CONSTRAINT')
+  await db.$client.close()
+}
+
+async function usePlatform({ platformUrl, platformToken, organization, database }: Settings): Promise<void> {
+  const platform = createPlatformClient({ baseUrl: platformUrl, token: platformToken, organization })
+  const names: string[] = []
+  for await (const { name } of platform.databases.list()) names.push(name)
+  same('this database among those of the platform', names.includes(database), true)
+  const missing = await failureOf(platform.databases.get('there-is-none'))
+  same('the status of an error of the platform', (missing as { status?: unknown }).status, 404)
+}
+
+const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code
+
+async function failureOf(promise: PromiseLike<unknown>): Promise<Error> {
+  try {
+    await promise
+  } catch (error) {
+    return error as Error
+  }
+  throw new Error('something went well that should have failed')
+}
+
+function same(what: string, is: unknown, shouldBe: unknown): void {
+  if (is !== shouldBe) throw new Error(`${what} is ${String(is)} and should be ${String(shouldBe)}`)
+}

@@ -1,0 +1,111 @@
+import { createClient } from '@batonsql/core'
+import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { type Ended, endOf, type Program, startExample } from '../examples/program.ts'
+
+// examples/migrate-tenants: what its README promises.
+
+const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
+/** As many as the example is for; the platform's part of it does not depend on the server of the databases. */
+const TENANTS = target === 'sqld' ? 20 : 100
+const TAGS = ['0000_guest', '0001_visit']
+
+let server: LocalServer
+let platform: ReturnType<typeof createPlatformClient>
+const environment: Record<string, string> = {}
+beforeAll(async () => {
+  server = await startLocalServer({ backend: target, platform: {} })
+  const { url, token, organization } = server.platform as NonNullable<LocalServer['platform']>
+  platform = createPlatformClient({ baseUrl: url, token, organization })
+  Object.assign(environment, {
+    PLATFORM_URL: url,
+    PLATFORM_TOKEN: token,
+    PLATFORM_ORGANIZATION: organization,
+  })
+}, 60_000)
+afterAll(() => server.close())
+
+/** Makes a group of empty databases. @returns its name */
+async function makeTenants(group: string, count: number): Promise<string> {
+  await platform.groups.ensure({ name: group, location: 'local' })
+  const names = Array.from({ length: count }, (_, at) => `${group}-${at + 1}`)
+  for (const name of names) await platform.databases.create({ name, group })
+  return group
+}
+
+/** Asks ten databases of a group something. @returns the answers, and how many databases gave each */
+async function census(group: string, sql: string): Promise<Record<string, number>> {
+  const authToken = platform.databaseToken({ group, ttl: '15m' })
+  const answers: Record<string, number> = {}
+  const databases = await platform.databases.list({ group }).toArray({ limit: TENANTS })
+  const step = Math.ceil(databases.length / 10)
+  for (const { hostname } of databases.filter((_, at) => at % step === 0)) {
+    await using db = createClient({ url: databaseUrl(hostname), authToken })
+    const { rows } = await db.execute(sql, [], { rowMode: 'array' })
+    const answer = rows.flat().join()
+    answers[answer] = (answers[answer] ?? 0) + 1
+  }
+  return answers
+}
+const TABLES = "select name from sqlite_schema where name in ('guest', 'visit') order by name"
+const APPLIED = 'select count(*) from __drizzle_migrations'
+
+const startTenants = (group: string, ...args: string[]): Program =>
+  startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
+const linesWith = ({ said }: Ended, text: string): number => said.split(text).length - 1
+
+test(`${TENANTS} tenants: a dry run, a kill in the middle, the rest, and again`, {
+  timeout: 90_000,
+}, async () => {
+  const group = await makeTenants('many', TENANTS)
+  const dry = await endOf(startTenants(group, '--dry-run'))
+  expect(dry.code).toBe(0)
+  expect(linesWith(dry, `would apply ${TAGS.join(', ')}`)).toBe(TENANTS)
+  expect(dry.said).toContain(`${TENANTS} would be migrated, 0 up to date, 0 failed\n`)
+  expect(await census(group, 'select count(*) from sqlite_schema')).toEqual({ 0: 10 })
+
+  const killed = startTenants(group, '--concurrency', '2')
+  killed.stderr.once('data', () => killed.kill('SIGKILL'))
+  const { errors } = await endOf(killed)
+  expect(errors).toContain(`10 of ${TENANTS} databases`)
+
+  const rest = await endOf(startTenants(group))
+  expect(rest.code).toBe(0)
+  const left = linesWith(rest, `applied ${TAGS.join(', ')}`)
+  expect(left).toBeGreaterThan(0)
+  expect(left).toBeLessThanOrEqual(TENANTS - 10)
+  expect(rest.said).toContain(`${left} migrated, ${TENANTS - left} up to date, 0 failed\n`)
+  expect(rest.errors).toContain(`${TENANTS} of ${TENANTS} databases`)
+  expect(await census(group, APPLIED)).toEqual({ 2: 10 })
+
+  const again = await endOf(startTenants(group))
+  expect([again.code, again.said]).toEqual([0, `0 migrated, ${TENANTS} up to date, 0 failed\n`])
+})
+
+test('from two machines at once: each migration is applied once', { timeout: 60_000 }, async () => {
+  const group = await makeTenants('twice', 10)
+  const both = await Promise.all([endOf(startTenants(group)), endOf(startTenants(group))])
+  expect(both.map(({ code }) => code)).toEqual([0, 0])
+  expect(linesWith(both[0], 'applied') + linesWith(both[1], 'applied')).toBe(10)
+  expect(await census(group, APPLIED)).toEqual({ 2: 10 })
+})
+
+test('tenants that fail are listed, and do not stop the others', { timeout: 60_000 }, async () => {
+  const group = await makeTenants('odd', 4)
+  const { hostname } = await platform.databases.get('odd-2')
+  const authToken = platform.databaseToken({ group, ttl: '15m' })
+  await using db = createClient({ url: databaseUrl(hostname), authToken })
+  await db.execute('create table visit (by_hand)')
+  await platform.databases.updateConfiguration('odd-3', { blockWrites: true })
+  const ended = await endOf(startTenants(group))
+  expect(ended.code).toBe(1)
+  expect(ended.said).toContain('2 migrated, 0 up to date, 2 failed\n')
+  const failed = ended.errors.split('\n').filter((line) => line.startsWith('FAILED'))
+  expect(failed.sort()).toEqual([
+    expect.stringMatching(/^FAILED odd-2: .*0001_visit.*already exists/),
+    expect.stringMatching(/^FAILED odd-3: .*block/),
+  ])
+  // the first migration of the tenant whose second failed is not there either
+  expect(await census(group, TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
+})
