@@ -261,9 +261,10 @@ export class StreamState implements PumpHost {
       if (this.current !== transaction || this.queue.length === 0) transaction.endTurn()
     } catch (error) {
       transaction.endTurn()
-      this.queue.rejectAll(error)
+      // those of another that was begun meanwhile have a turn of their own
+      if (this.#transaction === transaction) this.queue.rejectAll(error)
     } finally {
-      this.queue.letGo(this.pump.isSending)
+      if (!this.#transaction?.isWaiting) this.queue.letGo(this.pump.isSending)
     }
   }
 

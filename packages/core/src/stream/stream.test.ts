@@ -363,6 +363,38 @@ test('what is issued while a transaction waits for its turn ends with its own ti
   await Promise.all(waiting.slice(0, 2))
 })
 
+test('a transaction that gave its wait up takes nothing from the next one of its stream', async () => {
+  const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
+  // as many as hold the write lock or are next
+  const holders = [1, 2].map(() => new Stream(new StreamState(new StreamConnection(http))))
+  const begun = holders.map((holder) => {
+    holder.begin()
+    return holder.execute('insert into t values (1)')
+  })
+  for (const _ of holders) await (await next()).answer()
+  await Promise.all(begun)
+  const aborted = new AbortController()
+  stream.begin()
+  const given = expect(
+    stream.execute('insert into t values (2)', [], { signal: aborted.signal }),
+  ).rejects.toBe('enough')
+  await settle()
+  aborted.abort('enough')
+  await given
+  await stream.rollback()
+  stream.begin()
+  const call = stream.execute('insert into t values (3)')
+  // its time has not begun either
+  await clock.advance(1_000)
+  const rollback = holders[0]?.rollback()
+  await (await next()).answer()
+  await rollback
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
+  await request.answer()
+  expect(await call).toMatchObject({ rowsAffected: 1 })
+})
+
 test('an answer that does not come: the call ends with its time, the request a while later', async () => {
   const { stream, next, clock, http } = start({ requestTimeoutMs: 1_000 })
   stream.begin()
