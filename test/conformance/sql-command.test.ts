@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test, vi } from 'vitest'
 import { ENDLESS_READ } from '../end-to-end/fixtures.ts'
-import { batonCommand, batonEnv, runBaton, startBaton } from '../targets/baton-command.ts'
+import { batonCommand, batonEnv, endWithTests, runBaton, startBaton } from '../targets/baton-command.ts'
 import { Terminal, terminalProblem } from '../targets/terminal.ts'
 
 // What of `baton sql` does not depend on the server.
@@ -84,4 +85,59 @@ test.concurrent('in a terminal a dump and a restore say how far they are', { tim
   expect((await runBaton(['sql', target.url, 'select sum(a) as sum from t', '--json'])).output).toBe(
     '{"sum":3}\n',
   )
+})
+
+/** A database whose dump is longer than 1 kB, and its dump. */
+async function dumped(name: string): Promise<{ own: string; dump: string }> {
+  const { url: own } = await server.createDatabase(name)
+  const rows = Array.from({ length: 20 }, () => `('${'x'.repeat(80)}')`).join(', ')
+  await runBaton(['sql', own, `create table t (a); insert into t values ${rows}`])
+  const { output: dump } = await runBaton(['dump', own])
+  expect(dump.length).toBeGreaterThan(1_024)
+  return { own, dump }
+}
+
+test.concurrent('a dump that does not fit on the disk leaves the one before it', {
+  timeout: 60_000,
+}, async () => {
+  const { own } = await dumped('full')
+  const inner = await mkdtemp(join(folder, 'full-'))
+  const file = join(inner, 'app.sql')
+  await writeFile(file, 'before')
+  const words = batonCommand(['dump', own, '-o', file]).map((word) => `'${word}'`)
+  // the last part is cut off at 1 kB, and only the next write is refused
+  const limited = spawn('bash', ['-c', `trap '' XFSZ; ulimit -f 1; exec ${words.join(' ')}`], {
+    env: { ...batonEnv(), NODE_COMPILE_CACHE: '' },
+  })
+  let errors = ''
+  limited.stderr.on('data', (part) => (errors += part))
+  expect(await once(limited, 'close')).toEqual([1, null])
+  expect(errors).toMatch(/^baton: EFBIG/)
+  expect(await readFile(file, 'utf8')).toBe('before')
+  expect(await readdir(inner)).toEqual(['app.sql'])
+})
+
+test.concurrent('a dump replaces the file that a link names, which stays as private as it was; a pipe is written to', {
+  timeout: 60_000,
+}, async () => {
+  const { own, dump } = await dumped('linked')
+  const inner = await mkdtemp(join(folder, 'linked-'))
+  const [file, link, pipe] = ['app.sql', 'link.sql', 'pipe'].map((name) => join(inner, name)) as [
+    string,
+    string,
+    string,
+  ]
+  await writeFile(file, 'before')
+  await chmod(file, 0o600)
+  await symlink(file, link)
+  expect((await runBaton(['dump', own, '-o', link])).code).toBe(0)
+  expect(await readFile(file, 'utf8')).toBe(dump)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  await once(spawn('mkfifo', [pipe]), 'close')
+  const reader = spawn('cat', [pipe])
+  endWithTests(reader)
+  const reading = text(reader.stdout)
+  expect((await runBaton(['dump', own, '-o', pipe])).code).toBe(0)
+  expect((await stat(pipe)).isFIFO()).toBe(true)
+  expect(await reading).toBe(dump)
 })

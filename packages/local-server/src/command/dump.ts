@@ -1,4 +1,4 @@
-import { open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dump } from '@batonsql/core'
 import { type CommandContext, print } from './command-context.ts'
 import type { Given } from './command-table.ts'
@@ -26,26 +26,41 @@ async function writeWhole(
   parts: AsyncIterable<Uint8Array>,
   context: CommandContext,
 ): Promise<void> {
-  const unfinished = `${file}.unfinished`
-  const progress = new Progress(context.errors)
-  let bytes = 0
+  const held = await stat(file).catch(() => null)
+  // a pipe or a device is written to, and not replaced by a file
+  if (held && !held.isFile()) return await writeParts(await open(file, 'w'), parts, context)
+  // nor is a link; and what others may not read stays so
+  const target = held ? await realpath(file) : file
+  const unfinished = `${target}.unfinished`
   try {
-    const handle = await open(unfinished, 'w')
-    try {
-      for await (const part of parts) {
-        await handle.write(part)
-        bytes += part.length
-        progress.show(`${bytes.toLocaleString('en')} bytes`)
-      }
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    await rename(unfinished, file)
+    const handle = await open(unfinished, 'w', held ? held.mode & 0o777 : 0o666)
+    await writeParts(handle, parts, context)
+    await rename(unfinished, target)
   } catch (error) {
     await rm(unfinished, { force: true })
     throw error
+  }
+}
+
+/** Writes to a file, and closes it. */
+async function writeParts(
+  handle: FileHandle,
+  parts: AsyncIterable<Uint8Array>,
+  { errors }: CommandContext,
+): Promise<void> {
+  const progress = new Progress(errors)
+  let bytes = 0
+  try {
+    for await (const part of parts) {
+      // all of it: `write` stops where a disk is full, and does not say so
+      await handle.writeFile(part)
+      bytes += part.length
+      progress.show(`${bytes.toLocaleString('en')} bytes`)
+    }
+    // of a pipe there is nothing to sync
+    if ((await handle.stat()).isFile()) await handle.sync()
   } finally {
     progress.end()
+    await handle.close()
   }
 }
