@@ -5,6 +5,10 @@ import { visibleLines } from './visible-text.ts'
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'Nothing listens there. Is the server running? `baton dev` starts one on port 8080.'],
   [/ENOTFOUND|EAI_AGAIN/, 'There is no host of this name.'],
+  [
+    /^[A-Z]+ \/v1\/\S* answered HTTP 401/,
+    'The platform API wants a token of its own: --token, or BATON_API_TOKEN in the environment.',
+  ],
   [/answered HTTP 401/, 'The database wants a token: --auth-token, or BATON_AUTH_TOKEN in the environment.'],
   [/answered HTTP 404/, 'Is the name of the database right?'],
   [

@@ -75,7 +75,9 @@ test('a command of the platform API says what is missing', async () => {
   expect(await list({}, { BATON_API_TOKEN: 'x' })).toMatch(/^usage: .*--api-url/)
   expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)
-  expect(await list({ 'api-url': platform.url, token: 'x' })).toMatch(/^baton: .*401/)
+  expect(await list({ 'api-url': platform.url, token: 'x' })).toMatch(
+    /^baton: .*401.*\nThe platform API wants a token of its own: --token,/,
+  )
   const { token } = platform
   expect(await list({ 'api-url': platform.url, token, organization: 'nobody' })).toMatch(/^baton: .*404/)
   expect(await list({ 'api-url': platform.url, token, json: true })).toContain('"name":"default"')

@@ -12,7 +12,7 @@ export class StatementError extends Error {
     const before = place.sql.slice(0, offset).split('\n')
     const line = place.line + before.length - 1
     const ownColumn = (before.at(-1) as string).length
-    const text = place.sql.split('\n')[before.length - 1] as string
+    const text = (place.sql.split('\n')[before.length - 1] as string).replace(/\r$/, '')
     const column = before.length === 1 ? place.column + ownColumn : ownColumn + 1
     const where = file === null ? `line ${line}, column ${column}` : `${file}:${line}:${column}`
     const { shown, caret } = cut(text, ownColumn)
