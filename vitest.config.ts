@@ -1,5 +1,11 @@
 import { defineConfig } from 'vitest/config'
-import { drizzleProjects, endToEndProjects, kyselyProjects, MAX_WORKERS } from './test/targets/projects.ts'
+import {
+  drizzleProjects,
+  endToEndProjects,
+  kyselyProjects,
+  MAX_WORKERS,
+  TEST_TIMEOUT_MS,
+} from './test/targets/projects.ts'
 
 // Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
 const conditions = ['@batonsql/source', 'node', 'import', 'default']
@@ -26,7 +32,7 @@ export default defineConfig(async () => ({
             'test/readme/*.test.ts',
             'test/{examples,opentelemetry,testing}/*.test.ts',
           ],
-          testTimeout: 20_000,
+          testTimeout: TEST_TIMEOUT_MS,
           maxWorkers: MAX_WORKERS,
         },
       },
@@ -35,7 +41,7 @@ export default defineConfig(async () => ({
         test: {
           name: 'attack',
           include: ['test/attack/*.test.ts'],
-          testTimeout: 30_000,
+          testTimeout: TEST_TIMEOUT_MS,
           maxWorkers: MAX_WORKERS,
         },
       },
@@ -45,7 +51,7 @@ export default defineConfig(async () => ({
         test: {
           name: 'packages',
           include: ['test/packages/*.test.ts'],
-          testTimeout: 30_000,
+          testTimeout: TEST_TIMEOUT_MS,
           // packing builds
           maxWorkers: 1,
         },

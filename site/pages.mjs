@@ -8,6 +8,8 @@ export const GROUPS = [
       { from: 'README.md', to: 'index', title: 'Start' },
       { from: 'docs/concepts.md', to: 'concepts', title: 'Concepts' },
       { from: 'packages/local-server/README.md', section: 'In tests', to: 'testing', title: 'Testing' },
+      { from: 'docs/serverless.md', to: 'serverless', title: 'Functions and the edge' },
+      { from: 'docs/migrations.md', to: 'migrations', title: 'Migrations' },
       { from: 'packages/core/docs/errors.md', to: 'errors', title: 'Errors' },
       { from: 'docs/glossary.md', to: 'glossary', title: 'Words' },
     ],

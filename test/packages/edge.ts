@@ -66,6 +66,8 @@ export async function serveWorker(
   const worker = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: code }],
     compatibilityDate: '2026-07-01',
+    // nothing is asked of Cloudflare
+    cf: false,
     bindings,
   })
   return {

@@ -17,6 +17,9 @@ declare module 'vitest' {
 /** How many test files run at a time. Most of them wait for a server, so that two are not too many for any machine. */
 export const MAX_WORKERS = Math.max(2, availableParallelism() - 1)
 
+/** When a test hangs. What a test says about times it measures itself. */
+export const TEST_TIMEOUT_MS = 60_000
+
 /** One vitest project for each server that can be tested against. */
 export async function endToEndProjects() {
   const targets = await findTargets()
@@ -32,7 +35,7 @@ export async function endToEndProjects() {
         // only a server of ours has the platform API
         ...(name === 'sqld' || name === 'embedded' ? ['test/platform/*.test.ts'] : []),
       ],
-      testTimeout: 30_000,
+      testTimeout: TEST_TIMEOUT_MS,
       maxConcurrency: 12,
       provide: { target: name, kysely: USUAL_KYSELY },
       // one database for everybody: the files take turns

@@ -5,8 +5,9 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class Connections implements AsyncDisposable {
   readonly #server: Server
   #open: [Socket, Socket][] = []
-  /** Whether answers are kept back. */
+  /** Whether answers are kept back, and whether one was. */
   holdsAnswers = false
+  hasHeld = false
 
   readonly #path: string
 
@@ -15,7 +16,10 @@ export class Connections implements AsyncDisposable {
     this.#server = createServer((from) => {
       const to = connect(Number(port), hostname)
       from.on('data', (data) => to.write(data))
-      to.on('data', (data) => this.holdsAnswers || from.write(data))
+      to.on('data', (data) => {
+        if (this.holdsAnswers) this.hasHeld = true
+        else from.write(data)
+      })
       for (const [one, other] of [
         [from, to],
         [to, from],

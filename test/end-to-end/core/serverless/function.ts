@@ -8,6 +8,8 @@ const db = createClient({
   url: process.env['DATABASE_URL'] ?? '',
   authToken: process.env['DATABASE_TOKEN'],
   requestTimeoutMs: 10_000,
+  // more than usual, for a machine that is busy
+  maxRetries: 5,
   observe: ({ type }) => {
     if (type !== 'retry') return
     retries += 1
