@@ -36,39 +36,57 @@ class SummaryReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
-    const crashes = errors.flatMap((error) => crashOf(error, modules))
-    const counts = { passed: 0, failed: errors.length, skipped: 0 }
-    const perProject = new Map<string, number>()
-    const notes = new Map<string, number>()
-    for (const testModule of modules) {
-      // it is run again: see scripts/test.mjs
-      if (crashes.some((crash) => isOf(crash, testModule))) continue
-      const tests = [...testModule.children.allTests()]
-      for (const test of tests) {
-        const result = test.result()
-        const { state } = result
-        if (state === 'skipped' && result.note) notes.set(result.note, (notes.get(result.note) ?? 0) + 1)
-        if (state === 'passed') {
-          counts.passed += 1
-          perProject.set(testModule.project.name, (perProject.get(testModule.project.name) ?? 0) + 1)
-        } else if (state === 'failed') counts.failed += 1
-        else counts.skipped += 1
-      }
-      // a file that could not be loaded has no tests, and must not look like a pass
-      if (testModule.state() === 'failed' && tests.every((test) => test.result().state !== 'failed'))
-        counts.failed += 1
-    }
+    const { perProject, notes, ...summary } = summaryOf(modules, errors)
     const summaryFile = process.env['BATON_TEST_SUMMARY']
-    if (summaryFile !== undefined) writeFileSync(summaryFile, JSON.stringify({ ...counts, crashes }))
-    const line = `${counts.passed} passed, ${counts.failed} failed`
+    if (summaryFile !== undefined) writeFileSync(summaryFile, JSON.stringify(summary))
+    const { passed, failed, skipped } = summary
+    const line = `${passed} passed, ${failed} failed`
     // after the default reporter's own closing lines
     process.on('exit', () => {
       for (const [name, passed] of perProject) console.log(`${name}: ${passed} passed`)
       if (this.#missing !== null) console.log(this.#missing)
       for (const [note, count] of notes) console.log(`${count} tests did NOT run: ${note}`)
-      console.log(counts.skipped > 0 ? `${line}, ${counts.skipped} skipped` : line)
+      console.log(skipped > 0 ? `${line}, ${skipped} skipped` : line)
     })
   }
+}
+
+/** What came of the tests. `failed` counts errors outside of tests, too. */
+interface Summary {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: number
+  /** Each is one of those that failed. */
+  readonly crashes: readonly Crash[]
+  readonly perProject: ReadonlyMap<string, number>
+  /** Why tests were skipped, and how many. */
+  readonly notes: ReadonlyMap<string, number>
+}
+
+/** Counts tests, but of a file whose process crashed those alone that had failed before: it is run again, see scripts/test.mjs. */
+export function summaryOf(modules: readonly TestModule[], errors: readonly SerializedError[]): Summary {
+  const crashes = errors.flatMap((error) => crashOf(error, modules))
+  const counts = { passed: 0, failed: errors.length, skipped: 0 }
+  const perProject = new Map<string, number>()
+  const notes = new Map<string, number>()
+  for (const testModule of modules) {
+    const tests = [...testModule.children.allTests()]
+    const failed = tests.filter((test) => test.result().state === 'failed').length
+    counts.failed += failed
+    if (crashes.some((crash) => isOf(crash, testModule))) continue
+    for (const test of tests) {
+      const result = test.result()
+      const { state } = result
+      if (state === 'skipped' && result.note) notes.set(result.note, (notes.get(result.note) ?? 0) + 1)
+      if (state === 'passed') {
+        counts.passed += 1
+        perProject.set(testModule.project.name, (perProject.get(testModule.project.name) ?? 0) + 1)
+      } else if (state !== 'failed') counts.skipped += 1
+    }
+    // a file that could not be loaded has no tests, and must not look like a pass
+    if (testModule.state() === 'failed' && failed === 0) counts.failed += 1
+  }
+  return { ...counts, crashes, perProject, notes }
 }
 
 function crashOf(error: SerializedError, modules: readonly TestModule[]): Crash[] {

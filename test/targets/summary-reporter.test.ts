@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import type { SerializedError, TestModule } from 'vitest/node'
+import { summaryOf } from './summary-reporter.ts'
+
+/** A test file as vitest reports it. @param states of its tests, in order */
+const testFile = (name: string, states: readonly string[]): TestModule =>
+  ({
+    moduleId: `/tests/${name}`,
+    relativeModuleId: name,
+    project: { name: 'unit' },
+    state: () => (states.includes('failed') ? 'failed' : 'passed'),
+    children: { allTests: () => states.map((state) => ({ result: () => ({ state }) })) },
+  }) as unknown as TestModule
+const crashIn = (name: string, signal = 'SIGABRT'): SerializedError => ({
+  name: 'Error',
+  message: `Worker exited unexpectedly with signal ${signal} during started state while running test file /tests/${name}`,
+})
+const CRASHED = testFile('crashed.test.ts', ['passed', 'pending'])
+const PASSED = testFile('passed.test.ts', ['passed', 'skipped'])
+
+test('a file whose process crashed is to be run again, and is not counted', () => {
+  const summary = summaryOf([CRASHED, PASSED], [crashIn('crashed.test.ts')])
+  expect(summary).toMatchObject({ passed: 1, failed: 1, skipped: 1 })
+  expect(summary.crashes).toEqual([{ project: 'unit', file: 'crashed.test.ts', signal: 'SIGABRT' }])
+})
+
+// scripts/test.mjs runs again only what accounts for all that failed
+
+test('a test that had failed before its process crashed has failed', () => {
+  const failed = testFile('crashed.test.ts', ['failed', 'pending'])
+  const { failed: count, crashes } = summaryOf([failed, PASSED], [crashIn('crashed.test.ts')])
+  expect([count, crashes.length]).toEqual([2, 1])
+})
+
+test.each([
+  ['a process that was killed from outside', [CRASHED], crashIn('crashed.test.ts', 'SIGKILL')],
+  ['a process that crashed when its tests were over', [PASSED], crashIn('passed.test.ts')],
+  ['a file that has no tests yet', [testFile('early.test.ts', [])], crashIn('early.test.ts')],
+])('%s is not run again', (_, modules, error) => {
+  const { failed, crashes } = summaryOf(modules, [error])
+  expect([failed, crashes]).toEqual([1, []])
+})
+
+test('a file that cannot be loaded has failed', () => {
+  const unloaded = { ...testFile('unloaded.test.ts', []), state: () => 'failed' } as unknown as TestModule
+  expect(summaryOf([unloaded], [])).toMatchObject({ passed: 0, failed: 1, skipped: 0 })
+})
