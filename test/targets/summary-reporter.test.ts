@@ -3,13 +3,17 @@ import type { SerializedError, TestModule } from 'vitest/node'
 import { summaryOf } from './summary-reporter.ts'
 
 /** A test file as vitest reports it. @param states of its tests, in order */
-const testFile = (name: string, states: readonly string[]): TestModule =>
+const testFile = (
+  name: string,
+  states: readonly string[],
+  state = states.includes('failed') ? 'failed' : 'passed',
+): TestModule =>
   ({
     moduleId: `/tests/${name}`,
     relativeModuleId: name,
     project: { name: 'unit' },
-    state: () => (states.includes('failed') ? 'failed' : 'passed'),
-    children: { allTests: () => states.map((state) => ({ result: () => ({ state }) })) },
+    state: () => state,
+    children: { allTests: () => states.map((each) => ({ result: () => ({ state: each }) })) },
   }) as unknown as TestModule
 const crashIn = (name: string, signal = 'SIGABRT'): SerializedError => ({
   name: 'Error',
@@ -42,6 +46,9 @@ test.each([
 })
 
 test('a file that cannot be loaded has failed', () => {
-  const unloaded = { ...testFile('unloaded.test.ts', []), state: () => 'failed' } as unknown as TestModule
-  expect(summaryOf([unloaded], [])).toMatchObject({ passed: 0, failed: 1, skipped: 0 })
+  expect(summaryOf([testFile('unloaded.test.ts', [], 'failed')], [])).toMatchObject({
+    passed: 0,
+    failed: 1,
+    skipped: 0,
+  })
 })
