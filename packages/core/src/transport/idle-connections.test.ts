@@ -69,10 +69,23 @@ test.each([KEEP_ALIVE_MS, 3_600_000, -1_000])('one that was last used %i ms ago 
 
 test('an answer counts as use', async () => {
   const { answer } = await sendLater()
-  aheadMs += KEEP_ALIVE_MS
+  aheadMs += KEEP_ALIVE_MS - 1_000
+  kept[0]?.end('later')
+  expect((await answer).text).toBe('later')
+  aheadMs += KEEP_ALIVE_MS - 1_000
+  expect(await get()).toBe(1)
+})
+
+test('one that was long in coming does not: it may have waited for a process that was frozen', async () => {
+  // one connection that is idle, and one with the request
+  const first = send('/')
+  const { answer } = await sendLater()
+  await first.answer
+  expect(connections).toBe(2)
+  aheadMs += 3_600_000
   kept[0]?.end('late')
   expect((await answer).text).toBe('late')
-  expect(await get()).toBe(1)
+  expect(await get()).toBe(3)
 })
 
 test('what is under way on an old connection comes to its end', async () => {

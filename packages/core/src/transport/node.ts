@@ -136,7 +136,8 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
   }
 
   noteUse(): void {
-    if (this.#connections) this.#connections.usedAt = Date.now()
+    // an answer that was long in coming may have waited while the process was frozen, and the connections with it
+    if (this.#connections && isFresh(this.#connections)) this.#connections.usedAt = Date.now()
   }
 
   abort(): void {
