@@ -27,6 +27,8 @@ interface Connections {
   readonly pool: Pool
   /** When a request was last begun or ended, by the wall's clock, which goes on while a process or its machine is frozen. */
   usedAt: number
+  /** Whether an answer has ended in this turn of the event loop: undici takes its connection back with the next. */
+  isBeingFreed: boolean
 }
 
 /** Transport over undici, without the streams of its `request`: it takes the answer's parts as they come. */
@@ -43,7 +45,7 @@ class NodeTransport implements Transport {
   send<T extends TransportHead>(exchange: NodeExchange<T>): Exchange<T> {
     const { origin } = exchange.request
     const connections = this.#connections.get(origin)
-    if (connections && isFresh(connections)) exchange.dispatch(connections)
+    if (connections && isFresh(connections)) exchange.dispatchSoon(connections)
     else this.#open(origin).then((opened) => exchange.dispatch(opened), exchange.reject)
     return exchange
   }
@@ -66,7 +68,7 @@ class NodeTransport implements Transport {
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
     })
-    const opened = { pool, usedAt: Date.now() }
+    const opened = { pool, usedAt: Date.now(), isBeingFreed: false }
     this.#connections.set(origin, opened)
     return opened
   }
@@ -127,7 +129,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     if (this.#isAborted) return
     const { method, path, headers, body } = this.request
     this.#connections = connections
-    this.noteUse()
+    connections.usedAt = Date.now()
     try {
       connections.pool.dispatch({ method, path, headers, body }, this)
     } catch (error) {
@@ -135,9 +137,22 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     }
   }
 
-  noteUse(): void {
-    // an answer that was long in coming may have waited while the process was frozen, and the connections with it
-    if (this.#connections && isFresh(this.#connections)) this.#connections.usedAt = Date.now()
+  /** Lets what follows on an answer have that answer's connection, instead of opening another one beside it. */
+  dispatchSoon(connections: Connections): void {
+    if (connections.isBeingFreed) setImmediate(() => this.dispatch(connections))
+    else this.dispatch(connections)
+  }
+
+  /** The answer is there. */
+  ended(): void {
+    const connections = this.#connections
+    if (!connections) return
+    // one that was long in coming may have waited while the process was frozen, and the connections with it
+    if (isFresh(connections)) connections.usedAt = Date.now()
+    connections.isBeingFreed = true
+    setImmediate(() => {
+      connections.isBeingFreed = false
+    })
   }
 
   abort(): void {
@@ -184,7 +199,7 @@ class TextExchange extends NodeExchange<TransportResponse> {
   }
 
   onResponseEnd(): void {
-    this.noteUse()
+    this.ended()
     const chunks = this.#chunks
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
     this.resolve({ status: this.#status, text: body.toString(), retryAfter: this.#retryAfter })
@@ -226,7 +241,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
   }
 
   onResponseEnd(): void {
-    this.noteUse()
+    this.ended()
     this.#isOver = true
     this.#wake()
   }

@@ -1,6 +1,5 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { KEEP_ALIVE_MS } from '../limits.ts'
 import { createTransport } from './node.ts'
@@ -41,8 +40,6 @@ const send = (path: string): Exchange => {
   return transport.request({ method: 'GET', origin, path, headers: {}, body: null })
 }
 const get = async (): Promise<number> => {
-  // undici takes a connection back in the next turn of the event loop
-  await nextTurn()
   expect((await send('/').answer).text).toBe('answer')
   return connections
 }
@@ -51,6 +48,33 @@ const sendLater = async (): Promise<Exchange> => {
   await vi.waitUntil(() => kept.length > 0, { interval: 5 })
   return exchange
 }
+
+test('what follows on an answer at once has its connection', async () => {
+  for (let count = 0; count < 5; count++) expect(await get()).toBe(1)
+  const lane = async (): Promise<void> => {
+    for (let count = 0; count < 10; count++) await send('/').answer
+  }
+  await Promise.all(Array.from({ length: 8 }, lane))
+  expect(connections).toBe(8)
+})
+
+test('what follows on an answer and is given up at once is not sent', async () => {
+  await get()
+  const given = send('/later')
+  expect(given.isSent).toBe(false)
+  given.abort()
+  expect(await get()).toBe(1)
+  expect([given.isSent, kept.length]).toEqual([false, 0])
+})
+
+test('what follows on an answer when the client is closed is refused, and was not sent', async () => {
+  await get()
+  const { answer } = send('/later')
+  const refused = expect(answer).rejects.toMatchObject({ name: 'TransportError', outcome: 'not_applied' })
+  await transport.close()
+  await refused
+  expect(kept).toEqual([])
+})
 
 test('a connection that was used just now is used again', async () => {
   expect(await get()).toBe(1)
