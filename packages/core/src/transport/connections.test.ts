@@ -5,7 +5,7 @@ import { KEEP_ALIVE_MS } from '../limits.ts'
 import { createTransport } from './node.ts'
 import type { Exchange, Transport } from './transport.ts'
 
-// The wall's clock goes on while a process is frozen, and timers do not. Here it is set forward, and timers run as ever.
+// The wall's clock goes on while a process is frozen, and timers do not. Here it stands still until it is set forward, and timers run as ever.
 
 let server: Server
 let transport: Transport
@@ -18,8 +18,8 @@ beforeEach(async () => {
   connections = 0
   kept = []
   aheadMs = 0
-  const { now } = Date
-  vi.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs)
+  const start = Date.now()
+  vi.spyOn(Date, 'now').mockImplementation(() => start + aheadMs)
   server = createServer((request, response) => {
     if (request.url === '/later') kept.push(response)
     else response.end('answer')
