@@ -221,6 +221,8 @@ export class StreamState implements PumpHost {
         },
         reject: (error) => {
           if (transaction && ends) this.#reopen(transaction)
+          // nothing is begun any more: another may write
+          if (transaction?.hasTurn && this.queue.isToBegin) transaction.endTurn()
           reject(error)
         },
       }

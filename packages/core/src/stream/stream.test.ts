@@ -395,6 +395,29 @@ test('a transaction that gave its wait up takes nothing from the next one of its
   expect(await call).toMatchObject({ rowsAffected: 1 })
 })
 
+test('a transaction whose first call gave up behind another request lets others write', async () => {
+  const { http, next, clock } = start()
+  const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
+  // as many as hold the write lock or are next
+  for (const stream of [newStream(), newStream()]) {
+    void stream.execute('select 1').catch(() => {})
+    await next()
+    stream.begin()
+    const late = expect(
+      stream.execute('insert into t values (1)', [], { timeoutMs: 50 }),
+    ).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+    await clock.advance(50)
+    await late
+  }
+  const other = newStream()
+  other.begin()
+  const call = other.execute('insert into t values (2)')
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
+  await request.answer()
+  await call
+})
+
 test('an answer that does not come: the call ends with its time, the request a while later', async () => {
   const { stream, next, clock, http } = start({ requestTimeoutMs: 1_000 })
   stream.begin()
