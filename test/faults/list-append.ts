@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { type AtomicBatchOptions, type Client, DatabaseError } from '@batonsql/core'
 import { checkHistory, type HistoryReport, type HistoryTransaction } from './history-checker.ts'
 import { pick } from './random.ts'
@@ -47,6 +48,16 @@ class Progress {
   }
 }
 
+/** Waits until a client's server has come to the lists of this run: a replica may still have those of the one before. */
+async function seesEmptyLists(client: Client): Promise<void> {
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    const count = await client.execute('select count(*) as n from append').catch(() => null)
+    if (count?.rows[0]?.['n'] === 0) return
+    await pause(5)
+  }
+  throw new Error('the server of a client does not come to the lists of this run')
+}
+
 /**
  * Runs transactions at random that append to lists and read them, through several clients at once, with savepoints, batches,
  * calls that are given up and whatever goes wrong on the way; then checks the history.
@@ -64,6 +75,7 @@ export async function runListAppend(
     'create table append (id integer primary key autoincrement, key integer, value integer unique)',
     'create index append_key on append (key)',
   ])
+  for (const { client } of clients) await seesEmptyLists(client)
   const history: HistoryTransaction[] = []
   let lastValue = 0
   let next = 0
