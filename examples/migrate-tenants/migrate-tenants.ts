@@ -24,6 +24,8 @@ const platform = createPlatformClient({
   organization: process.env['PLATFORM_ORGANIZATION'] ?? '',
 })
 const tenants = await platform.databases.list({ group }).toArray({ limit: 100_000 })
+// a name that is misspelt must not look like a group that is up to date
+if (tenants.length === 0) throw new Error(`the group ${group} has no databases`)
 // one short token for all of them
 const authToken = platform.databaseToken({ group, ttl: '15m' })
 const failures: string[] = []

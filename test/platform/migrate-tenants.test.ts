@@ -109,3 +109,9 @@ test('tenants that fail are listed, and do not stop the others', { timeout: 60_0
   // the first migration of the tenant whose second failed is not there either
   expect(await census(group, TABLES)).toEqual({ 'guest,visit': 2, visit: 1, '': 1 })
 })
+
+test('a group without databases is refused', async () => {
+  const ended = await endOf(startTenants('misspelt'))
+  expect([ended.code, ended.said]).toEqual([1, ''])
+  expect(ended.errors).toContain('the group misspelt has no databases')
+})
