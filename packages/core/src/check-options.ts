@@ -1,10 +1,11 @@
 /**
  * What options take, for the check and for the error: types of values, or values in quotes, with "or" between them, or one of
- * the two rules for numbers.
+ * the rules for numbers.
  */
 export type OptionRules = Readonly<Record<string, string>>
 
 export const TIME = 'a positive number of milliseconds, or Infinity'
+export const SHORT_TIME = 'a number of milliseconds from 0 to 60000'
 export const integerFrom = (least: 0 | 1): string => `an integer from ${least} up`
 
 /** What each call takes. */
@@ -45,7 +46,8 @@ function meets(value: unknown, rule: string): boolean {
   const isNumber = typeof value === 'number'
   // timers count in 32 bits
   if (rule === TIME) return isNumber && value > 0 && (value < 2 ** 31 || value === Infinity)
-  // Infinity is none, and welcome
+  if (rule === SHORT_TIME) return isNumber && value >= 0 && value <= 60_000
+  // Infinity is allowed, though it is not an integer
   if (rule.startsWith('an integer')) return isNumber && value >= Number(rule.at(16)) && !(value % 1)
   if (typeof value === rule) return value !== null
   const kinds = [typeof value, typeof value === 'string' && `'${value}'`]

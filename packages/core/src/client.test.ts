@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { batchAnswer, type ScriptedStep } from '../test-support/scripted-batch.ts'
 import { answer, row, scripted, status, streams } from '../test-support/scripted-server.ts'
 import { HttpError } from './errors.ts'
 
@@ -9,17 +10,9 @@ test('a server without /v3 gets transactions on /v2, each statement behind a BEG
     if (request.url.startsWith('/v3')) status(404, '')(request, response, count)
     else {
       // within the transaction the probes fail
-      const { requests } = JSON.parse(request.body) as {
-        requests: { batch?: { steps: { stmt: { sql: string }; condition?: unknown }[] } }[]
-      }
-      const steps = requests[0]?.batch?.steps ?? []
-      const failed = (at: number): boolean => at > 0 && /^(BEGIN|ROLLBACK)$/.test(steps[at]?.stmt.sql ?? '')
-      const result = {
-        step_results: steps.map((_, at) => (failed(at) || (steps.length > 1 && failed(at)) ? null : row)),
-        step_errors: steps.map((step, at) =>
-          failed(at) && step.stmt.sql === 'BEGIN' ? { message: 'within', code: 'SQLITE_UNKNOWN' } : null,
-        ),
-      }
+      const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
+      const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
+      const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) => (sql === 'BEGIN' ? within : null))
       answer(response, {
         baton: `b${count}`,
         base_url: null,

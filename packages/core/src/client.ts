@@ -1,6 +1,6 @@
 import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from './check-options.ts'
 import { beginStatement, type TransactionMode } from './codec/batch.ts'
-import { type EncodedStatement, leavesNoTrace } from './codec/statement.ts'
+import { type EncodedStatement, leavesNoTrace, refuseControl, refuseSavepoint } from './codec/statement.ts'
 import { type ClientConfig, resolveConfig } from './config.ts'
 import { HttpError } from './errors.ts'
 import { Http } from './http/http.ts'
@@ -47,10 +47,14 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   readonly #coalescer: Coalescer | null
 
   constructor(config: ClientConfig) {
-    super((statements, scope, options) => this.#run(statements, scope, options), {
-      ...BATCH_OPTIONS,
-      foreignKeys: "'on' or 'off'",
-    })
+    super(
+      (statements, scope, options) => this.#run(statements, scope, options),
+      { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
+      (sql) => {
+        refuseControl(sql)
+        refuseSavepoint(sql)
+      },
+    )
     this.#http = new Http(resolveConfig(config))
     const { coalesce } = this.#http.config
     this.#coalescer = coalesce && new Coalescer(this.#http, coalesce)
@@ -68,8 +72,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
    * Runs a callback as a transaction: committed when it returns, rolled back when it throws. BEGIN travels with the
    * first statement, COMMIT with the end of the stream; a transaction without statements sends nothing. Those of one client
    * that write take turns.
-   * @throws the callback's own error; StreamError when the server ended the transaction before the commit; TypeError when it
-   * would wait for the transaction inside which it was begun (in node, where that can be told)
+   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
    */
   async transaction<T>(
     callback: (tx: Transaction) => Promise<T> | T,
@@ -165,11 +168,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     const stopWanting = writes ? http.writeLock.want(lastSql) : null
     http.lifetime.begin()
     try {
-      const ready = writes ? http.writeLock.passAround(lastSql, options.signal) : null
-      if (this.#coalescer && scope === 'alone' && leavesNoTrace(lastSql))
-        return await this.#coalescer.send(call, ready)
-      if (ready) await ready
-      await sendStateless(http, [operation], { deadline, signal: options.signal })
+      if (this.#coalescer && scope === 'alone' && leavesNoTrace(lastSql)) await this.#coalescer.send(call)
+      else await sendStateless(http, [operation], { deadline, signal: options.signal })
     } finally {
       http.lifetime.end()
       stopWanting?.()

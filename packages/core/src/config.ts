@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, TIME } from './check-options.ts'
+import { checkOptions, integerFrom, SHORT_TIME, TIME } from './check-options.ts'
 import { encodeBase64, type IntMode } from './codec/value.ts'
 import type { Observe } from './events.ts'
 import {
@@ -17,7 +17,7 @@ export interface CoalesceOptions {
   readonly maxStatements?: number | undefined
   /** Most characters of their JSON in one request; a longer statement leaves by itself. @default 262144 */
   readonly maxCharacters?: number | undefined
-  /** How long a statement waits for others, in ms; without it until the tick of the event loop is over. */
+  /** How long a statement waits for others, in ms, up to 60,000; 0: until the tick of the event loop ends. @default 0 */
   readonly maxWaitMs?: number | undefined
 }
 
@@ -167,7 +167,7 @@ function checkCoalesce(options: CoalesceOptions): ResolvedCoalesce {
   checkOptions(options, {
     maxStatements: integerFrom(1),
     maxCharacters: integerFrom(1),
-    maxWaitMs: TIME,
+    maxWaitMs: SHORT_TIME,
   })
   const { maxStatements = 16, maxCharacters = 262_144, maxWaitMs = 0 } = options
   return { maxStatements, maxCharacters, maxWaitMs }

@@ -36,11 +36,14 @@ export class SqlError extends DatabaseError {
   readonly #sql: string | null
   readonly #results: readonly unknown[]
 
+  /** @param outcome where more is known than the code and the text tell, as of a batch that was rolled back */
+  // oxlint-disable-next-line max-params
   constructor(
     error: WireError,
     sql: string | null = null,
     statementIndex: number | null = null,
     results: readonly unknown[] = [],
+    outcome?: Outcome,
   ) {
     const { message, code, extended_code: extendedCode } = fromPrimary(error)
     super(message)
@@ -49,8 +52,8 @@ export class SqlError extends DatabaseError {
     const kind = this.constraint?.kind ?? 'other'
     this.extendedCode =
       extendedCode ?? (kind === 'other' ? null : `SQLITE_CONSTRAINT_${kind.replace('_', '').toUpperCase()}`)
-    // it is found to be too large after it was made
-    this.outcome = code === 'RESPONSE_TOO_LARGE' ? 'unknown' : 'not_applied'
+    this.outcome =
+      outcome ?? (isUndone(this.code, message) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
     this.statementIndex = statementIndex
     this.#sql = sql
     this.#results = results
@@ -65,6 +68,24 @@ export class SqlError extends DatabaseError {
   get results(): readonly unknown[] {
     return this.#results
   }
+}
+
+/**
+ * Whether an error of the server says that the statement had no effect. RESPONSE_TOO_LARGE does not: it is found when the
+ * statement has run. Nor does a PROXY_ERROR that is not the primary's own: the replica lost the answer. Nor do codes that are
+ * not known here.
+ */
+const isUndone = (code: string, message: string): boolean =>
+  /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code) ||
+  (code === 'PROXY_ERROR' && message.startsWith('SQLite error: '))
+
+/**
+ * Whether a statement that violated a constraint may have kept the rows before that one. SQLite does so for `OR FAIL` and for
+ * `RAISE(FAIL)`, whose message is its author's own. `ON CONFLICT FAIL` in a table or a trigger cannot be told from here.
+ */
+function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
+  if (constraint === null || sql === null) return false
+  return /\bor\s+fail\b/i.test(sql) || (constraint.kind === 'other' && !message.includes('cannot store '))
 }
 
 /** A replica passes a write on, and of the primary's error only the words: the code has to be told from them. */

@@ -18,7 +18,6 @@ export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from 
 export { type RestoreOptions, type RestoreProgress, restore } from './database-api/restore.ts'
 export { RestoreError } from './database-api/restore-error.ts'
 export type { ScriptSource } from './database-api/statement-reader.ts'
-export { enterTransaction } from './enter-transaction.ts'
 export {
   type ConstraintViolation,
   DatabaseError,

@@ -49,8 +49,5 @@ export const WRITE_TRANSACTIONS = 2
 /** How long a transaction waits for its turn among those of its client, in ms. */
 export const WRITE_LOCK_TIMEOUT_MS = 60_000
 
-/** How long a transaction may do nothing while a call that was made in its callback waits for its write lock, in ms. */
-export const NESTED_WAIT_MS = 300
-
 /** How long a connection stays open without a request, in ms: less than servers and gateways keep theirs. */
 export const KEEP_ALIVE_MS = 4_000

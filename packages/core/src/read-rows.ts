@@ -2,28 +2,28 @@ import { openBody } from '#transport'
 import { atCaller } from './at-caller.ts'
 import { checkOptions, STATEMENT_OPTIONS } from './check-options.ts'
 import type { Client } from './client.ts'
-import { withIndex } from './codec/batch.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from './codec/result.ts'
 import {
   type EncodedStatement,
   encodeStatement,
   type InArgs,
   type InStatement,
-  isReadOnly,
   refuseControl,
+  refuseSavepoint,
 } from './codec/statement.ts'
 import { HttpError, ProtocolError, SqlError } from './errors.ts'
-import { anySignal } from './http/any-signal.ts'
 import type { Deadline } from './http/deadline.ts'
 import type { SendOptions } from './http/http.ts'
 import { sendWithIndex } from './http/replica-read.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { StatementOptions } from './options.ts'
 import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
+import { transactionError } from './stream/sql-request.ts'
 import { Stream, stateOf } from './stream/stream.ts'
-import { streamOf, Transaction } from './transaction.ts'
+import type { StreamState } from './stream/stream-state.ts'
+import { lendOf, Transaction } from './transaction.ts'
 import { timeoutError } from './transport/failure.ts'
-import type { Exchange, TransportBody } from './transport/transport.ts'
+import type { Exchange, TransportBody, TransportHead } from './transport/transport.ts'
 import type { WireColumn, WireError, WireValue } from './wire.ts'
 
 type CursorEntry =
@@ -66,21 +66,16 @@ export async function* readRows(
   checkOptions(given, STATEMENT_OPTIONS)
   const encoded = encodeStatement(statement, args)
   refuseControl(encoded.sql)
+  if (!(db instanceof Transaction || (db instanceof Stream && db.inTransaction))) refuseSavepoint(encoded.sql)
   const options = { ...given }
-  const { signal } = options
-  signal?.throwIfAborted()
-  const { stream, deadline } =
+  options.signal?.throwIfAborted()
+  const isOwn = !(db instanceof Stream || db instanceof Transaction)
+  const own = isOwn ? stateOf(db.openStream()) : null
+  const lease =
     db instanceof Transaction
-      ? await streamOf(db, options)
-      : { stream: stateOf(db instanceof Stream ? db : db.openStream()), deadline: null }
-  const { connection } = stream
-  const { events, lifetime } = connection.http
-  const lease = await lendToCursor(stream, {
-    owner: db,
-    deadline: deadline ?? connection.http.deadline(options.timeoutMs),
-    signal,
-  })
-  const isOwn = !(db instanceof Stream) && deadline === null
+      ? await lendOf(db, encoded, options)
+      : await lendToStream(own ?? stateOf(db as Stream), db, encoded, options)
+  const { events, lifetime } = lease.connection.http
   if (isOwn) lifetime.begin()
   const report = events.begin([encoded], lease.transaction)
   const reader = new RowReader(lease, encoded, options)
@@ -95,15 +90,39 @@ export async function* readRows(
     // also when the loop over the rows was left early
     if (reader.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     lease.giveBack()
-    if (isOwn) {
-      await stream.close()
+    if (own) {
+      await own.close()
       lifetime.end()
     }
   }
 }
 
+function lendToStream(
+  stream: StreamState,
+  owner: object,
+  statement: EncodedStatement,
+  options: StatementOptions,
+): Promise<CursorLease> {
+  const deadline = stream.connection.http.deadline(options.timeoutMs)
+  return lendToCursor(stream, { owner, statement, options, deadline })
+}
+
 type Row = ObjectRow | ArrayRow
 type Line = IteratorResult<string, void>
+type Lines = AsyncGenerator<string, void, undefined>
+
+/** The beginning of an answer: its first lines, or the text of a refusal. */
+interface Opening extends TransportHead {
+  readonly lines: Lines | null
+  readonly first: readonly Line[]
+  readonly text: string
+}
+
+/** A cursor request, whose answer is there with two lines: a replica that waits for an index sends the first, and then nothing. */
+interface CursorExchange extends Exchange<Opening> {
+  /** The first line alone, which has the baton. */
+  readonly head: Promise<Opening>
+}
 
 /** Reads the answer to one cursor request. */
 class RowReader {
@@ -116,9 +135,10 @@ class RowReader {
   readonly #options: StatementOptions
   readonly #deadline: Deadline
   readonly #signal: AbortSignal
-  #exchange: Exchange<TransportBody> | null = null
-  readonly #abort = (): void => this.#exchange?.abort()
-  #lines: AsyncGenerator<string, void, undefined> | null = null
+  #exchange: CursorExchange | null = null
+  #lines: Lines | null = null
+  /** The step whose entries are read, and what reads its rows. */
+  #step = -1
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
   #isDone = false
 
@@ -127,17 +147,23 @@ class RowReader {
     this.#statement = statement
     this.#options = options
     this.#deadline = lease.connection.http.deadline(options.timeoutMs)
-    this.#signal = options.signal ? anySignal([options.signal, lease.signal]) : lease.signal
-    // also while nobody waits for a row
-    this.#signal.addEventListener('abort', this.#abort)
+    this.#signal = lease.broken.signal
   }
 
   async *rows(): AsyncGenerator<Row, void, undefined> {
+    const { signal } = this.#options
+    // the user's signal and the end of the stream are one from here on
+    const giveUp = (): void => this.#lease.broken.abort(signal?.reason)
+    signal?.addEventListener('abort', giveUp)
+    // also while no row is waited for
+    const abort = (): void => this.#exchange?.abort()
+    this.#signal.addEventListener('abort', abort)
     let isOver = false
     try {
-      const first = await this.#open()
+      if (signal?.aborted) giveUp()
+      const first = [...(await this.#open())]
       for (;;) {
-        const line = first.shift() ?? (await this.#next(this.#signal))
+        const line = first.shift() ?? (await this.#next())
         if (line.done) break
         for (const row of this.#read(line.value)) {
           this.count += 1
@@ -154,92 +180,85 @@ class RowReader {
       try {
         if (!isOver) await this.#leave()
       } finally {
-        this.#signal.removeEventListener('abort', this.#abort)
+        this.#signal.removeEventListener('abort', abort)
+        signal?.removeEventListener('abort', giveUp)
       }
     }
-  }
-
-  get #isRead(): boolean {
-    return this.#options.readOnly ?? isReadOnly(this.#statement.sql)
   }
 
   /** The loop was left. What changes something must not be ended by chance in the middle of it. */
   async #leave(): Promise<void> {
     this.isLeft = true
-    if (this.#isRead) {
+    if (this.#lease.request.isRead) {
       await this.#lines?.return()
       this.#exchange?.abort()
       return
     }
-    for (let line = await this.#next(this.#signal); !line.done; line = await this.#next(this.#signal))
-      this.#read(line.value)
+    for (let line = await this.#next(); !line.done; line = await this.#next()) this.#read(line.value)
     this.#checkEnd()
   }
 
   /** Sends the request. @returns the first lines of the answer */
-  async #open(): Promise<Line[]> {
-    const { connection, inTransaction, holdsLock } = this.#lease
+  async #open(): Promise<readonly Line[]> {
+    const { connection, holdsLock, request } = this.#lease
     const { http, baton, address } = connection
-    const condition = inTransaction ? ',"condition":{"type":"not","cond":{"type":"is_autocommit"}}' : ''
-    const batch = `{"steps":[{"stmt":${this.#statement.json}${condition}}]}`
-    const isRepeatable = baton === null && this.#isRead
-    const send = (index: string | null, options: SendOptions): Promise<Line[]> => {
-      const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${withIndex(batch, index)}}`
-      // a replica that waits for the index gives a baton, and then nothing: whoever gives the request up ends that wait, too
-      const given = new AbortController()
-      const signal = anySignal([this.#signal, given.signal])
-      const onSend: SendOptions['onSend'] = (giveUp) =>
-        options.onSend?.((reason) => {
-          given.abort(reason)
-          giveUp(reason)
-        })
-      return http.send<TransportBody, Line[]>(
+    const isRepeatable = baton === null && request.isRead && !holdsLock
+    const send = (index: string | null, options: SendOptions): Promise<readonly Line[]> => {
+      const batch = request.encodeBatch(true, index)
+      const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${batch}}`
+      let exchange: CursorExchange
+      return http.send<Opening, readonly Line[]>(
         {
           method: 'POST',
           path: '/v3/cursor',
           body,
           address,
-          send: (request) => {
-            this.#exchange = openBody(http.transport, request)
-            return this.#exchange
+          send: (head) => {
+            exchange = opening(openBody(http.transport, head))
+            return exchange
           },
-          read: async ({ status, retryAfter, parts }) => {
-            this.#lines = status === 200 ? linesOf(parts) : null
-            if (!this.#lines)
-              throw refusal(status, address.origin, await textOf(parts), retryAfter, this.#statement.sql)
-            return [await this.#next(signal), await this.#next(signal)]
+          read: ({ status, retryAfter, lines, first, text }) => {
+            if (!lines) throw refusal(status, address.origin, text, retryAfter, this.#statement.sql)
+            this.#exchange = exchange
+            this.#lines = lines
+            this.#lease.opened()
+            return first
           },
         },
-        // the time is for each silence
         {
           ...options,
-          onSend,
+          // the time is for each silence
           deadline: http.deadline(this.#deadline.timeoutMs),
           lane: null,
-          isRepeatable: isRepeatable && !holdsLock,
+          isRepeatable,
+          onLate: holdsLock ? () => this.#closeLate(exchange) : undefined,
         },
       )
     }
     const call = { deadline: this.#deadline, signal: this.#signal }
     // a transaction has its snapshot already
-    return await (inTransaction ? send(null, call) : sendWithIndex(http, isRepeatable, call, send))
+    return await (request.isFirst ? sendWithIndex(http, isRepeatable, call, send) : send(null, call))
+  }
+
+  /** Given up before there were rows, with the write lock: the stream is closed when its baton is known. */
+  #closeLate(exchange: CursorExchange): Promise<void> {
+    const baton = exchange.head.then(({ first: [line] }) => {
+      exchange.abort()
+      return line?.done === false ? (JSON.parse(line.value) as { baton: string | null }).baton : null
+    })
+    return this.#lease.connection.closeAfter(baton)
   }
 
   /** Waits for the next line, no longer than the server may be silent. */
-  async #next(signal: AbortSignal): Promise<Line> {
+  async #next(): Promise<Line> {
     const { http, address } = this.#lease.connection
     const { timeoutMs } = this.#deadline
     const waiter = http.lifetime.wait<Line>(
-      { ms: timeoutMs, signal, late: () => timeoutError(timeoutMs, address.origin, true) },
+      { ms: timeoutMs, signal: this.#signal, late: () => timeoutError(timeoutMs, address.origin, true) },
       () => 'unknown',
     )
     this.#lines?.next().then(waiter.resolve, waiter.reject)
-    try {
-      return await waiter.promise
-    } catch (error) {
-      this.#exchange?.abort()
-      throw error
-    }
+    return await waiter.promise
   }
 
   /** Takes one line of the answer. @returns what it has of rows: one or none */
@@ -252,20 +271,31 @@ class RowReader {
   }
 
   #take(entry: CursorEntry): Row[] {
-    const { connection, markLost } = this.#lease
+    const { connection } = this.#lease
     const { config, server } = connection.http
     if (!('type' in entry)) connection.baton = entry.baton
     else if (entry.type === 'replication_index') server.sawIndex(entry.replication_index)
-    else if (entry.type === 'step_begin')
-      this.#decode = rowDecoder(entry.cols, config.intMode, this.#options.rowMode)
-    else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
-    else if (entry.type === 'step_end') this.#isDone = true
-    else if (entry.type === 'step_error' || entry.type === 'error') {
-      const error = new SqlError(entry.error, this.#statement.sql)
-      const isStolen = error.code === 'TRANSACTION_TIMEOUT'
-      throw isStolen ? markLost('TRANSACTION_EXPIRED', error.message, error) : error
-    }
+    else if (entry.type === 'step_begin') {
+      this.#step = entry.step
+      if (this.#isStatement) this.#decode = rowDecoder(entry.cols, config.intMode, this.#options.rowMode)
+    } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
+    else if (entry.type === 'step_end') this.#isDone = this.#isStatement
+    else if (entry.type === 'step_error') throw this.#failure(entry.error, entry.step)
+    else if (entry.type === 'error') throw this.#failure(entry.error)
     return []
+  }
+
+  /** Whether the entries are those of the statement, and not of one that travels in front of it. */
+  get #isStatement(): boolean {
+    return this.#step === this.#lease.request.ownSteps.at(-1)
+  }
+
+  /** The error of a step, or of all. */
+  #failure(error: WireError, step?: number): Error {
+    const { request, prefix, inTransaction, markLost } = this.#lease
+    const control = step === undefined ? undefined : prefix[request.ownSteps.indexOf(step)]
+    const lost = inTransaction && transactionError(error, control, markLost)
+    return lost || new SqlError(error, this.#statement.sql)
   }
 
   #checkEnd(): void {
@@ -273,6 +303,26 @@ class RowReader {
     if (inTransaction && this.#decode === null)
       throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
     if (!this.#isDone) throw new ProtocolError('the rows broke off before their end')
+  }
+}
+
+function opening(exchange: Exchange<TransportBody>): CursorExchange {
+  const begin = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
+    if (head.status !== 200) return { ...head, lines: null, first: [], text: await textOf(parts) }
+    const lines = linesOf(parts)
+    return { ...head, lines, first: [await lines.next()], text: '' }
+  }
+  const head = exchange.answer.then(begin)
+  const answer = head.then(async (begun) =>
+    begun.lines ? { ...begun, first: [...begun.first, await begun.lines.next()] } : begun,
+  )
+  return {
+    head,
+    answer,
+    get isSent() {
+      return exchange.isSent
+    },
+    abort: () => exchange.abort(),
   }
 }
 

@@ -1,18 +1,19 @@
-import { runInside } from '#context'
 import { CALL_OPTIONS, checkOptions, kindOf } from './check-options.ts'
 import type { EncodedStatement } from './codec/statement.ts'
 import { StreamError } from './errors.ts'
 import type { Deadline } from './http/deadline.ts'
 import type { CallOptions, StatementOptions } from './options.ts'
 import { SqlExecutor } from './sql-executor.ts'
+import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
 import type { Results } from './stream/queued-call.ts'
 import type { StreamState } from './stream/stream-state.ts'
 
-/** For cursors: the stream that a transaction runs on, as soon as no savepoint has it. */
-export let streamOf: (
+/** For the reading of rows: lends the transaction's stream, as soon as no savepoint has it. */
+export let lendOf: (
   tx: Transaction,
-  options: CallOptions,
-) => Promise<{ readonly stream: StreamState; readonly deadline: Deadline }>
+  statement: EncodedStatement,
+  options: StatementOptions,
+) => Promise<CursorLease>
 
 /** @throws TypeError where something else is given first, such as a mode */
 export function checkCallback(callback: unknown): void {
@@ -58,11 +59,13 @@ export class Transaction extends SqlExecutor {
   /** What is sent was written when the call was made, whatever it waits for. */
   #run(statements: readonly EncodedStatement[], given: StatementOptions): Promise<Results> {
     const options = { ...given }
-    const refusal = (): Error | null => (this.#isUndone ? this.#endError() : null)
     return this.#whenFree(options, (deadline) =>
-      this.#stream.run(statements, 'atomic', options, { deadline, refusal }),
+      this.#stream.run(statements, 'atomic', options, { deadline, refusal: this.#refusal }),
     )
   }
+
+  /** Why what is queued must not run any more. */
+  readonly #refusal = (): Error | null => (this.#isUndone ? this.#endError() : null)
 
   /**
    * Waits for savepoints inside this one, in which this handle's statements must not land, and acts in the same tick in which
@@ -156,8 +159,10 @@ export class Transaction extends SqlExecutor {
   }
 
   static {
-    // made into an object at once: whoever waits for it goes on in a later tick
-    streamOf = (tx, options) => tx.#whenFree(options, (deadline) => ({ stream: tx.#stream, deadline }))
+    lendOf = (tx, statement, options) =>
+      tx.#whenFree(options, (deadline) =>
+        lendToCursor(tx.#stream, { owner: tx, statement, options, deadline, refusal: tx.#refusal }),
+      )
   }
 
   /** Whether what it did is undone, by itself or by a handle around it. */
@@ -177,12 +182,9 @@ export class Transaction extends SqlExecutor {
   /** Runs a callback as a transaction on a stream of its own. */
   static async run<T>(stream: StreamState, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const tx = new Transaction(stream)
-    const { connection, current: transaction } = stream
     let result: T
     try {
-      const perform = (): Promise<T> => tx.#perform(callback)
-      // so that a call that would wait for this transaction's lock, and this transaction for it, can be told
-      result = await (transaction ? runInside(connection.http.writeLock, transaction, perform) : perform())
+      result = await tx.#perform(callback)
     } catch (error) {
       await Promise.all([stream.rollback(), stream.close()])
       throw error

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
 import { type Client, createClient } from '../src/client.ts'
 import type { ClientConfig } from '../src/config.ts'
+import { batchAnswer, type ScriptedStep } from './scripted-batch.ts'
 
 // What a client makes of servers that misbehave. Each test scripts its own.
 
@@ -68,20 +69,18 @@ export const status =
     response.end(text)
   }
 
-/** A server with just enough of streams: every step of every batch succeeds. */
+/** A server with just enough of streams: every step of a batch whose condition holds succeeds. */
 export const streams =
   (more: (request: Received) => Record<string, unknown> = () => ({})): Script =>
   (request, response, count) => {
     const { requests } = JSON.parse(request.body) as {
-      requests: { type: string; batch?: { steps: unknown[] } }[]
+      requests: { type: string; batch?: { steps: ScriptedStep[] } }[]
     }
     const results = requests.map(({ type, batch }) => ({
       type: 'ok',
       response: {
         type,
-        ...(batch && {
-          result: { step_results: batch.steps.map(() => row), step_errors: batch.steps.map(() => null) },
-        }),
+        ...(batch && { result: batchAnswer(batch.steps, row) }),
         ...(type === 'execute' && { result: row }),
       },
     }))

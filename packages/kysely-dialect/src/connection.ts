@@ -1,7 +1,6 @@
 import {
   type Client,
   type Executor,
-  enterTransaction,
   type InStatement,
   type InValue,
   type ResultSet,
@@ -48,11 +47,6 @@ export class BatonConnection implements DatabaseConnection {
   /** Whether there is a transaction that can still be rolled back. */
   get inTransaction(): boolean {
     return this.#stream?.inTransaction ?? false
-  }
-
-  /** Lets what Kysely calls from here on, the callback above all, count as inside the transaction that was begun just now. */
-  enterTransaction(): void {
-    if (this.#stream) enterTransaction(this.#stream)
   }
 
   async executeQuery<R>(query: CompiledQuery, options?: QueryOptions): Promise<QueryResult<R>> {

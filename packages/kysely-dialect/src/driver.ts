@@ -32,9 +32,7 @@ export class BatonDriver implements Driver {
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const isReadOnly = accessMode === 'read only'
     const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
-    const begun = connection.executeQuery(controlQuery(`begin ${mode}`))
-    connection.enterTransaction()
-    await begun
+    await connection.executeQuery(controlQuery(`begin ${mode}`))
     connection.refusesChanges = isReadOnly
   }
 

@@ -1,4 +1,6 @@
 import { checkOption, TRANSACTION_OPTIONS } from '../check-options.ts'
+import { ProtocolError } from '../errors.ts'
+import type { WireBatchResult, WireError, WireResult } from '../wire.ts'
 
 /**
  * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with
@@ -31,9 +33,13 @@ export class BatchSteps {
     return this.add(JSON.stringify({ sql }), condition)
   }
 
+  get length(): number {
+    return this.#steps.length
+  }
+
   /** @param index state of the database to wait for */
-  toRequest(index: string | null): string {
-    return `{"type":"batch","batch":${withIndex(`{"steps":[${this.#steps.join()}]}`, index)}}`
+  toJson(index: string | null): string {
+    return withIndex(`{"steps":[${this.#steps.join()}]}`, index)
   }
 }
 
@@ -67,8 +73,43 @@ export class TransactionGuard {
     return ifAll(this.#inTransaction)
   }
 
+  /**
+   * Makes a skipped COMMIT tell why it was skipped. Without this, an answer that says nothing about any step would look like
+   * that of a server that had ended the transaction.
+   * @param own its step, behind those of control statements that travel with it
+   * @returns the step that succeeds in such a case only
+   */
+  proveLoss(steps: BatchSteps, own: readonly number[]): number {
+    // on /v2 the BEGIN that was tried before them, and the ROLLBACK of that
+    if (!this.#isV3) return (own[0] as number) - 2
+    return steps.addSql('SELECT 1', ifAll(['{"type":"is_autocommit"}', ifNot(ifOk(own.at(-1) as number))]))
+  }
+
   /** Notes that step `begin` begins the transaction. */
   begun(begin: number): void {
     this.#inTransaction.push(ifOk(begin))
   }
 }
+
+/** Reads the answer to a batch of `length` steps. @throws ProtocolError when it is not one */
+export function decodeBatch(answer: unknown, length: number): WireBatchResult {
+  const batch = answer as WireBatchResult | undefined
+  const { step_results: results, step_errors: errors } = batch ?? {}
+  if (
+    !Array.isArray(results) ||
+    !Array.isArray(errors) ||
+    results.length !== length ||
+    errors.length !== length
+  )
+    throw new ProtocolError(`the answer to a batch of ${length} steps does not have ${length} results`)
+  for (let step = 0; step < length; step++) {
+    const [result, error] = [results[step] as unknown, errors[step] as unknown]
+    const isResult = result === null || Array.isArray((result as Partial<WireResult> | undefined)?.cols)
+    if (!isResult || !(error === null || isWireError(error)) || (result !== null && error !== null))
+      throw new ProtocolError(`the answer for step ${step} of a batch is not one`)
+  }
+  return batch as WireBatchResult
+}
+
+export const isWireError = (error: unknown): error is WireError =>
+  typeof (error as Partial<WireError> | null)?.message === 'string'

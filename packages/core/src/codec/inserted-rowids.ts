@@ -1,7 +1,6 @@
 import type { WireResult } from '../wire.ts'
-import { withoutComments } from './statement.ts'
+import { inserts } from './statement.ts'
 
-const INSERT = /^[\s(]*(?:with\b[^]*\b)?(?:insert|replace)\b/i
 const UPSERT = /\bdo\s+update\b/i
 
 /**
@@ -9,12 +8,12 @@ const UPSERT = /\bdo\s+update\b/i
  * older statement for those that inserted nothing, or 0 on a new stream.
  */
 export class InsertedRowids {
-  #last: string | null | undefined
+  #last: string | null | undefined = '0'
 
   read({ last_insert_rowid: rowid, affected_row_count: count }: WireResult, sql: string): bigint | null {
     const isRepeated = rowid === this.#last
     this.#last = rowid
-    if (rowid == null || rowid === '0' || count === 0 || !INSERT.test(withoutComments(sql))) return null
+    if (rowid == null || count === 0 || !inserts(sql)) return null
     return isRepeated && UPSERT.test(sql) ? null : BigInt(rowid)
   }
 }

@@ -44,34 +44,44 @@ function encodeArgs(args: InArgs): string {
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }
 
-const CONTROL = /^[\s;]*(begin|commit|end|rollback)\b(?:\s+transaction\b)?(\s+to\b)?/i
-const COMMENTS = /--[^\n]*|\/\*[^]*?(?:\*\/|$)/g
+// Blanks and comments; one that is not ended goes to the end of the text. Each alternative ends in one way only, so that
+// nothing is tried twice.
+const BLANK = String.raw`\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|$)`
+const VERB = new RegExp(`^(?:[;(]|${BLANK})*([a-z]+)`, 'i')
+const ROLLBACK_TO = new RegExp(`rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
 
-/** The text without comments where they could hide a word that matters: most statements begin with one of their own. */
-export const withoutComments = (sql: string): string =>
-  /^[\s;]*(?:--|\/\*|rollback|release|savepoint)/i.test(sql) ? sql.replace(COMMENTS, ' ') : sql
+/** The first word of a statement, in lower case, behind blanks and comments. */
+export const verbOf = (sql: string): string => VERB.exec(sql)?.[1]?.toLowerCase() ?? ''
 
 /** Whether a statement begins or ends a transaction; null for all others, also for ROLLBACK TO a savepoint. */
 export function transactionControl(sql: string): 'begin' | 'commit' | 'rollback' | null {
-  const [, word, to] = CONTROL.exec(withoutComments(sql)) ?? []
-  if (word === undefined || to !== undefined) return null
-  return /^end/i.test(word) ? 'commit' : (word.toLowerCase() as 'begin')
+  const verb = verbOf(sql)
+  if (verb === 'begin' || verb === 'commit') return verb
+  if (verb === 'end') return 'commit'
+  return verb === 'rollback' && !ROLLBACK_TO.test(sql) ? 'rollback' : null
 }
 
 /**
- * Whether a statement certainly changes nothing, so that it may run twice. Rather no than yes: a word such as DELETE, even
- * in quotes, makes a WITH a write.
+ * Whether a statement certainly changes nothing, so that it may run twice. Conservative: a word such as DELETE, also in
+ * quotes, makes a WITH a write.
  */
 export function isReadOnly(sql: string): boolean {
-  return /^[\s(]*(select|values|explain|with(?![^]*\b(insert|update|delete|replace)\b))\b/i.test(sql)
+  const verb = verbOf(sql)
+  if (verb === 'with') return !/\b(?:insert|update|delete|replace)\b/i.test(sql)
+  return verb === 'select' || verb === 'values' || verb === 'explain'
 }
 
+const TRACELESS = new Set(['select', 'values', 'with', 'insert', 'update', 'delete', 'replace'])
+
 /**
- * Whether a statement leaves no trace on its connection, so that others may follow it there. Rather no than yes: a SAVEPOINT
- * would take those behind it into a transaction that nobody commits, a PRAGMA or a temporary table would change what they do.
+ * Whether a statement leaves no trace on its connection, so that others may follow it there. Conservative: a PRAGMA or a
+ * temporary table would change what they do.
  */
-export const leavesNoTrace = (sql: string): boolean =>
-  /^[\s(]*(select|values|with|insert|update|delete|replace)\b/i.test(withoutComments(sql))
+export const leavesNoTrace = (sql: string): boolean => TRACELESS.has(verbOf(sql))
+
+/** Whether a statement inserts rows. */
+export const inserts = (sql: string): boolean =>
+  /^(?:insert|replace|with)$/.test(verbOf(sql)) && /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i.test(sql)
 
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
@@ -92,6 +102,14 @@ export function refuseControl(sql: string): void {
       `${control.toUpperCase()} cannot stand here; use transaction(), or openStream() for adapters`,
     )
   }
+}
+
+/** Refuses SAVEPOINT outside of a transaction, where it begins one that the client would not know of. */
+export function refuseSavepoint(sql: string): void {
+  if (verbOf(sql) === 'savepoint')
+    throw new TypeError(
+      'SAVEPOINT outside of a transaction begins one; use transaction() and its savepoint()',
+    )
 }
 
 /** SQL of our own as a statement. */

@@ -70,12 +70,12 @@ test.each([
   expect(await translated(script)).toEqual([wanted])
 })
 
-test('batches end between statements, at a million characters or 5,000 statements', async () => {
-  const small = await batches('SELECT 1;'.repeat(12_000))
+test('batches end between statements, at a million characters or 20,000 statements', async () => {
+  const small = await batches('SELECT 1;'.repeat(50_000))
   expect(small.map(({ end, isLast }) => [end, isLast])).toEqual([
-    [5_000, false],
-    [10_000, false],
-    [12_000, true],
+    [20_000, false],
+    [40_000, false],
+    [50_000, true],
   ])
   const large = `SELECT '${'x'.repeat(400_000)}';`
   expect((await batches(large.repeat(5))).map(({ end }) => end)).toEqual([2, 4, 5])

@@ -1,10 +1,10 @@
-import { transactionControl, withoutComments } from '../codec/statement.ts'
+import { transactionControl } from '../codec/statement.ts'
 import { ProtocolError } from '../errors.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
-/** What goes into one request, at most: characters, and statements. */
+/** What goes into one request, at most: characters, and statements, whose results have to fit into one answer of 10 MB. */
 const BATCH_LENGTH = 1_000_000
-const BATCH_STATEMENTS = 5_000
+const BATCH_STATEMENTS = 20_000
 
 /** Statements that are applied together. */
 export interface RestoreBatch {
@@ -61,19 +61,18 @@ class DumpTranslator {
       this.isOpen = control === 'begin'
       return []
     }
-    const text = withoutComments(sql)
-    if (SAVEPOINT.test(text)) throw new ProtocolError('a dump has no savepoints')
+    if (SAVEPOINT.test(sql)) throw new ProtocolError('a dump has no savepoints')
     // statistics are not restored: servers take no ANALYZE
-    if (PRAGMA.test(text) || STATISTICS.test(text)) return []
+    if (PRAGMA.test(sql) || STATISTICS.test(sql)) return []
     // there when any table of the source ever counted, and also when that one is gone
-    if (CLEAR_SEQUENCE.test(text)) return [...MAKE_SEQUENCE, sql]
+    if (CLEAR_SEQUENCE.test(sql)) return [...MAKE_SEQUENCE, sql]
     // a dump writes a virtual table into the schema, which no client may, and then the tables that it keeps its data in
-    const [, name, virtual] = VIRTUAL_TABLE.exec(text) ?? []
+    const [, name, virtual] = VIRTUAL_TABLE.exec(sql) ?? []
     if (name !== undefined && virtual !== undefined) {
       this.#virtualTables.push(unquoted(name))
       return [unquoted(virtual)]
     }
-    const [, table = ''] = CREATE_TABLE.exec(text) ?? []
+    const [, table = ''] = CREATE_TABLE.exec(sql) ?? []
     const isShadow = this.#virtualTables.some((each) => unquoted(table).startsWith(`${each}_`))
     // made with the virtual table, whose first rows the dump has, too
     return isShadow ? [sql, `delete from ${table}`] : [withReadableValues(sql)]

@@ -30,6 +30,8 @@ export interface SendOptions {
   readonly deadline: Deadline
   /** Called each time the request leaves, after its waits, with what gives it up. */
   readonly onSend?: ((giveUp: (reason: unknown) => void) => void) | undefined
+  /** Takes note of whether the last attempt has left. */
+  readonly progress?: { isSent: boolean } | undefined
 }
 
 /** What is known of a request. */
@@ -40,9 +42,9 @@ export interface RequestOptions extends SendOptions {
   readonly isRepeatable?: boolean | undefined
   /**
    * Set for a request that may hold or get the write lock. When its call is given up, it is left to finish, so that its
-   * stream can be closed: the server would keep the lock for the rest of its 5 s otherwise. Gets the answer that comes late.
+   * stream can be closed: the server would keep the lock for the rest of its 5 s otherwise. Gets what reads the late answer.
    */
-  readonly onLate?: ((answer: Promise<string>) => unknown) | undefined
+  readonly onLate?: ((readAnswer: () => Promise<string>) => unknown) | undefined
   /** Whether it ends a stream, which goes on when the client is closed meanwhile. */
   readonly endsStream?: boolean | undefined
 }
@@ -83,7 +85,7 @@ export class Http {
     this.reads = new Lane(this.lifetime, concurrency, queueLimit)
     this.writes = new Lane(this.lifetime, concurrency, queueLimit)
     const transactions = new Lane(this.lifetime, WRITE_TRANSACTIONS, queueLimit)
-    this.writeLock = new WriteLock(this.lifetime, transactions, config.writeLockTimeoutMs)
+    this.writeLock = new WriteLock(transactions, config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
@@ -157,7 +159,8 @@ export class Http {
   }
 
   async #attempt<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<R> {
-    const { signal, deadline, lane, onSend, onLate, endsStream } = options
+    const { signal, deadline, lane, onSend, onLate, endsStream, progress = { isSent: false } } = options
+    progress.isSent = false
     const { origin } = message.address
     const late = (isSent: boolean): Error => timeoutError(deadline.timeoutMs, origin, isSent)
     const notSent = { signal, ms: deadline.leftMs, late: () => late(false) }
@@ -177,6 +180,7 @@ export class Http {
       )
       onSend?.(waiter.reject)
       if (waiter.isOver) return message.read(await waiter.promise)
+      progress.isSent = true
       exchange = message.send({ method, origin, path: address.basePath + path, headers, body })
       const { answer } = exchange
       let isAnswered = false
@@ -198,7 +202,7 @@ export class Http {
         else {
           this.#leave(
             exchange,
-            async () => await onLate(answer.then((late) => message.read(late)) as Promise<string>),
+            async () => await onLate(() => answer.then((late) => message.read(late)) as Promise<string>),
             release,
           )
           release = () => {}

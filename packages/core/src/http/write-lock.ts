@@ -1,20 +1,16 @@
-import { waitForAround } from '#context'
 import { TransportError } from '../errors.ts'
 import type { Lane } from './lane.ts'
-import type { Lifetime } from './lifetime.ts'
 
 /**
  * The calls of one client that want the database's write lock. Its transactions take turns here and not at the server, which
  * would keep them waiting in requests that time out, and would give the lock to those whose process is gone.
  */
 export class WriteLock {
-  readonly #lifetime: Lifetime
   readonly #turns: Lane
   readonly #timeoutMs: number
   readonly #wanted = new Set<{ readonly sql: string }>()
 
-  constructor(lifetime: Lifetime, turns: Lane, timeoutMs: number) {
-    this.#lifetime = lifetime
+  constructor(turns: Lane, timeoutMs: number) {
     this.#turns = turns
     this.#timeoutMs = timeoutMs
   }
@@ -30,14 +26,6 @@ export class WriteLock {
     const entry = { sql }
     this.#wanted.add(entry)
     return () => this.#wanted.delete(entry)
-  }
-
-  /**
-   * Keeps a call back, with a promise, as long as the transaction inside whose callback it was made has the lock, where that can be told.
-   * @throws TypeError when that does nothing meanwhile: it waits for the call, and the call for it; the signal's reason
-   */
-  passAround(sql: string, signal: AbortSignal | undefined): Promise<void> | null {
-    return waitForAround(this, this.#lifetime, sql, signal)
   }
 
   /** Waits for a transaction's turn. @returns what ends it @throws TransportError; the signal's reason */

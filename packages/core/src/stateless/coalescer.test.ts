@@ -9,7 +9,7 @@ const sent = (received: readonly { readonly body: string }[]): string[][] =>
     ),
   )
 
-test('statements of one tick share a request, in their order; those of the next have their own', async () => {
+test('statements of one tick share a request, reads with reads and writes with writes', async () => {
   const { db, received } = await scripted(streams(), { coalesce: true })
   await Promise.all([
     db.execute('insert into t values (1)'),
@@ -17,11 +17,19 @@ test('statements of one tick share a request, in their order; those of the next 
     Promise.resolve().then(() => db.execute('insert into t values (2)')),
   ])
   await db.execute('select 3')
-  expect(sent(received)).toEqual([
-    ['insert into t values (1)', 'select 1', 'insert into t values (2)'],
+  expect(sent(received).toSorted()).toEqual([
+    ['insert into t values (1)', 'insert into t values (2)'],
+    ['select 1'],
     ['select 3'],
   ])
-  expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({ requests: { 3: { type: 'close' } } })
+  for (const { body } of received)
+    expect((JSON.parse(body) as { requests: unknown[] }).requests.at(-1)).toEqual({ type: 'close' })
+})
+
+test('maxWaitMs: 0, the default, can be given', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: { maxWaitMs: 0 } })
+  await Promise.all([db.execute('select 1'), db.execute('select 2')])
+  expect(received).toHaveLength(1)
 })
 
 test('without the option each has a request of its own', async () => {
@@ -63,7 +71,7 @@ test('with maxWaitMs statements wait for those of later ticks', async () => {
 
 test.each([
   [['select 1', 'select 2'], 3],
-  [['select 1', 'insert into t values (1)'], 1],
+  [['delete from t', 'insert into t values (1)'], 1],
 ])('%j after HTTP 503: sent %i times, because no write is repeated', async (statements, times) => {
   const { db, received } = await scripted(status(503, ''), { coalesce: true })
   const ended = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
@@ -155,7 +163,8 @@ test('a client that is closed ends what waits, and closing with time lets it fin
 
 test.each([
   [{ maxStatements: 0 }, 'maxStatements must be an integer from 1 up, not 0'],
-  [{ maxWaitMs: -1 }, 'maxWaitMs must be a positive number of milliseconds'],
+  [{ maxWaitMs: -1 }, 'maxWaitMs must be a number of milliseconds from 0 to 60000'],
+  [{ maxWaitMs: Infinity }, 'maxWaitMs must be a number of milliseconds from 0 to 60000'],
   [{ most: 1 }, 'unknown option most'],
   ['yes', 'coalesce must be boolean or object'],
 ])('coalesce: %j is refused', async (coalesce, message) => {

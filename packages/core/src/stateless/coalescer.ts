@@ -12,8 +12,6 @@ import { sendStateless } from './send-stateless.ts'
 interface Entry {
   readonly operation: SqlRequest
   readonly characters: number
-  /** Whether it may leave: a write waits for the transaction inside whose callback it was made. */
-  isReady: boolean
   /** Whether its caller has heard how it ended. */
   isOver: boolean
   /** Called when its caller gives it up. */
@@ -21,8 +19,10 @@ interface Entry {
 }
 
 /**
- * Lets statements outside of transactions that are issued in the same tick of the event loop share requests, in their order.
- * Each has its own result or error, and its own deadline and signal; none depends on another.
+ * Lets statements outside of transactions that are issued in the same tick of the event loop share requests: reads with
+ * reads, and writes with writes in their order. A read in a request with a write would wait for the write lock, also when
+ * the transaction that holds the lock awaits that read. Each statement has its own result or error, and its own deadline and
+ * signal; none depends on another.
  */
 export class Coalescer {
   readonly #http: Http
@@ -30,7 +30,6 @@ export class Coalescer {
   /** Connections that each have several writes get in each other's way: libsql-server answers SQLITE_BUSY then. */
   readonly #writes: Lane
   #waiting: Entry[] = []
-  #cancel: (() => void) | null = null
 
   constructor(http: Http, options: ResolvedCoalesce) {
     this.#http = http
@@ -38,8 +37,8 @@ export class Coalescer {
     this.#writes = new Lane(http.lifetime, WRITE_TRANSACTIONS, http.config.queueLimit)
   }
 
-  /** Sends a call with others. @param ready when it may leave @returns when its caller has heard how it ended */
-  send({ resolve, reject, ...call }: QueuedCall, ready: Promise<void> | null): Promise<void> {
+  /** Sends a call with others. Settles when the call is settled. */
+  send({ resolve, reject, ...call }: QueuedCall): Promise<void> {
     return new Promise((done) => {
       const { clock, config } = this.#http
       const { deadline, options } = call
@@ -68,7 +67,6 @@ export class Coalescer {
       const entry: Entry = {
         operation: new SqlRequest([whole]),
         characters: call.statements[0]?.json.length ?? 0,
-        isReady: ready === null,
         isOver: false,
         onGivenUp: () => {},
       }
@@ -76,26 +74,22 @@ export class Coalescer {
         fail(reason)
         entry.onGivenUp(reason)
       })
-      ready?.then(() => {
-        entry.isReady = true
-        this.#schedule()
-      }, fail)
-      this.#waiting.push(entry)
-      this.#schedule()
+      if (this.#waiting.push(entry) === 1) this.#schedule()
     })
   }
 
   #schedule(): void {
     const { maxWaitMs } = this.#options
-    this.#cancel ??= maxWaitMs > 0 ? this.#http.clock.after(maxWaitMs, this.#flush) : soon(this.#flush)
+    if (maxWaitMs > 0) this.#http.clock.after(maxWaitMs, this.#flush)
+    else soon(this.#flush)
   }
 
   readonly #flush = (): void => {
-    this.#cancel?.()
-    this.#cancel = null
     const waiting = this.#waiting.filter(({ isOver }) => !isOver)
-    this.#waiting = waiting.filter(({ isReady }) => !isReady)
-    for (const entries of this.#requests(waiting.filter(({ isReady }) => isReady))) void this.#send(entries)
+    this.#waiting = []
+    const writes = waiting.filter(({ operation }) => operation.writes)
+    const reads = waiting.filter(({ operation }) => !operation.writes)
+    for (const entries of [...this.#requests(reads), ...this.#requests(writes)]) void this.#send(entries)
   }
 
   /** Divides calls among requests. */
@@ -143,14 +137,10 @@ export class Coalescer {
   }
 }
 
-/** Calls back when this tick of the event loop is over. @returns what cancels it */
-function soon(callback: () => void): () => void {
-  if (typeof setImmediate === 'function') {
-    const immediate = setImmediate(callback)
-    return () => clearImmediate(immediate)
-  }
-  const timer = setTimeout(callback)
-  return () => clearTimeout(timer)
+/** Calls back when this tick of the event loop is over. */
+function soon(callback: () => void): void {
+  if (typeof setImmediate === 'function') setImmediate(callback)
+  else setTimeout(callback)
 }
 
 /** An error of its own for each call, whose stack will show who made it. */

@@ -26,7 +26,7 @@ export async function sendStateless(
       isRepeatable: isRead,
       lane: writes ? writing : http.reads,
       // the request ends its stream by itself
-      onLate: writes ? (answer) => answer : undefined,
+      onLate: writes ? (readAnswer) => readAnswer() : undefined,
     })
   })
   const response = decodePipeline(text)

@@ -1,51 +1,54 @@
-import { encodeSql } from '../codec/statement.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
 import { SqlError } from '../errors.ts'
 import type { Deadline } from '../http/deadline.ts'
-import type { MarkLost } from './sql-request.ts'
+import type { StatementOptions } from '../options.ts'
+import type { QueuedCall } from './queued-call.ts'
+import { type MarkLost, SqlRequest } from './sql-request.ts'
 import type { StreamConnection } from './stream-connection.ts'
 import type { StreamState } from './stream-state.ts'
 
-/** A stream in the hands of a cursor. */
+/** A stream while the rows of one statement are read from it. */
 export interface CursorLease {
   readonly connection: StreamConnection
+  /** The statement, and the control statements that travel in front of it. */
+  readonly request: SqlRequest
+  readonly prefix: readonly string[]
   readonly inTransaction: boolean
   /** Its number, for events. */
   readonly transaction: number | null
-  /** Whether the stream has the write lock. */
+  /** Whether the stream has the write lock, or may get it by the request. */
   readonly holdsLock: boolean
-  /** Aborted when the stream is ended under the cursor's hands. */
-  readonly signal: AbortSignal
+  /** Aborted when the stream ends while rows are read. */
+  readonly broken: AbortController
   readonly markLost: MarkLost
+  /** The first rows may come: the control statements and the statement were accepted. */
+  opened(): void
   fail(error: unknown): void
   giveBack(): void
 }
 
-interface CursorOptions {
-  /** The handle whose rows are read. */
+/** What is to be read, and by which handle. */
+export interface CursorCall {
   readonly owner: object
+  readonly statement: EncodedStatement
+  readonly options: StatementOptions
   readonly deadline: Deadline
-  readonly signal: AbortSignal | undefined
+  readonly refusal?: QueuedCall['refusal']
 }
 
-/** Gives the stream to a cursor, until it gives it back or the stream is ended. */
-export async function lendToCursor(
-  stream: StreamState,
-  { owner, deadline, signal }: CursorOptions,
-): Promise<CursorLease> {
-  stream.checkOpen()
-  stream.checkNoCursor()
-  // BEGIN and savepoints that still wait for a statement
-  if (stream.queue.hasPrefix) {
-    const options = { signal, timeoutMs: deadline.timeoutMs }
-    await stream.run([encodeSql('select 1')], 'alone', options)
-  }
-  while (stream.pump.busy) await stream.waitFor(stream.pump.busy, 'the request before', deadline, signal)
-  stream.checkOpen()
-  stream.checkNoCursor()
+/** Waits for its turn in the stream's queue. The stream is the reader's until it gives it back, or the stream ends. */
+export function lendToCursor(stream: StreamState, { statement, ...call }: CursorCall): Promise<CursorLease> {
+  return stream.read({ ...call, statements: [statement] }, (queued, giveBack) =>
+    leaseOf(stream, queued, giveBack),
+  )
+}
+
+function leaseOf(stream: StreamState, call: QueuedCall, release: () => void): CursorLease {
   const transaction = stream.current
   transaction?.clock.pause()
   const broken = new AbortController()
-  const release = stream.pump.lend()
+  const request = new SqlRequest([call])
+  let isOpened = false
   const giveBack = (): void => {
     if (stream.cursor !== cursor) return
     stream.cursor = null
@@ -53,7 +56,7 @@ export async function lendToCursor(
     release()
   }
   const cursor = {
-    owner,
+    owner: call.owner ?? stream,
     stop: () => {
       giveBack()
       broken.abort(stream.endError())
@@ -62,15 +65,24 @@ export async function lendToCursor(
   stream.cursor = cursor
   return {
     connection: stream.connection,
-    inTransaction: transaction !== null,
+    request,
+    prefix: call.prefix,
+    inTransaction: call.scope === 'inside',
     transaction: transaction?.id ?? null,
-    holdsLock: transaction?.holdsLock ?? false,
-    signal: broken.signal,
+    holdsLock: request.writes || transaction?.holdsLock === true,
+    broken,
     markLost: stream.markLost,
+    opened: () => {
+      isOpened = true
+      if (!stream.isOpen) return
+      transaction?.answered(request.writes)
+      transaction?.clock.pause()
+    },
     fail: (error) => {
+      if (stream.cursor !== cursor) return
       // an error of the statement itself leaves the stream as it was
-      const isMine = stream.cursor === cursor
-      if (isMine && !(error instanceof SqlError)) stream.pump.fail([], error)
+      if (!(error instanceof SqlError)) stream.pump.fail([], error)
+      else if (!isOpened) stream.passPrefix(call.prefix)
     },
     giveBack,
   }

@@ -5,7 +5,7 @@ import type { StatementOptions } from '../options.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 
-/** Work of one call, on its way to the server. */
+/** Work of one call, on its way to the server: statements, the end of a transaction, or the reading of rows. */
 export interface QueuedCall {
   /** One statement, or several of which none runs after one that failed. */
   readonly statements: readonly EncodedStatement[]
@@ -21,6 +21,10 @@ export interface QueuedCall {
   readonly deadline: Deadline
   /** Why it must not run any more: the savepoint that it belongs to is over. */
   readonly refusal?: (() => Error | null) | undefined
+  /** For the reading of rows: gives the stream to it until `giveBack` is called. */
+  readonly lend?: ((giveBack: () => void) => void) | undefined
+  /** For the reading of rows: the handle that reads them. */
+  readonly owner?: object | undefined
   /** Ends the watch over its deadline and signal, which the request has from then on. */
   stopWatch?: (() => void) | undefined
   readonly resolve: (results: Results) => void

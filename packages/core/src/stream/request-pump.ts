@@ -17,6 +17,8 @@ export interface PumpHost {
   readonly isBlocked: boolean
   readonly current: StreamTransaction | null
   readonly markLost: MarkLost
+  /** Control statements of a request of which nothing ran. */
+  passPrefix(prefix: readonly string[]): void
   /** The stream is closed, as far as it can be. */
   closed(): void
 }
@@ -24,7 +26,7 @@ export interface PumpHost {
 /** Calls in one request where each carries the conditions of all before it. */
 const V2_CALLS = 32
 
-/** Sends what is queued, one request at a time. It is idle, sending, or lent to a cursor. */
+/** Sends what is queued, one request at a time. It is idle, sending, or rows are being read. */
 export class RequestPump {
   readonly #host: PumpHost
   readonly #rowids = new InsertedRowids()
@@ -47,39 +49,22 @@ export class RequestPump {
     return this.#busy
   }
 
-  /** Takes the stream for a cursor, when idle. @returns what gives it back */
-  lend(): () => void {
-    let giveBack = (): void => {}
-    const busy = new Promise<void>((resolve) => {
-      giveBack = () => {
-        if (this.#busy === busy) this.#rest()
-        resolve()
-        if (this.#host.queue.length > 0 || !this.#host.isOpen) void this.run()
-      }
-    })
-    this.#busy = busy
-    this.isSending = true
-    return giveBack
-  }
-
   async #drain(): Promise<void> {
     // what is issued in the same tick leaves together
     await Promise.resolve()
     this.isSending = true
     while (this.#host.queue.length > 0 && !this.#host.isBlocked) {
       const calls = this.#host.queue.take(this.#host.connection.isV3 ? Infinity : V2_CALLS)
-      if (calls.length === 0) break
-      await this.#send(calls, !this.#host.isOpen && this.#host.queue.length === 0)
+      const [first] = calls
+      if (first === undefined) break
+      if (first.lend) await new Promise<void>(first.lend)
+      else await this.#send(calls, !this.#host.isOpen && this.#host.queue.length === 0)
     }
     if (!this.#host.isOpen && this.#host.queue.length === 0) {
       // also when closing went wrong together with something else
       await this.#host.connection.end()
       this.#host.closed()
     }
-    this.#rest()
-  }
-
-  #rest(): void {
     this.#busy = null
     this.isSending = false
   }
@@ -106,7 +91,7 @@ export class RequestPump {
       if (!connection.baton && !close && this.#host.current)
         throw new ProtocolError('no baton in the middle of a transaction')
     } catch (error) {
-      if (connection.isSent) this.fail(calls, error, { continuesStream, started })
+      if (connection.progress.isSent) this.fail(calls, error, { continuesStream, started })
       else this.#notSent(calls, error)
     }
   }
@@ -119,7 +104,7 @@ export class RequestPump {
       markLost: this.#host.markLost,
     })
     if (again) this.#host.queue.putBack(again)
-    if (prefix) this.#host.queue.passPrefix(prefix)
+    if (prefix) this.#host.passPrefix(prefix)
     if (this.#host.isOpen) this.#host.current?.answered(!again && !prefix && writes)
   }
 

@@ -1,11 +1,19 @@
-import { BatchSteps, ifNot, ifOk, TransactionGuard, type TransactionMode, withIndex } from '../codec/batch.ts'
+import {
+  BatchSteps,
+  decodeBatch,
+  ifNot,
+  ifOk,
+  isWireError,
+  TransactionGuard,
+  type TransactionMode,
+  withIndex,
+} from '../codec/batch.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
 import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
-import { anySignal } from '../http/any-signal.ts'
-import type { SendOptions } from '../http/http.ts'
+import type { Deadline } from '../http/deadline.ts'
 import { TRANSACTION_WINDOW_MS } from '../limits.ts'
 import type { BatchOptions } from '../options.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../wire.ts'
@@ -35,8 +43,11 @@ const COMMIT = encodeSql('COMMIT')
 /** The SQL operation of one HTTP request: what it says for its entries, and what they hear. */
 export class SqlRequest {
   readonly calls: readonly QueuedCall[]
-  /** For each call the numbers of its steps: the prefix's, then the statements'. */
+  /** For each call the numbers of its steps: the prefix's, then the statements', then the COMMIT of an atomic batch. */
   #steps: number[][] = []
+  #length = 0
+  /** The step that succeeds when a COMMIT found its transaction gone. */
+  #lossProof = -1
 
   constructor(calls: readonly QueuedCall[]) {
     this.calls = calls
@@ -47,9 +58,14 @@ export class SqlRequest {
     const [call] = this.calls as [QueuedCall]
     if (call.scope === 'alone')
       return `{"type":"execute","stmt":${withIndex(call.statements[0]?.json, index)}}`
+    return `{"type":"batch","batch":${this.encodeBatch(isV3, index)}}`
+  }
+
+  /** Writes it as the JSON of a batch. */
+  encodeBatch(isV3: boolean, index: string | null): string {
     const steps = new BatchSteps()
     const guard = new TransactionGuard(isV3)
-    this.#steps = this.calls.map(({ prefix, statements, scope }) => {
+    this.#steps = this.calls.map(({ prefix, statements, scope, ends }) => {
       const own: number[] = []
       // each depends on the one before: the server goes on with the steps of a batch whose client has left
       const condition = (): string => {
@@ -66,12 +82,19 @@ export class SqlRequest {
         own.push(steps.add(COMMIT.json, condition()))
         steps.addSql('ROLLBACK', ifNot(ifOk(own.at(-1) as number)))
       }
+      if (ends === 'commit') this.#lossProof = guard.proveLoss(steps, own)
       return own
     })
-    return steps.toRequest(index)
+    this.#length = steps.length
+    return steps.toJson(index)
   }
 
-  /** Hands the results out to the calls. */
+  /** The numbers of the steps of the only call: the prefix's, then the statement's. */
+  get ownSteps(): readonly number[] {
+    return this.#steps[0] ?? []
+  }
+
+  /** Hands the results out to the calls. @throws ProtocolError when the answer does not tell what was done */
   settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
     try {
       return this.#settle(answer, context)
@@ -87,8 +110,8 @@ export class SqlRequest {
       settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
       return {}
     }
-    const batch = answer?.response.result as WireBatchResult | undefined
-    if (!Array.isArray(batch?.step_results)) throw new ProtocolError('a batch without step results')
+    const batch = decodeBatch(answer?.response.result, this.#length)
+    this.#checkCommit(batch)
     for (const [at, own] of this.#steps.entries()) {
       const each = this.calls[at] as QueuedCall
       settle(each, () => {
@@ -99,11 +122,33 @@ export class SqlRequest {
     return {}
   }
 
+  /** @throws ProtocolError when the answer does not prove whether a COMMIT took effect */
+  #checkCommit({ step_results: results, step_errors: errors }: WireBatchResult): void {
+    const [{ scope, ends }] = this.calls as [QueuedCall]
+    const isAtomic = scope === 'atomic'
+    if (!isAtomic && ends !== 'commit') return
+    const own = this.ownSteps
+    const commit = own.at(-1) as number
+    const refused = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
+    if (refused?.outcome === 'unknown') throw unclearCommit(refused)
+    // the ROLLBACK of an atomic batch runs unless the COMMIT succeeded
+    const proof = isAtomic ? commit + 1 : this.#lossProof
+    const isProven = results[proof] !== null || (isAtomic && errors[proof] !== null)
+    const isClear =
+      results[commit] !== null
+        ? !isProven && own.every((step) => results[step] !== null)
+        : isProven || (!isAtomic && own.some((step) => errors[step] !== null))
+    if (!isClear) throw unclearCommit()
+  }
+
   /** Refused as a whole. */
   #refused(wireError: WireError, { markLost }: SettleContext): Settled {
+    if (!isWireError(wireError)) throw new ProtocolError('an error without a message')
     const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, prefix, scope } = call
     const error = new SqlError(wireError, statements.length === 1 ? statements[0]?.sql : null)
+    // COMMIT is correct SQL: an answer that refuses it as a whole is not the server's
+    if (call.ends === 'commit') throw unclearCommit(error)
     // what the server's parser refuses has not run, and it spoils it for all: each has to go by itself
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
     if (ranNothing && others.length > 0) {
@@ -140,13 +185,18 @@ export class SqlRequest {
     return this.calls.at(-1)?.statements.at(-1)?.sql
   }
 
-  /** The deadline that is over first, and the signals, of the calls that share the request. */
-  get sendOptions(): Pick<SendOptions, 'deadline' | 'signal'> {
-    const signals = this.calls.flatMap(({ options }) => options.signal ?? [])
-    const { deadline } = this.calls.reduce((a, b) => (b.deadline.leftMs < a.deadline.leftMs ? b : a))
-    return { deadline, signal: signals.length > 1 ? anySignal(signals) : signals[0] }
+  /** The deadline that is over first, of the calls that share the request. */
+  get deadline(): Deadline {
+    return this.calls.reduce((a, b) => (b.deadline.leftMs < a.deadline.leftMs ? b : a)).deadline
+  }
+
+  get signals(): readonly AbortSignal[] {
+    return this.calls.flatMap(({ options }) => options.signal ?? [])
   }
 }
+
+const unclearCommit = (cause?: SqlError): ProtocolError =>
+  new ProtocolError('the answer does not say whether the COMMIT took effect', cause && { cause })
 
 const isRead = ({ options, statements }: QueuedCall): boolean =>
   options.readOnly ?? statements.every(({ sql }) => isReadOnly(sql))
@@ -159,7 +209,8 @@ export const batchMode = (
 
 /** Whether a call takes the write lock, as far as its texts tell. */
 export const takesLock = (call: QueuedCall): boolean =>
-  /immediate|exclusive/i.test(call.prefix.join()) || !isRead(call)
+  call.prefix.some((sql) => transactionControl(sql) === 'begin' && /immediate|exclusive/i.test(sql)) ||
+  !isRead(call)
 
 function settle(call: QueuedCall, read: () => Results): void {
   try {
@@ -192,15 +243,20 @@ function readChain(
   context: SettleContext,
 ): Results {
   const { prefix, statements, scope } = call
-  const isBatch = scope === 'atomic' || statements.length > 1
+  const isAtomic = scope === 'atomic'
+  const isBatch = isAtomic || statements.length > 1
   const results: Results = []
   for (let at = 0; at < own.length; at++) {
     const step = own[at] as number
     const index = at - prefix.length
     const statement = statements[index]
     const error = batch.step_errors[step]
-    if (error)
-      throw new SqlError(error, statement?.sql ?? prefix[at], statement && isBatch ? index : null, results)
+    if (error) {
+      const sql = statement?.sql ?? prefix[at]
+      // it was rolled back, whatever the statement itself keeps
+      const outcome = isAtomic ? 'not_applied' : undefined
+      throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
+    }
     const result = batch.step_results[step]
     if (!result) throw new ProtocolError('a step of the batch was left out')
     if (statement) results.push(decode(result, call, index, context))
@@ -219,18 +275,30 @@ function checkTransaction(
     const step = own[at] as number
     const refused = batch.step_errors[step]
     if (refused) {
-      const cause = new SqlError(refused, prefix[at])
-      if (cause.code === 'TRANSACTION_TIMEOUT') {
-        const seconds = TRANSACTION_WINDOW_MS / 1000
-        throw markLost('TRANSACTION_EXPIRED', `another writer took the write lock after ${seconds} s`, cause)
-      }
-      if (at < prefix.length) {
-        markLost('TRANSACTION_LOST', `${prefix[at]} failed`, cause)
-        throw cause
-      }
+      const error = transactionError(refused, prefix[at], markLost)
+      if (error) throw error
     } else if (!batch.step_results[step]) {
       // neither done nor refused: the guard held it back
       throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
     }
   }
+}
+
+/**
+ * The error of a step that ends the transaction.
+ * @param control the step's control statement, which the transaction needs; undefined for a statement
+ */
+export function transactionError(
+  refused: WireError,
+  control: string | undefined,
+  markLost: MarkLost,
+): Error | undefined {
+  const cause = new SqlError(refused, control)
+  if (cause.code === 'TRANSACTION_TIMEOUT') {
+    const seconds = TRANSACTION_WINDOW_MS / 1000
+    return markLost('TRANSACTION_EXPIRED', `another writer took the write lock after ${seconds} s`, cause)
+  }
+  if (control === undefined) return undefined
+  markLost('TRANSACTION_LOST', `${control} failed`, cause)
+  return cause
 }

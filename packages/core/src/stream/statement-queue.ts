@@ -25,10 +25,6 @@ export class StatementQueue {
     return this.#calls[0]
   }
 
-  get hasPrefix(): boolean {
-    return this.#prefix.length > 0
-  }
-
   /** Whether a BEGIN waits, so that the server knows of no transaction. */
   get isToBegin(): boolean {
     return transactionControl(this.#prefix[0] ?? '') === 'begin'
@@ -103,6 +99,13 @@ export class StatementQueue {
   /** Turns away all that wait. */
   rejectAll(error: unknown): void {
     for (const call of this.#calls.slice()) this.remove(call, error)
+  }
+
+  /** Turns away the readings of rows that wait. @param owner only those of this handle @returns whether there was one */
+  rejectCursors(error: unknown, owner?: object): boolean {
+    const cursors = this.#calls.filter((call) => call.lend && (!owner || call.owner === owner))
+    for (const call of cursors) this.remove(call, error)
+    return cursors.length > 0
   }
 
   /** Stops the time of the calls, and of those that come. */

@@ -2,6 +2,7 @@ import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../code
 import { type Address, followBaseUrl } from '../config.ts'
 import { HttpError } from '../errors.ts'
 import type { Http, SendOptions } from '../http/http.ts'
+import { joinSignals } from '../http/join-signals.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import { sendWithIndex } from '../http/replica-read.ts'
 import { CLOSE_TIMEOUT_MS } from '../limits.ts'
@@ -13,8 +14,8 @@ export class StreamConnection implements OpenStream {
   readonly http: Http
   address: Address
   lastSql: string | undefined
-  /** Whether the last request has left. */
-  isSent = false
+  /** Whether the last attempt of the last request has left. */
+  readonly progress = { isSent: false }
   /** Closes the stream when the client is closed. */
   abandon: () => Promise<void> = async () => {}
   /** Whether the last request failed, so that nobody should wait for the next. */
@@ -53,7 +54,7 @@ export class StreamConnection implements OpenStream {
    */
   async send(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<WireStreamResult | undefined> {
     const { server, lifetime } = this.http
-    this.isSent = false
+    this.progress.isSent = false
     const isNew = this.#baton === null
     if (!isNew) return this.#read(await this.#post(request, close, holdsLock), close)
     this.#isV3 = server.hasV3 ?? true
@@ -108,9 +109,8 @@ export class StreamConnection implements OpenStream {
     return `/v${this.#isV3 ? 3 : 2}/pipeline`
   }
 
-  #post(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<string> {
-    const { http } = this
-    const { baton } = this
+  async #post(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<string> {
+    const { http, baton, progress } = this
     this.lastSql = request.lastSql ?? this.lastSql
     const send = (index: string | null, options: SendOptions): Promise<string> => {
       const requests = [request.encode(this.#isV3, index)]
@@ -120,35 +120,44 @@ export class StreamConnection implements OpenStream {
         pipelineBody(requests, baton),
         {
           ...options,
+          progress,
           lane: baton === null ? (holdsLock ? http.writes : http.reads) : null,
-          onLate: holdsLock ? (answer) => this.#follow(answer, close) : undefined,
+          onLate: holdsLock
+            ? (readAnswer) => this.closeAfter(readAnswer().then((text) => this.#batonIn(text, close)))
+            : undefined,
         },
         this.address,
       )
     }
-    const onSend = (): void => {
-      this.isSent = true
+    const { deadline, signals } = request
+    const joined = signals.length > 1 ? joinSignals(signals) : null
+    const options = { deadline, signal: joined?.signal ?? signals[0] }
+    const isRead = request.isRead && baton === null
+    try {
+      return await (request.isFirst ? sendWithIndex(http, isRead, options, send) : send(null, options))
+    } finally {
+      joined?.stop()
     }
-    const options = { ...request.sendOptions, onSend }
-    return request.isFirst
-      ? sendWithIndex(http, request.isRead && baton === null, options, send)
-      : send(null, options)
   }
 
-  /** Closes the stream of a request that was given up, when its answer is there. */
-  #follow(answer: Promise<string>, close: boolean): Promise<void> {
-    // nobody else may continue it meanwhile
+  #batonIn(text: string, close: boolean): string | null {
+    this.#read(text, close)
+    return this.baton
+  }
+
+  /**
+   * Closes the stream of a request that was given up, when its answer is there.
+   * @param baton the one in the answer; rejects when there is no answer
+   */
+  closeAfter(baton: Promise<string | null>): Promise<void> {
+    // no other request may continue it meanwhile
     const last = this.#baton
     this.baton = null
-    const follow = async (): Promise<void> => {
-      try {
-        this.#read(await answer, close)
-      } catch {
-        this.baton = last
-      }
+    const close = async (): Promise<void> => {
+      this.baton = await baton.catch(() => last)
       await this.#close(CLOSE_TIMEOUT_MS)
     }
-    this.#late = follow()
+    this.#late = close()
     return this.#late
   }
 }

@@ -1,11 +1,11 @@
 import { atCaller } from '../at-caller.ts'
 import { beginStatement, type TransactionMode } from '../codec/batch.ts'
 import { type EncodedStatement, encodeSql, transactionControl } from '../codec/statement.ts'
-import { quote } from '../context/quote.ts'
 import { StreamError, TransportError } from '../errors.ts'
 import type { Deadline } from '../http/deadline.ts'
 import { Waiter } from '../http/waiter.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
+import { quoteSql } from '../quote-sql.ts'
 import type { QueuedCall, Results } from './queued-call.ts'
 import { type PumpHost, RequestPump } from './request-pump.ts'
 import { batchMode, type MarkLost, takesLock } from './sql-request.ts'
@@ -16,6 +16,8 @@ import { StreamTransaction } from './stream-transaction.ts'
 /** What a handle of a transaction adds to its call. */
 type HandleCall = Pick<QueuedCall, 'deadline' | 'refusal'>
 
+type ReadCall = Pick<QueuedCall, 'statements' | 'options' | 'deadline' | 'refusal' | 'owner'>
+
 /** What a stream is: its life, its transaction, what is queued, and what answers and failures mean for them. */
 export class StreamState implements PumpHost {
   readonly connection: StreamConnection
@@ -24,9 +26,9 @@ export class StreamState implements PumpHost {
   /** `closing`: what is queued still runs. An error: it is lost, and so is what was queued. */
   #life: 'open' | 'closing' | StreamError = 'open'
   #transaction: StreamTransaction | null = null
-  /** Who has the stream to read rows, and what takes it out of their hands. */
+  /** The reading of rows that has the stream, and what ends it. */
   cursor: { readonly owner: object; stop(): void } | null = null
-  /** Calls that wait for something else than a request, to be told when nothing more can be run. */
+  /** Calls that wait for something else than a request, to be rejected when nothing more can be run. */
   readonly #waits = new Set<Waiter>()
 
   constructor(connection: StreamConnection) {
@@ -100,7 +102,7 @@ export class StreamState implements PumpHost {
     // a COMMIT may be refused
     if (transaction?.ending) await transaction.ending.catch(() => {})
     if (!transaction || transaction !== this.current) return
-    this.cursor?.stop()
+    this.#stopCursors(new StreamError('STREAM_CLOSED', 'the transaction was rolled back'))
     try {
       await this.#end(transaction, 'rollback', options)
     } catch (error) {
@@ -128,7 +130,7 @@ export class StreamState implements PumpHost {
   /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
   async close(): Promise<void> {
     if (this.#life === 'open') this.#life = 'closing'
-    this.cursor?.stop()
+    this.#stopCursors(this.endError())
     this.#endWaits()
     this.#transaction?.clock.stop()
     const closed = this.#start()
@@ -144,6 +146,11 @@ export class StreamState implements PumpHost {
     return typeof this.#life === 'string'
       ? new StreamError('STREAM_CLOSED', 'the stream is closed')
       : this.#life
+  }
+
+  #stopCursors(error: StreamError): void {
+    this.cursor?.stop()
+    this.queue.rejectCursors(error)
   }
 
   #endWaits(): void {
@@ -201,9 +208,19 @@ export class StreamState implements PumpHost {
     this.queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
   }
 
-  async #enqueue(
-    call: Omit<QueuedCall, 'resolve' | 'reject' | 'deadline'> & { readonly deadline?: Deadline },
-  ): Promise<Results> {
+  /**
+   * Queues the reading of rows, which then has the stream to itself.
+   * @param lend called when it is its turn; calls `giveBack` when it is done @returns what `lend` returns
+   */
+  read<T>(call: ReadCall, lend: (call: QueuedCall, giveBack: () => void) => T): Promise<T> {
+    const scope = this.inTransaction ? 'inside' : 'alone'
+    return this.#enqueue({ ...call, scope, prefix: [], canCoalesce: false }, lend)
+  }
+
+  async #enqueue<T = Results>(
+    call: Omit<QueuedCall, 'resolve' | 'reject' | 'deadline' | 'lend'> & { readonly deadline?: Deadline },
+    lend?: (call: QueuedCall, giveBack: () => void) => T,
+  ): Promise<T> {
     this.checkOpen()
     this.checkNoCursor()
     const { ends, options } = call
@@ -215,14 +232,14 @@ export class StreamState implements PumpHost {
         ...call,
         deadline,
         options: { ...options },
+        lend: lend && ((giveBack) => resolve(lend(queued, giveBack))),
         resolve: (results) => {
           if (transaction && ends) this.#over(transaction, ends)
-          resolve(results)
+          resolve(results as T)
         },
         reject: (error) => {
           if (transaction && ends) this.#reopen(transaction)
-          // nothing is begun any more: another may write
-          if (transaction?.hasTurn && this.queue.isToBegin) transaction.endTurn()
+          this.#yieldTurn()
           reject(error)
         },
       }
@@ -231,6 +248,18 @@ export class StreamState implements PumpHost {
       // the request that leaves in this tick has a watch of its own
       if (this.pump.isSending || this.queue.isHeld) this.queue.watch(queued)
     })
+  }
+
+  /** Control statements of a request of which nothing ran: they travel with the next call. */
+  passPrefix(prefix: readonly string[]): void {
+    this.queue.passPrefix(prefix)
+    this.#yieldTurn()
+  }
+
+  /** Lets another write when the server knows nothing of the transaction and no call waits to begin it. */
+  #yieldTurn(): void {
+    const transaction = this.#transaction
+    if (transaction?.hasTurn && this.queue.isToBegin) transaction.endTurn()
   }
 
   /** Whether the call at the head of the queue begins a transaction that writes, whose turn has not come. */
@@ -275,7 +304,7 @@ export class StreamState implements PumpHost {
     if (this.pump.busy || this.current !== transaction) return
     const { config, writeLock } = this.connection.http
     const other = writeLock.wantedBy
-    const hint = `; another call of this client waited for the write lock: ${quote(other)}. Inside the callback use its own handle`
+    const hint = `; another call of this client waited for the write lock: ${quoteSql(other)}. If the transaction's callback awaits that call, make it with the transaction's own handle`
     this.markLost(
       'TRANSACTION_EXPIRED',
       `idle when its ${config.transactionTimeoutMs} ms were over${other ? hint : ''}`,
@@ -308,9 +337,13 @@ export class StreamState implements PumpHost {
     return typeof this.#life === 'string' ? this.#transaction : null
   }
 
-  /** Takes the stream out of a cursor's hands. @returns whether its owner had it */
+  /** Ends the reading of rows by a handle. @returns whether it was reading, or about to */
   breakCursor(owner: object): boolean {
-    if (this.cursor?.owner !== owner) return false
+    const isQueued = this.queue.rejectCursors(
+      new StreamError('STREAM_CLOSED', 'the handle ended before the rows were read'),
+      owner,
+    )
+    if (this.cursor?.owner !== owner) return isQueued
     this.cursor.stop()
     return true
   }

@@ -1,4 +1,3 @@
-import type { LockHolder } from '../context/lock-holder.ts'
 import type { DatabaseError } from '../errors.ts'
 import { type ClientEvent, nextId } from '../events.ts'
 import type { Http } from '../http/http.ts'
@@ -8,7 +7,7 @@ import { TransactionClock } from './transaction-clock.ts'
 type EndEvent = 'transaction:commit' | 'transaction:rollback'
 
 /** One transaction of a stream: its number, its time, its turn among those that write, and its end, which is emitted once. */
-export class StreamTransaction implements LockHolder {
+export class StreamTransaction {
   readonly clock: TransactionClock
   /** Its number in events. */
   readonly id = nextId()
@@ -36,14 +35,6 @@ export class StreamTransaction implements LockHolder {
     return this.#connection.http
   }
 
-  get lastSql(): string | undefined {
-    return this.#connection.lastSql
-  }
-
-  get idleSince(): number | null {
-    return this.clock.idleSince
-  }
-
   /** Whether it has the write lock, or its turn to get it. */
   get holdsLock(): boolean {
     return !this.#isOver && (this.#endTurn !== null || this.clock.expiresAt !== null)
@@ -59,12 +50,11 @@ export class StreamTransaction implements LockHolder {
     return this.turn !== null && !this.hasTurn
   }
 
-  /** Waits for its turn to write. @throws TransportError when that takes too long; TypeError when it would wait for itself */
+  /** Waits for its turn to write. @throws TransportError when that takes too long */
   async takeTurn(sql: string): Promise<void> {
     const { writeLock } = this.#http
     this.#stopWanting = writeLock.want(sql)
     try {
-      await writeLock.passAround(sql, this.#over.signal)
       this.#endTurn = await writeLock.takeTurn(this.#over.signal)
     } catch (error) {
       this.#stopWanting()

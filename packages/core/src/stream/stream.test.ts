@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
+import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import type { ClientEvent } from '../events.ts'
 import { Http } from '../http/http.ts'
@@ -62,24 +63,27 @@ function start(config: Partial<ClientConfig> = {}) {
 
 function scripted(body: string, count: number, send: (status: number, text: string) => void): Request {
   const { requests } = JSON.parse(body) as {
-    requests: { type: string; batch?: { steps: { stmt: { sql: string } }[] }; stmt?: { sql: string } }[]
+    requests: { type: string; batch?: { steps: ScriptedStep[] }; stmt?: { sql: string } }[]
   }
-  const steps = requests.flatMap(
-    ({ batch, stmt }) => batch?.steps.map((step) => step.stmt.sql) ?? (stmt ? [stmt.sql] : []),
+  // without what tells why a COMMIT was skipped
+  const steps = requests.flatMap(({ batch, stmt }) =>
+    batch
+      ? batch.steps.flatMap((step) => (step.condition?.type === 'and' ? [] : step.stmt.sql))
+      : (stmt?.sql ?? []),
   )
   const closes = requests.at(-1)?.type === 'close'
   const result = { cols: [], rows: [], affected_row_count: 1, last_insert_rowid: null }
+  const violation = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
   const results = (refused: string | undefined) =>
-    requests.map(({ type, batch }) => {
-      const oks = batch?.steps.map(({ stmt }) => stmt.sql !== refused) ?? []
-      const answered = {
-        step_results: oks.map((ok) => (ok ? result : null)),
-        step_errors: oks.map((ok) =>
-          ok ? null : { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' },
-        ),
-      }
-      return { type: 'ok', response: { type, result: batch ? answered : result } }
-    })
+    requests.map(({ type, batch }) => ({
+      type: 'ok',
+      response: {
+        type,
+        result: batch
+          ? batchAnswer(batch.steps, result, (sql) => (sql === refused ? violation : null))
+          : result,
+      },
+    }))
   return {
     sql: steps,
     closes,

@@ -5,12 +5,12 @@ import {
   type EncodedStatement,
   encodeBatch,
   type InStatement,
+  refuseSavepoint,
   transactionControl,
 } from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
 import { SqlExecutor } from '../sql-executor.ts'
 import type { Results } from './queued-call.ts'
-import { RawSavepoints } from './raw-savepoints.ts'
 import type { StreamState } from './stream-state.ts'
 
 /** For cursors: what a stream is made of. */
@@ -25,7 +25,6 @@ export let stateOf: (stream: Stream) => StreamState
  */
 export class Stream extends SqlExecutor implements AsyncDisposable {
   readonly #state: StreamState
-  readonly #savepoints = new RawSavepoints()
 
   constructor(state: StreamState) {
     super(
@@ -56,14 +55,13 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.expiresAt
   }
 
-  /** Runs a statement; one that begins or ends a transaction as the method of that name does. */
+  /** Runs a statement; one that begins or ends a transaction as the method of that name does. @throws TypeError for SAVEPOINT outside of one */
   async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
     const { sql } = statements[0] as EncodedStatement
-    const savepoint = this.#savepoints.follow(sql, this.inTransaction)
-    if (savepoint === 'begin') this.begin('deferred')
+    if (!this.inTransaction) refuseSavepoint(sql)
     const control = transactionControl(sql)
     if (control === 'begin') this.begin(sql)
-    else if (control === 'commit' || savepoint === 'commit') await this.commit(options)
+    else if (control === 'commit') await this.commit(options)
     else if (control === 'rollback') await this.rollback(options)
     else return await this.#state.run(statements, 'alone', options)
     return [new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])]
@@ -76,7 +74,9 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
     checkOptions(options, STATEMENT_OPTIONS)
     if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
-    return (await this.#state.run(encodeBatch(statements), 'chain', options)) as ResultSet[]
+    const encoded = encodeBatch(statements)
+    for (const { sql } of encoded) refuseSavepoint(sql)
+    return (await this.#state.run(encoded, 'chain', options)) as ResultSet[]
   }
 
   /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */

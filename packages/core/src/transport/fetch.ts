@@ -40,28 +40,39 @@ const headOf = ({ status, headers }: Response): TransportHead => ({
   retryAfter: headers?.get('retry-after'),
 })
 
-/** Sends a request. Nobody can tell whether it has left; whatever `fetch` makes of an abort, nobody waits for it then. */
+/** Sends a request, of which cannot be told whether it has left. An abort rejects it also where `fetch` ignores the signal. */
 function exchange<T extends TransportHead>(
   fetch: Fetch,
   { origin, path, method, headers, body }: TransportRequest,
   read: (response: Response, signal: AbortSignal) => T | Promise<T>,
 ): Exchange<T> {
   const controller = new AbortController()
+  const { signal } = controller
   const send = async (): Promise<T> => {
-    try {
-      const response = await fetch(origin + path, {
-        method,
-        headers: { ...headers },
-        ...(body === null ? {} : { body }),
-        signal: controller.signal,
-        redirect: 'manual', // the token goes to the configured host and nowhere else
-      })
-      return await read(response, controller.signal)
-    } catch (error) {
-      throw error instanceof ProtocolError ? error : networkError(error, origin, true)
-    }
+    const response = await fetch(origin + path, {
+      method,
+      headers: { ...headers },
+      ...(body === null ? {} : { body }),
+      signal,
+      redirect: 'manual', // the token goes to the configured host and nowhere else
+    })
+    return await read(response, signal)
   }
-  return { answer: send(), isSent: true, abort: () => controller.abort() }
+  const answer = untilAborted(send(), signal).catch((error: unknown) => {
+    throw error instanceof ProtocolError ? error : networkError(error, origin, true)
+  })
+  return { answer, isSent: true, abort: () => controller.abort() }
+}
+
+/** Settles as `work` does, or rejects when the signal is aborted before. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason)
+    const stop = (): void => signal.removeEventListener('abort', abort)
+    signal.addEventListener('abort', abort)
+    if (signal.aborted) abort()
+    work.then(resolve, reject).finally(stop)
+  })
 }
 
 /** Sends a request whose answer is read as it comes. Not a method, so that programs without cursors do not carry it. */
@@ -82,7 +93,7 @@ async function* readParts(
   signal.addEventListener('abort', cancel)
   try {
     for (;;) {
-      const part = await reader?.read()
+      const part = reader && (await untilAborted(reader.read(), signal))
       if (!part || part.done) return
       yield part.value
     }

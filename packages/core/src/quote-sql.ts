@@ -2,4 +2,4 @@ export const cut = (sql: string, length: number): string =>
   sql.length > length ? `${sql.slice(0, length)}…` : sql
 
 /** A statement in a message, cut. */
-export const quote = (sql = ''): string => `"${cut(sql, 60)}"`
+export const quoteSql = (sql = ''): string => `"${cut(sql, 60)}"`
