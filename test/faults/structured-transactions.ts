@@ -170,8 +170,6 @@ export async function structureTransactions(
 
 /** What may come of it: errors of the client, its refusals of mistakes, and giving up. */
 function orThrow(error: unknown): void {
-  const isRefusal =
-    error instanceof TypeError &&
-    /await is missing|rows are being read|waits for the write lock/.test(error.message)
+  const isRefusal = error instanceof TypeError && /await is missing|rows are being read/.test(error.message)
   if (!(error instanceof DatabaseError || error instanceof GivenUpError || isRefusal)) throw error
 }

@@ -12,7 +12,9 @@ test('a server without /v3 gets transactions on /v2, each statement behind a BEG
       // within the transaction the probes fail
       const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
       const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
-      const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) => (sql === 'BEGIN' ? within : null))
+      const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) =>
+        sql === 'BEGIN' ? within : null,
+      )
       answer(response, {
         baton: `b${count}`,
         base_url: null,

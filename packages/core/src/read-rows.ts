@@ -66,7 +66,8 @@ export async function* readRows(
   checkOptions(given, STATEMENT_OPTIONS)
   const encoded = encodeStatement(statement, args)
   refuseControl(encoded.sql)
-  if (!(db instanceof Transaction || (db instanceof Stream && db.inTransaction))) refuseSavepoint(encoded.sql)
+  const isInside = db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
+  if (!isInside) refuseSavepoint(encoded.sql)
   const options = { ...given }
   options.signal?.throwIfAborted()
   const isOwn = !(db instanceof Stream || db instanceof Transaction)

@@ -52,7 +52,7 @@ export interface BatchOptions {
  *   db.selectFrom('pet').selectAll(),
  * ])
  * ```
- * Kysely's log shows the batch as one query, and then each of its queries, which take no time.
+ * Kysely's log shows the batch as one query, and each of its queries.
  * @throws SqlError with `statementIndex`; TypeError when `db` is of another dialect, or a query of another instance
  */
 export async function batch<const Q extends readonly Batchable[] | []>(
@@ -63,23 +63,33 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const executor = db.getExecutor()
   if (!(executor.adapter instanceof BatonAdapter))
     throw new TypeError('batch() needs a Kysely instance, or a transaction of one, made with BatonDialect')
-  const results: unknown[] = []
-  if (queries.length > 0) {
-    const compiled = compileAll(queries, db)
-    const carrier = batchQuery({ queries: compiled, mode })
-    const plain = executor.withoutPlugins()
-    const { rows } = await plain.executeQuery<QueryResult<unknown>>(carrier).catch(async (error: unknown) => {
-      throw await findFailingStatement(error, compiled, {
-        batch: (texts, options) =>
-          plain.executeQuery(
-            batchQuery({ queries: texts.map((text) => CompiledQuery.raw(text)), ...options }),
-          ),
-      })
+  if (queries.length === 0) return [] as BatchResults<Q>
+  const compiled = compileAll(queries, db)
+  const plain = executor.withoutPlugins()
+  const sent = plain.executeQuery<QueryResult<UnknownRow>>(batchQuery({ queries: compiled, mode }))
+  let answer: (results: readonly QueryResult<UnknownRow>[]) => void = () => {}
+  const answered = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
+    answer = resolve
+  })
+  // queued at once, before a COMMIT that may follow
+  const replays = queries.map((query, at) =>
+    replay(
+      query,
+      answered.then((results) => results[at] ?? { rows: [] }),
+      db,
+    ),
+  )
+  try {
+    answer((await sent).rows as unknown as QueryResult<UnknownRow>[])
+  } catch (error) {
+    answer([])
+    await Promise.allSettled(replays)
+    throw await findFailingStatement(error, compiled, {
+      batch: (texts, options) =>
+        plain.executeQuery(batchQuery({ queries: texts.map((text) => CompiledQuery.raw(text)), ...options })),
     })
-    for (const [at, query] of queries.entries())
-      results.push(await replay(query, rows[at] as QueryResult<UnknownRow>, db))
   }
-  return results as BatchResults<Q>
+  return (await Promise.all(replays)) as BatchResults<Q>
 }
 
 const isRaw = (query: Batchable): query is RawBuilder<unknown> => 'isRawBuilder' in query
@@ -98,12 +108,12 @@ function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): C
 }
 
 /**
- * Lets a query run once more, through its own plugins and with the result that is here already, so that what comes out is
- * what Kysely makes of it.
+ * Lets a query run by itself, through its own plugins and with its result of the batch, so that what comes out is what Kysely
+ * makes of it.
  */
 async function replay(
   query: Batchable,
-  result: QueryResult<UnknownRow>,
+  result: Promise<QueryResult<UnknownRow>>,
   db: QueryExecutorProvider,
 ): Promise<unknown> {
   const plugin = answerWith(result)
@@ -113,14 +123,14 @@ async function replay(
     // a schema builder may have no plugins, and has no result
     return await builder.withPlugin?.(plugin).execute()
   }
-  let transformed = result
+  let transformed = await result
   for (const each of db.getExecutor().plugins)
     transformed = await each.transformResult({ queryId: query.queryId, result: transformed })
   return transformed
 }
 
 /** A plugin that has the query it is put on answered. */
-const answerWith = (result: QueryResult<UnknownRow>): KyselyPlugin => ({
+const answerWith = (result: Promise<QueryResult<UnknownRow>>): KyselyPlugin => ({
   transformQuery({ node, queryId }) {
     prefetch(queryId, result)
     return node

@@ -6,6 +6,7 @@ import {
   type ResultSet,
   readRows,
   type Stream,
+  StreamError,
 } from '@batonsql/core'
 import {
   type CompiledQuery,
@@ -28,8 +29,19 @@ interface QueryOptions {
  */
 export class BatonConnection implements DatabaseConnection {
   readonly #client: Client
-  /** Stays when it was lost or closed, so that the rest of its transaction is refused and not run outside of it. */
+  /** Stays when it was lost, so that the rest of its transaction is refused and not run outside of it. */
   #stream: Stream | null = null
+  /**
+   * Why everything is refused: the transaction has ended, or Kysely has taken the connection back. Queries that were not
+   * awaited come from Kysely's own queue even then.
+   */
+  #refusal: string | null = null
+  /** Queries that were refused. */
+  #refused = 0
+  /** Queries that the transaction has run. */
+  #executed = 0
+  /** Streams whose rows Kysely has not read to their end. */
+  #reading = 0
   /** The stream was opened for a transaction and ends with it. */
   #closesWithTransaction = false
   /** The transaction was begun by Kysely, and not by a raw BEGIN. */
@@ -51,11 +63,12 @@ export class BatonConnection implements DatabaseConnection {
 
   async executeQuery<R>(query: CompiledQuery, options?: QueryOptions): Promise<QueryResult<R>> {
     const prefetched = takePrefetched(query.queryId)
-    if (prefetched) return prefetched as QueryResult<R>
+    if (prefetched) return (await prefetched) as QueryResult<R>
+    const command = commandOf(query)
+    if (command?.kind !== 'end') this.#checkOpen()
     // Kysely's signal must not end the request unless it asks to by cancelQuery(): the transaction would end with it
     this.#abort = options?.signal ? new AbortController() : null
     try {
-      const command = commandOf(query)
       const result = command?.kind === 'batch' ? this.#executeBatch(command) : this.#execute(query, command)
       return (await result) as QueryResult<R>
     } finally {
@@ -74,7 +87,10 @@ export class BatonConnection implements DatabaseConnection {
   ): AsyncIterableIterator<QueryResult<R>> {
     if (!Number.isInteger(chunkSize) || chunkSize < 1)
       throw new RangeError('`chunkSize` must be a positive integer')
+    this.#checkOpen()
     this.#checkAccess(query)
+    this.#executed += 1
+    this.#reading += 1
     const source = readRows<R>(this.#stream ?? this.#client, toStatement(query), undefined, {
       signal: options?.signal,
     })
@@ -88,6 +104,9 @@ export class BatonConnection implements DatabaseConnection {
     } catch (error) {
       if (options?.signal?.aborted) return
       throw error
+    } finally {
+      this.#reading -= 1
+      if (this.#refusal === OVER) void this.#reopen()
     }
     if (rows.length > 0) yield { rows }
   }
@@ -105,17 +124,39 @@ export class BatonConnection implements DatabaseConnection {
   /** Closes the stream. What still comes is refused. Never rejects. */
   async release(): Promise<void> {
     this.#closesWithTransaction = false
-    this.#stream ??= this.#client.openStream()
-    await this.#stream.close()
+    this.#refusal = 'the connection was released'
+    await this.#stream?.close()
   }
 
-  /** Goes on without the stream of a transaction that is over. Never rejects. */
+  /** Goes on without the stream of a transaction that was lost. Never rejects. */
   async leaveTransaction(): Promise<void> {
     if (!this.#closesWithTransaction) return
+    this.#refusal ??= OVER
     await this.#stream?.close()
-    // first the queries of the transaction that wait in Kysely's queue have to be refused
-    await new Promise((resolve) => setTimeout(resolve))
-    this.#stream = null
+    await this.#reopen()
+  }
+
+  #checkOpen(): void {
+    if (this.#refusal === null) return
+    this.#refused += 1
+    throw new StreamError('STREAM_CLOSED', this.#refusal)
+  }
+
+  /**
+   * Lets the connection be used again, when the transaction has ended and Kysely's queue has nothing more of it: what waits
+   * there comes in the turn after the query before it was refused, and behind the stream that is read.
+   */
+  async #reopen(): Promise<void> {
+    for (let refused = -1; refused < this.#refused; ) {
+      refused = this.#refused
+      await new Promise((resolve) => setTimeout(resolve))
+    }
+    if (this.#refusal === OVER && this.#reading === 0) this.#open()
+  }
+
+  #open(): void {
+    this.#refusal = null
+    if (this.#closesWithTransaction) this.#stream = null
   }
 
   async #execute(query: CompiledQuery, command: QueryCommand | undefined): Promise<QueryResult<unknown>> {
@@ -130,18 +171,39 @@ export class BatonConnection implements DatabaseConnection {
     if (effect === 'begins' || effect === 'session') this.#openStream(effect === 'begins')
     const executor: Executor = this.#stream ?? this.#client
     const pending = executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
-    if (effect !== 'ends' || !this.#closesWithTransaction) return await pending
+    if (effect !== 'ends') {
+      const result = await pending
+      // BEGIN has not left yet
+      if (effect !== 'begins') this.#executed += 1
+      return result
+    }
     // in the same tick: the end of the transaction and of the stream share a request
-    await Promise.allSettled([pending, this.#stream?.close()])
+    const closed = this.#closesWithTransaction ? this.#stream?.close() : undefined
+    const ended = Promise.allSettled([pending, closed])
+    if (commandOf(query)?.kind === 'end') await this.#afterTransaction(ended)
+    else await ended
     const result = await pending
-    this.#stream = null
+    if (closed) this.#stream = null
     return result
+  }
+
+  /** Refuses what comes while a transaction of Kysely's ends, and after a COMMIT that was refused until the rollback. */
+  async #afterTransaction(ended: Promise<PromiseSettledResult<unknown>[]>): Promise<void> {
+    this.#refusal ??= OVER
+    const refused = this.#refused
+    const [outcome] = await ended
+    // Kysely does not roll back what was lost
+    if (outcome?.status === 'rejected' && !(outcome.reason instanceof StreamError)) return
+    // when all its queries were awaited, there is nothing to wait for
+    if (this.#executed > 0 && this.#reading === 0 && this.#refused === refused) this.#open()
+    else await this.#reopen()
   }
 
   /** What runs behind a COMMIT that Kysely knows nothing of would be in no transaction, and stay. */
   #checkControl(query: CompiledQuery, effect: SessionEffect | null): void {
     if (effect !== 'begins' && effect !== 'ends') return
-    const isKyselys = commandOf(query)?.kind === 'control'
+    const kind = commandOf(query)?.kind
+    const isKyselys = kind === 'begin' || kind === 'end'
     if (this.#isKyselys && !isKyselys && this.inTransaction)
       throw new TypeError(
         'a transaction of Kysely ends when its callback returns or throws, or by its own commit()',
@@ -156,6 +218,7 @@ export class BatonConnection implements DatabaseConnection {
 
   async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#checkAccess(query)
+    this.#executed += 1
     const executor: Executor = this.#stream ?? this.#client
     try {
       const results = await executor.batch(queries.map(toStatement), { mode, signal: this.#abort?.signal })
@@ -189,6 +252,7 @@ export class BatonConnection implements DatabaseConnection {
   #openStream(forTransaction: boolean): void {
     if (forTransaction && !this.inTransaction) {
       this.#savepoints = []
+      this.#executed = 0
       this.refusesChanges = false
     }
     // only a new transaction need not suffer from the end of the last one
@@ -198,6 +262,8 @@ export class BatonConnection implements DatabaseConnection {
     this.#closesWithTransaction = forTransaction
   }
 }
+
+const OVER = 'the transaction has ended; an await is missing, or rows of it are still read'
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,
@@ -214,7 +280,6 @@ function queryResult(query: CompiledQuery, result: ResultSet): QueryResult<unkno
   return {
     rows,
     numAffectedRows: BigInt(rowsAffected),
-    // 0: nothing was inserted by this connection yet, as after an upsert that became an update
-    ...(lastInsertRowid && { insertId: lastInsertRowid }),
+    ...(lastInsertRowid !== null && { insertId: lastInsertRowid }),
   }
 }

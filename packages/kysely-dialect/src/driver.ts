@@ -2,7 +2,7 @@ import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
-import { controlQuery, savepointQuery } from './query-command.ts'
+import { beginQuery, endQuery, savepointQuery } from './query-command.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
 
@@ -32,17 +32,17 @@ export class BatonDriver implements Driver {
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const isReadOnly = accessMode === 'read only'
     const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
-    await connection.executeQuery(controlQuery(`begin ${mode}`))
+    await connection.executeQuery(beginQuery(mode))
     connection.refusesChanges = isReadOnly
   }
 
   async commitTransaction(connection: BatonConnection): Promise<void> {
-    await connection.executeQuery(controlQuery('commit'))
+    await connection.executeQuery(endQuery('commit'))
   }
 
   async rollbackTransaction(connection: BatonConnection): Promise<void> {
     // Kysely asks for it after a failed commit and for a lost transaction, too
-    if (connection.inTransaction) await connection.executeQuery(controlQuery('rollback'))
+    if (connection.inTransaction) await connection.executeQuery(endQuery('rollback'))
     else await connection.leaveTransaction()
   }
 

@@ -20,8 +20,8 @@ export interface SavepointCommand {
 export type QueryCommand =
   | BatchCommand
   | SavepointCommand
-  /** BEGIN, COMMIT or ROLLBACK of a transaction of Kysely's, and not the same words written by somebody. */
-  | { readonly kind: 'control' }
+  /** BEGIN of a transaction of Kysely's, or its COMMIT or ROLLBACK, and not the same words in a query. */
+  | { readonly kind: 'begin' | 'end' }
 
 const commands = new WeakMap<object, QueryCommand>()
 
@@ -34,7 +34,9 @@ function raw(sql: string, command: QueryCommand): CompiledQuery {
   return query
 }
 
-export const controlQuery = (sql: string): CompiledQuery => raw(sql, { kind: 'control' })
+export const beginQuery = (mode: TransactionMode): CompiledQuery => raw(`begin ${mode}`, { kind: 'begin' })
+
+export const endQuery = (sql: 'commit' | 'rollback'): CompiledQuery => raw(sql, { kind: 'end' })
 
 /** Makes a query that stands for a batch. Its rows are the results. */
 export const batchQuery = (batch: Omit<BatchCommand, 'kind'>): CompiledQuery =>

@@ -65,30 +65,29 @@ test('a thousand at once need a sixteenth of the requests, and all are there', a
   ])
 })
 
-test.each([
-  'pragma foreign_keys = off',
-  'create temp table t (a)',
-  'pragma query_only = on',
-])('%s changes nothing for the statements beside it', async (sql) => {
-  await db.execute('create table if not exists child (a references t (id))')
-  const ended = await Promise.allSettled([
-    db.execute("insert into t (a) values ('before')"),
-    db.execute(sql),
-    db.execute("insert into t (a) values ('after')"),
-    db.execute('insert into child values (99)'),
-  ])
-  expect(ended[0].status).toBe('fulfilled')
-  expect(ended[2].status).toBe('fulfilled')
-  const first = createClient(database.config)
-  const without = await Promise.allSettled([
-    first.execute('insert into child values (99)'),
-    first.execute("select a from t where a in ('before', 'after') order by id"),
-  ])
-  expect(ended[3].status).toBe(without[0].status)
-  expect(without[1]).toMatchObject({ value: { rows: [{ a: 'before' }, { a: 'after' }] } })
-  await first.close()
-  await db.execute('drop table child')
-})
+test.each(['pragma foreign_keys = off', 'create temp table t (a)', 'pragma query_only = on'])(
+  '%s changes nothing for the statements beside it',
+  async (sql) => {
+    await db.execute('create table if not exists child (a references t (id))')
+    const ended = await Promise.allSettled([
+      db.execute("insert into t (a) values ('before')"),
+      db.execute(sql),
+      db.execute("insert into t (a) values ('after')"),
+      db.execute('insert into child values (99)'),
+    ])
+    expect(ended[0].status).toBe('fulfilled')
+    expect(ended[2].status).toBe('fulfilled')
+    const first = createClient(database.config)
+    const without = await Promise.allSettled([
+      first.execute('insert into child values (99)'),
+      first.execute("select a from t where a in ('before', 'after') order by id"),
+    ])
+    expect(ended[3].status).toBe(without[0].status)
+    expect(without[1]).toMatchObject({ value: { rows: [{ a: 'before' }, { a: 'after' }] } })
+    await first.close()
+    await db.execute('drop table child')
+  },
+)
 
 test('a read that a transaction awaits does not wait for a write of the same tick', async () => {
   let write: Promise<unknown> | undefined

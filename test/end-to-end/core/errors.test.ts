@@ -89,20 +89,6 @@ describe('the stack shows who made the call', () => {
       },
     ],
     ['a script', async () => await executeMultiple(db, 'select 1; begin; select 2; selec 3; commit')],
-    [
-      'a call that waits for the transaction around it',
-      inTransaction(async (tx) => {
-        await tx.execute("insert into t values ('mine')")
-        await db.execute("insert into t values ('not mine')")
-      }),
-    ],
-    [
-      'a transaction that waits for the one around it',
-      inTransaction(async (tx) => {
-        await tx.execute("insert into t values ('mine')")
-        await db.transaction(async (other) => await other.execute("insert into t values ('not mine')"))
-      }),
-    ],
     ['no connection', async () => await nowhere.execute('select 1')],
     ['no connection in a transaction', async () => await nowhere.transaction((tx) => tx.execute('select 1'))],
     ['no connection for a question', async () => await nowhere.version()],

@@ -1,4 +1,4 @@
-import { createClient, SqlError, StreamError } from '@batonsql/core'
+import { createClient, readRows, SqlError, StreamError } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { openTestServer } from '../../targets/test-server.ts'
 import { slowRead } from '../fixtures.ts'
@@ -319,23 +319,23 @@ test('a commit that failed can be mended', async () => {
   expect(await values()).toEqual(['parent'])
 })
 
-test('a raw savepoint where nobody wrote BEGIN is a transaction, guarded as any', async () => {
+test('SAVEPOINT outside of a transaction is refused: it would begin one that the client does not know of', async () => {
   await using stream = db.openStream()
-  await stream.execute('savepoint outer_one')
-  expect(stream.inTransaction).toBe(true)
-  await stream.execute(insert('one'))
-  await stream.execute('savepoint inner_one')
-  await stream.execute(insert('two'))
-  await stream.execute('rollback to inner_one')
-  await stream.execute('release inner_one')
-  await stream.execute('RELEASE SAVEPOINT "outer_one"')
-  expect(stream.inTransaction).toBe(false)
-  expect(await values()).toEqual(['one'])
-  await stream.execute('savepoint again')
-  await stream.execute(insert('three'))
-  await stream.execute("insert or rollback into t (a, b) values (9, 'one')").catch(() => {})
-  await expect(stream.execute(insert('four'))).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
-  expect(await values()).toEqual(['one'])
+  const sql = '/* mine */ savepoint a'
+  await expect(stream.execute(sql)).rejects.toThrow(TypeError)
+  await expect(stream.chain([sql, insert('lost')])).rejects.toThrow(TypeError)
+  await expect(readRows(stream, sql).next()).rejects.toThrow(TypeError)
+  await expect(readRows(db, sql).next()).rejects.toThrow(TypeError)
+  await expect(db.execute(sql)).rejects.toThrow(TypeError)
+  await stream.execute(insert('kept'))
+  stream.begin()
+  await stream.execute('savepoint a')
+  await stream.execute(insert('undone'))
+  await stream.execute('rollback to a')
+  await stream.execute('release a')
+  await stream.commit()
+  await db.batch(['savepoint a', insert('in a batch'), 'release a'])
+  expect(await values()).toEqual(['kept', 'in a batch'])
 })
 
 /** A statement whose answer is some MB: alone it may be as large as the server allows, two of them are too large. */

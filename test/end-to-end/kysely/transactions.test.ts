@@ -375,16 +375,18 @@ test('what a transaction does after destroy() is refused, also when the client l
   expect(await names()).toEqual([])
 })
 
-test('`db` inside a transaction, where `trx` was meant, says so, and leaves nothing', async () => {
-  const given = db.transaction().execute(async (trx) => {
-    await insert(trx, 'inside')
-    await insert(db, 'forgotten')
+test('`db` inside a transaction, where `trx` was meant: the transaction expires and says so', async () => {
+  const impatient = new Kysely<Tables>({
+    dialect: new BatonDialect({ ...database.config, transactionTimeoutMs: 300 }),
   })
-  await expect(given).rejects.toThrow(
-    /waits for the write lock, which the transaction around it has.*own handle/,
-  )
-  expect(await names()).toEqual([])
-  // what comes behind it is inside of nothing
+  const given = impatient.transaction().execute(async (trx) => {
+    await insert(trx, 'inside')
+    await insert(impatient, 'forgotten')
+  })
+  await expect(given).rejects.toThrow(/another call of this client waited for the write lock.*own handle/)
+  expect(await names()).toEqual(['forgotten'])
+  await impatient.destroy()
+  await sql`delete from item`.execute(db)
   await insert(db, 'behind')
   expect(await names()).toEqual(['behind'])
 })

@@ -58,7 +58,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   /** Runs a statement; one that begins or ends a transaction as the method of that name does. @throws TypeError for SAVEPOINT outside of one */
   async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
     const { sql } = statements[0] as EncodedStatement
-    if (!this.inTransaction) refuseSavepoint(sql)
+    if (this.isOpen && !this.inTransaction) refuseSavepoint(sql)
     const control = transactionControl(sql)
     if (control === 'begin') this.begin(sql)
     else if (control === 'commit') await this.commit(options)
