@@ -108,7 +108,8 @@ export class QueryRunner {
     for (const table of tables) this.#changedTables?.add(table)
   }
 
+  /** Never rejects: what was committed must not look as if it had failed, whatever the cache throws. */
   async #tell(tables: string[]): Promise<void> {
-    if (tables.length > 0) await this.#onChange(tables)
+    if (tables.length > 0) await this.#onChange(tables).catch(() => {})
   }
 }

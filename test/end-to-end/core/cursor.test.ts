@@ -189,3 +189,112 @@ describe.each([
     await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   })
 })
+
+describe('rows that are read beside other statements of a transaction', () => {
+  const db = createClient(database.config)
+  afterAll(() => db.close())
+  const table = async (): Promise<void> => {
+    await db.batch(['drop table if exists beside', 'create table beside (a unique)'])
+  }
+  const collect = async (rows: AsyncIterable<unknown>): Promise<unknown[]> => {
+    const all = []
+    for await (const row of rows) all.push(row)
+    return all
+  }
+
+  test.each([
+    ['behind a write, as the first calls', ['write', 'rows']],
+    ['in front of a write', ['rows', 'write']],
+    ['between others', ['rows', 'write', 'rows', 'rows', 'write']],
+  ])('%s', async (_, calls) => {
+    await table()
+    let written = 0
+    const results = await db.transaction((tx) =>
+      Promise.all(
+        calls.map((call) =>
+          call === 'write'
+            ? tx.execute('insert into beside values (?)', [written++]).then(() => 'written')
+            : collect(readRows(tx, 'select count(*) as n from beside')),
+        ),
+      ),
+    )
+    // each sees what was issued before it
+    let before = 0
+    expect(results).toEqual(calls.map((call) => (call === 'write' ? (before++, 'written') : [{ n: before }])))
+    expect((await db.execute('select count(*) as n from beside')).rows).toEqual([{ n: written }])
+  })
+
+  test('while two other transactions write', async () => {
+    await table()
+    const others = [10, 11].map((a) =>
+      db.transaction(async (tx) => {
+        await tx.execute('insert into beside values (?)', [a])
+        await tx.execute('select 1')
+      }),
+    )
+    await db.transaction((tx) =>
+      Promise.all([tx.execute('insert into beside values (1)'), collect(readRows(tx, 'select 1'))]),
+    )
+    await Promise.all(others)
+    expect((await db.execute('select a from beside order by a')).rows).toEqual([
+      { a: 1 },
+      { a: 10 },
+      { a: 11 },
+    ])
+  })
+
+  test('a savepoint that is undone takes its rows with it', async () => {
+    await table()
+    await db.transaction(async (tx) => {
+      let rows: Promise<unknown> | undefined
+      const failed = tx.savepoint(async (inner) => {
+        void inner.execute('insert into beside values (1)').catch(() => {})
+        rows = collect(readRows(inner, 'select a from beside'))
+        rows.catch(() => {})
+        throw new Error('mine')
+      })
+      await expect(failed).rejects.toThrow('mine')
+      await expect(rows).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+      await tx.execute('insert into beside values (2)')
+    })
+    expect((await db.execute('select a from beside')).rows).toEqual([{ a: 2 }])
+  })
+
+  test('rows that nobody awaits are an error of the transaction, whether they have begun or not', async () => {
+    await table()
+    for (const waits of [false, true]) {
+      const given = db.transaction(async (tx) => {
+        await tx.execute('insert into beside values (1)')
+        const rows = readRows(tx, count(100_000))
+        const first = rows.next()
+        first.catch(() => {})
+        if (waits) await first
+      })
+      await expect(given).rejects.toThrow(/an await is missing/)
+    }
+    expect((await db.execute('select a from beside')).rows).toEqual([])
+  })
+})
+
+test.each([0, 1, 2, 3])(
+  'rows of a transaction that is given up before the first of them, %i ms after they were asked for: others can write',
+  async (ms) => {
+    await using db = createClient(database.config)
+    await using other = createClient(database.config)
+    await db.batch(['drop table if exists given', 'create table given (a)'])
+    for (let at = 0; at < 5; at++) {
+      const controller = new AbortController()
+      const given = db.transaction(async (tx) => {
+        await tx.execute('insert into given values (1)')
+        setTimeout(() => controller.abort(new Error('given up')), ms)
+        const sql =
+          'with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000) select max(i) from n'
+        for await (const _ of readRows(tx, sql, [], { signal: controller.signal }));
+      })
+      await expect(given).rejects.toThrow('given up')
+      // the server would keep the lock for 5 s
+      await other.execute('insert into given values (2)', [], { timeoutMs: 3_000 })
+    }
+    expect((await db.execute('select distinct a from given')).rows).toEqual([{ a: 2 }])
+  },
+)

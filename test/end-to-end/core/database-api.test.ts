@@ -161,7 +161,7 @@ describe('restore', () => {
   const ROWS = 12_000
   const LARGE = [
     'PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE IF NOT EXISTS t (n integer primary key, t);\n',
-    ...Array.from({ length: ROWS }, (_, n) => `INSERT INTO t VALUES(${n},'${'x'.repeat(90)}');\n`),
+    ...Array.from({ length: ROWS }, (_, n) => `INSERT INTO t VALUES(${n},'${'x'.repeat(220)}');\n`),
     'COMMIT;\n',
   ]
   const fresh = async (): Promise<void> => {
@@ -212,6 +212,21 @@ describe('restore', () => {
     expect(statements).toBe(LARGE.length + 2)
     expect(await total()).toEqual(ALL)
     expect(await tables()).toEqual(['t'])
+  })
+
+  test('one of 12,000 short statements is one request: it takes effect as a whole or not at all', async () => {
+    await fresh()
+    const short = LARGE.map((statement) => statement.replace(/x+/, ''))
+    expect(short.join('').length).toBeGreaterThan(300_000)
+    await expect(restore(db, short.with(-2, 'INSERT INTO missing VALUES(1);\n'))).rejects.toMatchObject({
+      applied: 0,
+    })
+    expect(await tables()).toEqual([])
+    const before = database.requestCount()
+    await restore(db, short)
+    // what is there already is asked first
+    expect(database.requestCount() - before).toBeLessThanOrEqual(2)
+    expect(await total()).toEqual(ALL)
   })
 
   test('one that stopped says how far it is, and goes on from there', async () => {

@@ -228,3 +228,41 @@ describe('what was configured wrongly, and can only be told by asking', () => {
     expect(error.stack).toMatch(/at (async )?theCaller/)
   })
 })
+
+describe('what SQLite keeps of a statement that failed', () => {
+  beforeAll(() =>
+    db.batch([
+      'create table kept (a unique)',
+      'create table journal (a)',
+      `create trigger picky before insert on kept when new.a = 'bad'
+       begin insert into journal values ('seen'); select raise(fail, 'no bad ones'); end`,
+    ]),
+  )
+  const outcomes = [
+    ['insert or fail into kept values (1), (2), (1)', 'unknown', 2],
+    ["insert into kept values (1), ('bad')", 'unknown', 1],
+    ['insert into kept values (1), (2), (1)', 'not_applied', 0],
+    ['insert or abort into kept values (1), (1)', 'not_applied', 0],
+  ] as const
+  const rows = async (): Promise<number> => (await db.execute('select * from kept')).rows.length
+
+  test.each(outcomes)('%s: %s', async (sql, outcome, count) => {
+    await db.execute('delete from kept')
+    await expect(db.execute(sql)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome })
+    expect(await rows()).toBe(count)
+  })
+
+  test.each(outcomes)('%s: %s in a transaction that goes on', async (sql, outcome, count) => {
+    await db.execute('delete from kept')
+    await db.transaction(async (tx) => {
+      await expect(tx.execute(sql)).rejects.toMatchObject({ outcome })
+    })
+    expect(await rows()).toBe(count)
+  })
+
+  test.each(outcomes)('%s in a batch: not_applied, for it is rolled back', async (sql) => {
+    await db.execute('delete from kept')
+    await expect(db.batch([sql])).rejects.toMatchObject({ outcome: 'not_applied' })
+    expect(await rows()).toBe(0)
+  })
+})

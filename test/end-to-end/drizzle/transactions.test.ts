@@ -403,6 +403,22 @@ describe('cache', () => {
     await cached.$cache.invalidate({ tables: 'items' })
     expect(cache.forgotten).toHaveLength(4)
   })
+
+  test('a cache that throws does not make a committed transaction or batch reject', async () => {
+    class BrokenCache extends MemoryCache {
+      override async onMutate(): Promise<void> {
+        throw new Error('no cache server')
+      }
+    }
+    const cached = drizzle({ client: db.$client, cache: new BrokenCache() })
+    const value = await cached.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      return 'done'
+    })
+    expect(value).toBe('done')
+    await cached.batch([cached.insert(items).values({ name: 'b' })])
+    expect(await names()).toEqual(['a', 'b'])
+  })
 })
 
 test('`db` inside a transaction, where `tx` was meant: the transaction expires and says so', async () => {

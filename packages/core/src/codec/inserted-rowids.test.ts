@@ -17,6 +17,19 @@ test('an insert has its rowid, exactly', () => {
   expect(rowids.read(answer('7'), 'insert into other values (1)')).toBe(7n)
 })
 
+test('rowid 0 is one', () => {
+  const rowids = new InsertedRowids()
+  expect(rowids.read(answer('0'), 'insert into t (id) values (0)')).toBe(0n)
+  expect(rowids.read(answer('0'), 'insert into t (id) values (0)')).toBe(0n)
+})
+
+test('a WITH that updates has none, also when it has a function replace()', () => {
+  const rowids = new InsertedRowids()
+  expect(
+    rowids.read(answer('5'), "with x as (select 1) update t set a = replace(a, 'insert', '')"),
+  ).toBeNull()
+})
+
 test.each([
   ['inserted nothing', answer('5', 0), 'insert or ignore into t values (1)'],
   ['is another statement, for which the server repeats the last one', answer('5'), 'update t set a = 1'],

@@ -6,6 +6,7 @@ import {
   isReadOnly,
   leavesNoTrace,
   refuseControl,
+  refuseSavepoint,
   transactionControl,
 } from './statement.ts'
 
@@ -67,6 +68,9 @@ test.each<[string, ReturnType<typeof transactionControl>]>([
   ['/* a */ begin /* b', 'begin'],
   ['rollback -- to a', 'rollback'],
   ['begin/**/immediate', 'begin'],
+  ['rollback/**/to a', null],
+  ['rollback -- mine\n transaction /* mine */ to savepoint a', null],
+  ['rollbacking to a', null],
   ["select '/* ' begin", null],
 ])('tells what %o does to a transaction', (sql, control) => {
   expect(transactionControl(sql)).toBe(control)
@@ -80,6 +84,12 @@ test.each<[string, boolean]>([
   ['with x as (select 1) select * from x', true],
   ['with x as (select 1) insert into t select * from x', false],
   ["with x as (select 'delete') select * from x", false],
+  ['/* mine */ select 1', true],
+  ['-- mine\n-- too\n select 1', true],
+  ["/* mine */ with x as (select '--') insert into t select * from x", false],
+  ["with x as (select '/*') insert into t select '*/' from x", false],
+  ['/* select */ delete from t', false],
+  ['/* not ended: select 1', false],
   ['WITH x AS (SELECT 1) UPDATE t SET a = 1', false],
   ['pragma table_info(t)', false],
   ['attach x as y', false],
@@ -96,6 +106,7 @@ test('reading a text of many comments takes no time', () => {
   expect(transactionControl(`${'/**/'.repeat(50_000)}1`)).toBeNull()
   expect(transactionControl(`/*${'/*'.repeat(50_000)}1`)).toBeNull()
   expect(transactionControl(`rollback${' '.repeat(50_000)}x`)).toBe('rollback')
+  expect(isReadOnly(`/*${'*'.repeat(2_000_000)}/ select 1`)).toBe(true)
   expect(performance.now() - started).toBeLessThan(1_000)
 })
 
@@ -104,6 +115,13 @@ test('transaction control has no place in a batch or by itself', () => {
   expect(() => refuseControl('begin')).toThrow(TypeError)
   expect(() => refuseControl('savepoint a')).not.toThrow()
 })
+
+test.each(['savepoint a', ' ;SAVEPOINT a', '/* mine */ -- too\n savepoint "a"', '\ufeffsavepoint a'])(
+  '%j begins a transaction where there is none',
+  (sql) => {
+    expect(() => refuseSavepoint(sql)).toThrow(TypeError)
+  },
+)
 
 test.each([
   ['select 1', true],

@@ -30,7 +30,7 @@ export interface SendOptions {
   readonly deadline: Deadline
   /** Called each time the request leaves, after its waits, with what gives it up. */
   readonly onSend?: ((giveUp: (reason: unknown) => void) => void) | undefined
-  /** Takes note of whether the last attempt has left. */
+  /** Takes note of whether a request has left that may have run: not one that is about to be sent again. */
   readonly progress?: { isSent: boolean } | undefined
 }
 
@@ -148,6 +148,7 @@ export class Http {
         const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
         if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) throw error
         this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+        if (options.progress) options.progress.isSent = false
         await this.lifetime.wait({ ms: delayMs, signal }).promise
       }
     }

@@ -14,7 +14,7 @@ export class StreamConnection implements OpenStream {
   readonly http: Http
   address: Address
   lastSql: string | undefined
-  /** Whether the last attempt of the last request has left. */
+  /** Whether the last request has left, and may have run. */
   readonly progress = { isSent: false }
   /** Closes the stream when the client is closed. */
   abandon: () => Promise<void> = async () => {}

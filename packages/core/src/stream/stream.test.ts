@@ -4,6 +4,7 @@ import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batc
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import type { ClientEvent } from '../events.ts'
 import { Http } from '../http/http.ts'
+import { readRows } from '../read-rows.ts'
 import { Stream } from './stream.ts'
 import { StreamConnection } from './stream-connection.ts'
 import { StreamState } from './stream-state.ts'
@@ -15,6 +16,10 @@ interface Request {
   readonly closes: boolean
   /** Answers: each step went well, but for the one of this SQL. */
   answer(refused?: string): Promise<void>
+  /** Refuses the request as a whole. */
+  refuse(error: object): Promise<void>
+  /** Answers a request for rows with one row, and the body stays open. */
+  lines(): Promise<void>
   status(code: number, text: string): Promise<void>
 }
 
@@ -38,7 +43,9 @@ function start(config: Partial<ClientConfig> = {}) {
       fetch: (_, { body = '' }) =>
         new Promise((resolve) => {
           requests.push(
-            scripted(body, requests.length, (status, text) => resolve({ status, text: async () => text })),
+            scripted(body, requests.length, (status, text, isOpen = false) =>
+              resolve({ status, text: async () => text, body: bodyOf(text, isOpen) }),
+            ),
           )
         }),
       ...config,
@@ -61,9 +68,23 @@ function start(config: Partial<ClientConfig> = {}) {
   return { clock, http, stream, next, requests, ends, events }
 }
 
-function scripted(body: string, count: number, send: (status: number, text: string) => void): Request {
-  const { requests } = JSON.parse(body) as {
-    requests: { type: string; batch?: { steps: ScriptedStep[] }; stmt?: { sql: string } }[]
+const bodyOf = (text: string, isOpen: boolean): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(text))
+      if (!isOpen) controller.close()
+    },
+  })
+
+function scripted(
+  body: string,
+  count: number,
+  send: (status: number, text: string, isOpen?: boolean) => void,
+): Request {
+  const { batch: rows, requests = [{ type: 'batch', ...(rows && { batch: rows }) }] } = JSON.parse(body) as {
+    /** Of a request for rows. */
+    batch?: { steps: ScriptedStep[] }
+    requests?: { type: string; batch?: { steps: ScriptedStep[] }; stmt?: { sql: string } }[]
   }
   // without what tells why a COMMIT was skipped
   const steps = requests.flatMap(({ batch, stmt }) =>
@@ -92,6 +113,20 @@ function scripted(body: string, count: number, send: (status: number, text: stri
         200,
         JSON.stringify({ baton: closes ? null : `b${count}`, base_url: null, results: results(refused) }),
       )
+      await settle()
+    },
+    async refuse(error) {
+      const results = requests.map(() => ({ type: 'error', error }))
+      send(200, JSON.stringify({ baton: `b${count}`, base_url: null, results }))
+      await settle()
+    },
+    async lines() {
+      const entries = [
+        { baton: `b${count}`, base_url: null },
+        { type: 'step_begin', step: steps.length - 1, cols: [{ name: 'a' }] },
+        { type: 'row', row: [{ type: 'integer', value: '1' }] },
+      ]
+      send(200, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), true)
       await settle()
     },
     async status(code, text) {
@@ -440,4 +475,114 @@ test('an answer that does not come: the call ends with its time, the request a w
   // the first one still has its turn: the second of two
   await request.answer()
   expect(await next()).toMatchObject({ closes: true })
+})
+
+test.each(['a statement', 'rows'])(
+  '%s that cannot be parsed, first in a transaction, does not keep others from writing',
+  async (kind) => {
+    const { http, next, requests } = start()
+    const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
+    // as many as hold the write lock or are next
+    for (const stream of [newStream(), newStream()]) {
+      stream.begin()
+      const sql = 'insert int t'
+      const call = kind === 'rows' ? readRows(stream, sql).next() : stream.execute(sql)
+      const refused = expect(call).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+      const request = await next()
+      if (kind === 'rows') await request.status(500, '{"error":"SQL string could not be parsed: near int"}')
+      else await request.refuse({ message: 'SQL string could not be parsed', code: 'SQL_PARSE_ERROR' })
+      await refused
+      expect(stream.inTransaction).toBe(true)
+    }
+    const other = newStream()
+    other.begin()
+    const call = other.execute('insert into t values (2)')
+    const request = await next()
+    expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
+    await request.answer()
+    await call
+    expect(requests).toEqual([])
+  },
+)
+
+test('rows that are read are an entry of the queue: behind what was issued before, and BEGIN travels with them', async () => {
+  const { stream, next, requests } = start()
+  stream.begin()
+  const rows = readRows(stream, 'select 1 as a')
+  const row = rows.next()
+  const write = stream.execute('insert into t values (1)')
+  const first = await next()
+  expect(first.sql).toEqual(['BEGIN IMMEDIATE', 'select 1 as a'])
+  expect(requests).toEqual([])
+  await first.lines()
+  expect(await row).toEqual({ done: false, value: { a: 1 } })
+  await settle()
+  expect(requests).toEqual([])
+  await expect(stream.execute('select 2')).rejects.toThrow('rows are being read')
+  await rows.return()
+  const second = await next()
+  expect(second.sql).toEqual(['insert into t values (1)'])
+  await second.answer()
+  await write
+})
+
+test('rows that wait for their turn are not read when the stream is closed', async () => {
+  const { stream, next } = start()
+  stream.begin()
+  const write = stream.execute('insert into t values (1)')
+  const rows = readRows(stream, 'select 1').next()
+  const closed = stream.close()
+  await expect(rows).rejects.toMatchObject(never)
+  await (await next()).answer()
+  await write
+  await closed
+})
+
+test('two transactions given up over a fetch that ignores its signal: the next one writes when they have been dropped', async () => {
+  const { http, next, clock } = start()
+  const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
+  for (const stream of [newStream(), newStream()]) {
+    stream.begin()
+    const controller = new AbortController()
+    const write = stream.execute('insert into t values (1)', [], { signal: controller.signal })
+    await next()
+    controller.abort(aborted)
+    await expect(write).rejects.toBe(aborted)
+  }
+  const other = newStream()
+  other.begin()
+  const call = other.execute('insert into t values (2)')
+  await clock.advance(1_000)
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
+  await request.answer()
+  await call
+})
+
+test('a savepoint is no BEGIN, whatever its name', async () => {
+  const { stream, next } = start()
+  stream.begin('deferred')
+  stream.savepoint('immediate_report')
+  const read = stream.execute('select 1')
+  await (await next()).answer()
+  await read
+  expect(stream.expiresAt).toBeNull()
+})
+
+test('a request that was refused, and given up while it waited to be sent again, was not sent', async () => {
+  const { stream, next, clock, requests } = start()
+  stream.begin('readonly')
+  const controller = new AbortController()
+  const read = stream.execute('select 1', [], { signal: controller.signal })
+  await (await next()).status(429, '')
+  controller.abort(aborted)
+  await expect(read).rejects.toBe(aborted)
+  await clock.advance(1_000)
+  expect(requests).toEqual([])
+  // nothing of it was begun, and nothing is lost
+  const again = stream.execute('select 2')
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
+  await request.answer()
+  await again
 })

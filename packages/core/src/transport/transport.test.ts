@@ -94,6 +94,20 @@ test.each([null, false])('an abort with %j', async (reason) => {
   await expect(call).rejects.toBe(reason)
 })
 
+test('writes that are given up over a fetch that ignores its signal do not keep their places', async () => {
+  let isDeaf = true
+  const db = createClient({
+    url: 'http://x',
+    concurrency: 1,
+    requestTimeoutMs: 5_000,
+    fetch: async () => (isDeaf ? never() : { status: 500, text: async () => 'the next one' }),
+  })
+  const write = db.execute('insert into t values (1)', [], { timeoutMs: 20 })
+  await expect(write).rejects.toMatchObject(isLate)
+  isDeaf = false
+  await expect(db.execute('insert into t values (2)')).rejects.toMatchObject({ body: 'the next one' })
+})
+
 describe('rows over fetch', () => {
   test('may be read slowly', async () => {
     let signal: AbortSignal | undefined

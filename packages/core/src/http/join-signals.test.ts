@@ -1,0 +1,22 @@
+import { getEventListeners } from 'node:events'
+import { expect, test } from 'vitest'
+import { joinSignals } from './join-signals.ts'
+
+test('it is aborted with one of them, for its reason', () => {
+  const [first, second] = [new AbortController(), new AbortController()]
+  const { signal } = joinSignals([first.signal, second.signal])
+  expect(signal.aborted).toBe(false)
+  second.abort('second')
+  expect(signal.reason).toBe('second')
+})
+
+test('one that was aborted before', () => {
+  const { signal: open } = new AbortController()
+  expect(joinSignals([open, AbortSignal.abort('before')]).signal.reason).toBe('before')
+})
+
+test('stopped, it leaves no listener on a signal that lives long', () => {
+  const { signal: shutdown } = new AbortController()
+  for (let at = 0; at < 10; at++) joinSignals([shutdown, new AbortController().signal]).stop()
+  expect(getEventListeners(shutdown, 'abort')).toHaveLength(0)
+})
