@@ -26,11 +26,10 @@ const ANSWERS: Record<string, (steps: number) => unknown> = {
   'every step left out': (steps) => ok(all(steps, null)),
   'every step done, also those that exclude each other': (steps) => ok(all(steps, row)),
   'results that are none': (steps) => ok(all(steps, {})),
-  'errors without a message': (steps) => ok({ ...all(steps, null), step_errors: Array(steps).fill({}) }),
-  'errors of an unknown kind': (steps) =>
-    ok({ ...all(steps, null), step_errors: Array(steps).fill({ message: 'strange', code: 'STRANGE' }) }),
+  'errors without a message': (steps) => ok(failed(steps, {})),
+  'errors of an unknown kind': (steps) => ok(failed(steps, { message: 'strange', code: 'STRANGE' })),
   'results and errors at once': (steps) =>
-    ok({ ...all(steps, row), step_errors: Array(steps).fill({ message: 'busy', code: 'SQLITE_BUSY' }) }),
+    ok({ ...failed(steps, { message: 'busy', code: 'SQLITE_BUSY' }), step_results: Array(steps).fill(row) }),
   'an error of the whole, of an unknown kind': () => ({
     type: 'error',
     error: { message: 'strange', code: 'STRANGE' },
@@ -40,6 +39,11 @@ const ok = (result: unknown) => ({ type: 'ok', response: { type: 'batch', result
 const all = (steps: number, result: unknown) => ({
   step_results: Array(steps).fill(result),
   step_errors: Array(steps).fill(null),
+})
+
+const failed = (steps: number, error: object) => ({
+  ...all(steps, null),
+  step_errors: Array(steps).fill(error),
 })
 
 let runs = 0

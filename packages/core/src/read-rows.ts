@@ -21,7 +21,7 @@ import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
 import { transactionError } from './stream/sql-request.ts'
 import { Stream, stateOf } from './stream/stream.ts'
 import type { StreamState } from './stream/stream-state.ts'
-import { lendOf, Transaction } from './transaction.ts'
+import { actOn, Transaction } from './transaction.ts'
 import { timeoutError } from './transport/failure.ts'
 import type { Exchange, TransportBody, TransportHead } from './transport/transport.ts'
 import type { WireColumn, WireError, WireValue } from './wire.ts'
@@ -74,7 +74,9 @@ export async function* readRows(
   const own = isOwn ? stateOf(db.openStream()) : null
   const lease =
     db instanceof Transaction
-      ? await lendOf(db, encoded, options)
+      ? await actOn(db, options, (stream, handle) =>
+          lendToCursor(stream, { owner: db, statement: encoded, options, ...handle }),
+        )
       : await lendToStream(own ?? stateOf(db as Stream), db, encoded, options)
   const { events, lifetime } = lease.connection.http
   if (isOwn) lifetime.begin()

@@ -1,4 +1,4 @@
-import { transactionControl } from './codec/statement.ts'
+import { transactionControl, verbOf } from './codec/statement.ts'
 
 /** A statement of a script, and where it stands. */
 export interface ScriptStatement {
@@ -110,7 +110,7 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
     const control = transactionControl(statement.sql)
     if (control === null) {
       // for SQLite it would begin a transaction, whose end nobody looks after
-      if (!open && SAVEPOINT.test(statement.sql))
+      if (!open && SAVEPOINT.has(verbOf(statement.sql)))
         refuse(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
       continue
     }
@@ -127,6 +127,6 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
 }
 
 /** ROLLBACK that ends a transaction is found before. */
-const SAVEPOINT = /^(?:savepoint|release|rollback)\b/i
+const SAVEPOINT = new Set(['savepoint', 'release', 'rollback'])
 /** A word behind the first, other than TRANSACTION. */
 const MORE = /^\w+\s+(?!transaction\b|--|\/\*)\S/i

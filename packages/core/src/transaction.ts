@@ -4,16 +4,15 @@ import { StreamError } from './errors.ts'
 import type { Deadline } from './http/deadline.ts'
 import type { CallOptions, StatementOptions } from './options.ts'
 import { SqlExecutor } from './sql-executor.ts'
-import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
 import type { Results } from './stream/queued-call.ts'
-import type { StreamState } from './stream/stream-state.ts'
+import type { HandleCall, StreamState } from './stream/stream-state.ts'
 
-/** For the reading of rows: lends the transaction's stream, as soon as no savepoint has it. */
-export let lendOf: (
+/** For the reading of rows: acts on a transaction's stream, as soon as no savepoint has it. */
+export let actOn: <T>(
   tx: Transaction,
-  statement: EncodedStatement,
-  options: StatementOptions,
-) => Promise<CursorLease>
+  options: CallOptions,
+  act: (stream: StreamState, handle: HandleCall) => T,
+) => Promise<Awaited<T>>
 
 /** @throws TypeError where something else is given first, such as a mode */
 export function checkCallback(callback: unknown): void {
@@ -159,10 +158,8 @@ export class Transaction extends SqlExecutor {
   }
 
   static {
-    lendOf = (tx, statement, options) =>
-      tx.#whenFree(options, (deadline) =>
-        lendToCursor(tx.#stream, { owner: tx, statement, options, deadline, refusal: tx.#refusal }),
-      )
+    actOn = (tx, options, act) =>
+      tx.#whenFree(options, (deadline) => act(tx.#stream, { deadline, refusal: tx.#refusal }))
   }
 
   /** Whether what it did is undone, by itself or by a handle around it. */

@@ -20,26 +20,15 @@ export function batchAnswer(
 ): { readonly step_results: unknown[]; readonly step_errors: (object | null)[] } {
   const results: unknown[] = []
   const errors: (object | null)[] = []
-  const holds = (condition: Condition | undefined): boolean => {
-    switch (condition?.type) {
-      case undefined:
-        return true
-      case 'ok':
-        return results[condition.step] !== null
-      case 'error':
-        return results[condition.step] === null
-      case 'not':
-        return !holds(condition.cond)
-      case 'and':
-        return condition.conds.every(holds)
-      case 'or':
-        return condition.conds.some(holds)
-      case 'is_autocommit':
-        return false
-    }
+  const holds = (condition: Condition): boolean => {
+    if (condition.type === 'ok') return results[condition.step] !== null
+    if (condition.type === 'error') return results[condition.step] === null
+    if (condition.type === 'not') return !holds(condition.cond)
+    if (condition.type === 'and') return condition.conds.every(holds)
+    return condition.type === 'or' && condition.conds.some(holds)
   }
   for (const { stmt, condition } of steps) {
-    const runs = holds(condition)
+    const runs = !condition || holds(condition)
     const error = runs ? errorOf(stmt.sql) : null
     errors.push(error)
     results.push(runs && !error ? result : null)

@@ -80,7 +80,7 @@ export async function batch<const Q extends readonly Batchable[] | []>(
     ),
   )
   try {
-    answer((await sent).rows as unknown as QueryResult<UnknownRow>[])
+    answer((await sent).rows)
   } catch (error) {
     answer([])
     await Promise.allSettled(replays)

@@ -101,12 +101,15 @@ export function decodeBatch(answer: unknown, length: number): WireBatchResult {
     results.length !== length ||
     errors.length !== length
   )
-    throw new ProtocolError(`the answer to a batch of ${length} steps does not have ${length} results`)
+    throw new ProtocolError(`the answer does not have ${length} results`)
   for (let step = 0; step < length; step++) {
-    const [result, error] = [results[step] as unknown, errors[step] as unknown]
-    const isResult = result === null || Array.isArray((result as Partial<WireResult> | undefined)?.cols)
-    if (!isResult || !(error === null || isWireError(error)) || (result !== null && error !== null))
-      throw new ProtocolError(`the answer for step ${step} of a batch is not one`)
+    const result = results[step] as Partial<WireResult> | null
+    const error = errors[step] as unknown
+    if (
+      (result !== null && (error !== null || !Array.isArray(result.cols))) ||
+      (error !== null && !isWireError(error))
+    )
+      throw new ProtocolError(`the answer has no result of step ${step}`)
   }
   return batch as WireBatchResult
 }

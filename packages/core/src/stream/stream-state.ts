@@ -14,7 +14,7 @@ import type { StreamConnection } from './stream-connection.ts'
 import { StreamTransaction } from './stream-transaction.ts'
 
 /** What a handle of a transaction adds to its call. */
-type HandleCall = Pick<QueuedCall, 'deadline' | 'refusal'>
+export type HandleCall = Pick<QueuedCall, 'deadline' | 'refusal'>
 
 type ReadCall = Pick<QueuedCall, 'statements' | 'options' | 'deadline' | 'refusal' | 'owner'>
 
