@@ -1,4 +1,11 @@
-import { type Client, DatabaseError, readRows, type Transaction } from '@batonsql/core'
+import {
+  type Client,
+  DatabaseError,
+  readRows,
+  StreamError,
+  type Transaction,
+  TransportError,
+} from '@batonsql/core'
 import { pick } from './random.ts'
 
 export interface StructuredAccount {
@@ -29,6 +36,7 @@ const KINDS = [
   'batch',
   'conflict',
   'rows',
+  'written rows',
   'savepoint',
   'savepoint',
   'savepoint',
@@ -61,8 +69,12 @@ export async function structureTransactions(
     const scopes: Scope[] = []
     /** All that was begun, awaited or not. */
     const begun: Promise<unknown>[] = []
+    const noteLoss = (error: unknown): void => {
+      const isLost = error instanceof StreamError && error.code === 'TRANSACTION_LOST'
+      if (isLost && !(error.cause instanceof TransportError)) mistakes.push(`run ${run}: ${error.message}`)
+    }
     const track = <T>(promise: Promise<T>): Promise<T> => {
-      begun.push(promise.catch(() => {}))
+      begun.push(promise.catch(noteLoss))
       return promise
     }
     const insert = async (scope: Scope, keys: readonly number[], taken: string | null): Promise<void> => {
@@ -97,6 +109,11 @@ export async function structureTransactions(
       else if (kind === 'rows' && hasCursors) {
         for await (const row of readRows(scope.tx, 'select 1 as a union select 2', [], { timeoutMs: 150 }))
           if (row['a'] === 1 && random() < 0.5) break
+      } else if (kind === 'written rows' && hasCursors) {
+        const key = newKey()
+        const sql = 'insert into structured values (?, ?, null) returning key'
+        for await (const row of readRows(scope.tx, sql, [key, run], { timeoutMs: 150 }))
+          acknowledged.push({ key: row['key'] as number, scope })
       } else if (kind === 'savepoint' && scope.depth < 3) await nest(scope)
       else if (kind === 'together') {
         const calls = [track(act(scope)), track(act(scope))]

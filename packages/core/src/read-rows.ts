@@ -18,7 +18,7 @@ import { sendWithIndex } from './http/replica-read.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { StatementOptions } from './options.ts'
 import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
-import { transactionError } from './stream/sql-request.ts'
+import { stolen } from './stream/sql-request.ts'
 import { Stream, stateOf } from './stream/stream.ts'
 import type { StreamState } from './stream/stream-state.ts'
 import { actOn, Transaction } from './transaction.ts'
@@ -79,10 +79,12 @@ export async function* readRows(
         )
       : await lendToStream(own ?? stateOf(db as Stream), db, encoded, options)
   const { events, lifetime } = lease.connection.http
-  if (isOwn) lifetime.begin()
   const report = events.begin([encoded], lease.transaction)
   const reader = new RowReader(lease, encoded, options)
+  let isBegun = false
   try {
+    if (isOwn) lifetime.begin()
+    isBegun = isOwn
     yield* reader.rows()
     report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {
@@ -93,10 +95,8 @@ export async function* readRows(
     // also when the loop over the rows was left early
     if (reader.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     lease.giveBack()
-    if (own) {
-      await own.close()
-      lifetime.end()
-    }
+    await own?.close()
+    if (isBegun) lifetime.end()
   }
 }
 
@@ -137,11 +137,13 @@ class RowReader {
   readonly #statement: EncodedStatement
   readonly #options: StatementOptions
   readonly #deadline: Deadline
-  readonly #signal: AbortSignal
+  /** Settles when the server has begun to answer, or will not. */
+  #opening: Promise<readonly Line[]> | null = null
   #exchange: CursorExchange | null = null
   #lines: Lines | null = null
-  /** The step whose entries are read, and what reads its rows. */
-  #step = -1
+  /** The line that is waited for; it is not lost when the wait is given up. */
+  #pending: Promise<Line> | null = null
+  #finished: Promise<void> | null = null
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
   #isDone = false
 
@@ -150,23 +152,30 @@ class RowReader {
     this.#statement = statement
     this.#options = options
     this.#deadline = lease.connection.http.deadline(options.timeoutMs)
-    this.#signal = lease.broken.signal
+    lease.finish = () => this.#finish()
   }
 
   async *rows(): AsyncGenerator<Row, void, undefined> {
+    const { stopped, over } = this.#lease
     const { signal } = this.#options
-    // the user's signal and the end of the stream are one from here on
-    const giveUp = (): void => this.#lease.broken.abort(signal?.reason)
+    // given up by the user, the stream ends
+    const giveUp = (): void => {
+      over.abort(signal?.reason)
+      stopped.abort(signal?.reason)
+    }
     signal?.addEventListener('abort', giveUp)
     // also while no row is waited for
     const abort = (): void => this.#exchange?.abort()
-    this.#signal.addEventListener('abort', abort)
+    over.signal.addEventListener('abort', abort)
     let isOver = false
     try {
       if (signal?.aborted) giveUp()
-      const first = [...(await this.#open())]
+      stopped.signal.throwIfAborted()
+      this.#opening = this.#open()
+      const first = [...(await this.#opening)]
       for (;;) {
-        const line = first.shift() ?? (await this.#next())
+        stopped.signal.throwIfAborted()
+        const line = first.shift() ?? (await this.#next(stopped.signal))
         if (line.done) break
         for (const row of this.#read(line.value)) {
           this.count += 1
@@ -177,28 +186,41 @@ class RowReader {
       this.#checkEnd()
     } catch (error) {
       isOver = true
-      this.#exchange?.abort()
+      // the stream may go on
+      if (stopped.signal.aborted) await this.#finish().catch((reason: unknown) => this.#lease.fail(reason))
+      else this.#exchange?.abort()
       throw error
     } finally {
       try {
         if (!isOver) await this.#leave()
       } finally {
-        this.#signal.removeEventListener('abort', abort)
+        over.signal.removeEventListener('abort', abort)
         signal?.removeEventListener('abort', giveUp)
       }
     }
   }
 
-  /** The loop was left. What changes something must not be ended by chance in the middle of it. */
   async #leave(): Promise<void> {
     this.isLeft = true
-    if (this.#lease.request.isRead) {
-      await this.#lines?.return()
-      this.#exchange?.abort()
-      return
-    }
-    for (let line = await this.#next(); !line.done; line = await this.#next()) this.#read(line.value)
-    this.#checkEnd()
+    await this.#finish()
+    if (!this.#lease.request.isRead) this.#checkEnd()
+  }
+
+  /** Ends the reading before its end, so that the stream can go on. */
+  #finish(): Promise<void> {
+    this.#finished ??= this.#finishNow()
+    return this.#finished
+  }
+
+  async #finishNow(): Promise<void> {
+    const { request, over } = this.#lease
+    // the stream goes on with the baton in the answer
+    await this.#opening?.catch(() => {})
+    // what changes something is read to its end: ended in the middle, it would take the transaction with it
+    if (request.isRead || over.signal.aborted) this.#exchange?.abort()
+    else
+      for (let line = await this.#next(over.signal); !line.done; line = await this.#next(over.signal))
+        if (!line.value.startsWith('{"type":"row"')) this.#read(line.value)
   }
 
   /** Sends the request. @returns the first lines of the answer */
@@ -225,7 +247,10 @@ class RowReader {
             this.#exchange = exchange
             this.#lines = lines
             this.#lease.opened()
-            return first
+            const [head, ...rest] = first
+            // the stream goes on with its baton, whether its rows are wanted or not
+            if (head && !head.done) this.#read(head.value)
+            return rest
           },
         },
         {
@@ -238,7 +263,7 @@ class RowReader {
         },
       )
     }
-    const call = { deadline: this.#deadline, signal: this.#signal }
+    const call = { deadline: this.#deadline, signal: this.#lease.over.signal }
     // a transaction has its snapshot already
     return await (request.isFirst ? sendWithIndex(http, isRepeatable, call, send) : send(null, call))
   }
@@ -253,15 +278,19 @@ class RowReader {
   }
 
   /** Waits for the next line, no longer than the server may be silent. */
-  async #next(): Promise<Line> {
+  async #next(signal: AbortSignal): Promise<Line> {
+    if (!this.#lines) return { done: true, value: undefined }
     const { http, address } = this.#lease.connection
     const { timeoutMs } = this.#deadline
     const waiter = http.lifetime.wait<Line>(
-      { ms: timeoutMs, signal: this.#signal, late: () => timeoutError(timeoutMs, address.origin, true) },
+      { ms: timeoutMs, signal, late: () => timeoutError(timeoutMs, address.origin, true) },
       () => 'unknown',
     )
-    this.#lines?.next().then(waiter.resolve, waiter.reject)
-    return await waiter.promise
+    this.#pending ??= this.#lines.next()
+    this.#pending.then(waiter.resolve, waiter.reject)
+    const line = await waiter.promise
+    this.#pending = null
+    return line
   }
 
   /** Takes one line of the answer. @returns what it has of rows: one or none */
@@ -274,31 +303,19 @@ class RowReader {
   }
 
   #take(entry: CursorEntry): Row[] {
-    const { connection } = this.#lease
+    const { connection, markLost } = this.#lease
     const { config, server } = connection.http
     if (!('type' in entry)) connection.baton = entry.baton
     else if (entry.type === 'replication_index') server.sawIndex(entry.replication_index)
-    else if (entry.type === 'step_begin') {
-      this.#step = entry.step
-      if (this.#isStatement) this.#decode = rowDecoder(entry.cols, config.intMode, this.#options.rowMode)
-    } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
-    else if (entry.type === 'step_end') this.#isDone = this.#isStatement
-    else if (entry.type === 'step_error') throw this.#failure(entry.error, entry.step)
-    else if (entry.type === 'error') throw this.#failure(entry.error)
+    else if (entry.type === 'step_begin')
+      this.#decode = rowDecoder(entry.cols, config.intMode, this.#options.rowMode)
+    else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
+    else if (entry.type === 'step_end') this.#isDone = true
+    else if (entry.type === 'step_error' || entry.type === 'error') {
+      const error = new SqlError(entry.error, this.#statement.sql)
+      throw error.code === 'TRANSACTION_TIMEOUT' ? stolen(error, markLost) : error
+    }
     return []
-  }
-
-  /** Whether the entries are those of the statement, and not of one that travels in front of it. */
-  get #isStatement(): boolean {
-    return this.#step === this.#lease.request.ownSteps.at(-1)
-  }
-
-  /** The error of a step, or of all. */
-  #failure(error: WireError, step?: number): Error {
-    const { request, prefix, inTransaction, markLost } = this.#lease
-    const control = step === undefined ? undefined : prefix[request.ownSteps.indexOf(step)]
-    const lost = inTransaction && transactionError(error, control, markLost)
-    return lost || new SqlError(error, this.#statement.sql)
   }
 
   #checkEnd(): void {

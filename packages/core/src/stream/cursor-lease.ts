@@ -1,89 +1,107 @@
-import type { EncodedStatement } from '../codec/statement.ts'
-import { SqlError } from '../errors.ts'
-import type { Deadline } from '../http/deadline.ts'
+import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
+import { SqlError, StreamError } from '../errors.ts'
 import type { StatementOptions } from '../options.ts'
 import type { QueuedCall } from './queued-call.ts'
 import { type MarkLost, SqlRequest } from './sql-request.ts'
 import type { StreamConnection } from './stream-connection.ts'
-import type { StreamState } from './stream-state.ts'
+import type { HandleCall, StreamState } from './stream-state.ts'
 
 /** A stream while the rows of one statement are read from it. */
 export interface CursorLease {
   readonly connection: StreamConnection
-  /** The statement, and the control statements that travel in front of it. */
   readonly request: SqlRequest
-  readonly prefix: readonly string[]
   readonly inTransaction: boolean
   /** Its number, for events. */
   readonly transaction: number | null
   /** Whether the stream has the write lock, or may get it by the request. */
   readonly holdsLock: boolean
-  /** Aborted when the stream ends while rows are read. */
-  readonly broken: AbortController
+  /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream may go on. */
+  readonly stopped: AbortController
+  /** Aborted, too, when the stream ends. */
+  readonly over: AbortController
   readonly markLost: MarkLost
-  /** The first rows may come: the control statements and the statement were accepted. */
+  /** Set by the reader: ends the reading before its end, so that the stream can go on. */
+  finish: () => Promise<void>
+  /** The server has begun to answer. */
   opened(): void
   fail(error: unknown): void
   giveBack(): void
 }
 
 /** What is to be read, and by which handle. */
-export interface CursorCall {
+export interface CursorCall extends HandleCall {
   readonly owner: object
   readonly statement: EncodedStatement
   readonly options: StatementOptions
-  readonly deadline: Deadline
-  readonly refusal?: QueuedCall['refusal']
 }
 
-/** Waits for its turn in the stream's queue. The stream is the reader's until it gives it back, or the stream ends. */
+/** Waits for its turn in the stream's queue. The stream is the reader's until it gives it back. */
 export function lendToCursor(stream: StreamState, { statement, ...call }: CursorCall): Promise<CursorLease> {
   return stream.read({ ...call, statements: [statement] }, (queued, giveBack) =>
-    leaseOf(stream, queued, giveBack),
+    lend(stream, queued, giveBack),
   )
+}
+
+async function lend(stream: StreamState, call: QueuedCall, release: () => void): Promise<CursorLease> {
+  const lease = leaseOf(stream, call, release)
+  try {
+    // by themselves: the rows may be given up before the server has begun with them
+    if (call.prefix.length > 0) await stream.pump.sendPrefix(call, encodeSql('SELECT 1'))
+    lease.stopped.signal.throwIfAborted()
+    stream.current?.clock.pause()
+    return lease
+  } catch (error) {
+    lease.giveBack()
+    throw error
+  }
 }
 
 function leaseOf(stream: StreamState, call: QueuedCall, release: () => void): CursorLease {
   const transaction = stream.current
-  transaction?.clock.pause()
-  const broken = new AbortController()
-  const request = new SqlRequest([call])
-  let isOpened = false
-  const giveBack = (): void => {
-    if (stream.cursor !== cursor) return
-    stream.cursor = null
-    if (stream.isOpen) transaction?.clock.resume(false)
-    release()
-  }
+  const request = new SqlRequest([{ ...call, prefix: [] }])
   const cursor = {
     owner: call.owner ?? stream,
+    isStopped: false,
     stop: () => {
-      giveBack()
-      broken.abort(stream.endError())
+      if (stream.cursor !== cursor) return
+      cursor.isStopped = true
+      const error = stream.endError()
+      if (!stream.isOpen) lease.over.abort(error)
+      lease.stopped.abort(error)
+      void lease.finish().then(lease.giveBack, (error: unknown) => {
+        lease.fail(error)
+        lease.giveBack()
+      })
     },
   }
-  stream.cursor = cursor
-  return {
+  const lease: CursorLease = {
     connection: stream.connection,
     request,
-    prefix: call.prefix,
     inTransaction: call.scope === 'inside',
     transaction: transaction?.id ?? null,
     holdsLock: request.writes || transaction?.holdsLock === true,
-    broken,
+    stopped: new AbortController(),
+    over: new AbortController(),
     markLost: stream.markLost,
+    // until there is a reader: what is about to begin gives the stream back by itself
+    finish: () => new Promise(() => {}),
     opened: () => {
-      isOpened = true
       if (!stream.isOpen) return
       transaction?.answered(request.writes)
       transaction?.clock.pause()
     },
     fail: (error) => {
-      if (stream.cursor !== cursor) return
-      // an error of the statement itself leaves the stream as it was
-      if (!(error instanceof SqlError)) stream.pump.fail([], error)
-      else if (!isOpened) stream.passPrefix(call.prefix)
+      // an error of the statement itself leaves the stream as it was; and one of the stream has been dealt with
+      const isKnown = error instanceof SqlError || error instanceof StreamError
+      if (stream.cursor === cursor && !isKnown) stream.pump.fail([], error)
     },
-    giveBack,
+    giveBack: () => {
+      if (stream.cursor !== cursor) return
+      stream.cursor = null
+      if (stream.isOpen) transaction?.clock.resume(false)
+      release()
+    },
   }
+  stream.cursor = cursor
+  return lease
 }

@@ -1,4 +1,5 @@
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
 import { ProtocolError } from '../errors.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import type { QueuedCall } from './queued-call.ts'
@@ -94,6 +95,26 @@ export class RequestPump {
       if (connection.progress.isSent) this.fail(calls, error, { continuesStream, started })
       else this.#notSent(calls, error)
     }
+  }
+
+  /** Sends the control statements of the reading of rows, with a statement that does nothing. */
+  sendPrefix(
+    { prefix, options, deadline, reject: _, ...call }: QueuedCall,
+    statement: EncodedStatement,
+  ): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const queued: QueuedCall = {
+        ...call,
+        prefix,
+        deadline,
+        options: { ...options, readOnly: true },
+        statements: [statement],
+        lend: undefined,
+        resolve: () => resolve(),
+        reject,
+      }
+      void this.#send([queued], false)
+    })
   }
 
   #settle(request: SqlRequest, answer: Parameters<SqlRequest['settle']>[0], writes: boolean): void {

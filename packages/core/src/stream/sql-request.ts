@@ -89,11 +89,6 @@ export class SqlRequest {
     return steps.toJson(index)
   }
 
-  /** The numbers of the steps of the only call: the prefix's, then the statement's. */
-  get ownSteps(): readonly number[] {
-    return this.#steps[0] ?? []
-  }
-
   /** Hands the results out to the calls. @throws ProtocolError when the answer does not tell what was done */
   settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
     try {
@@ -127,7 +122,7 @@ export class SqlRequest {
     const [{ scope, ends }] = this.calls as [QueuedCall]
     const isAtomic = scope === 'atomic'
     if (!isAtomic && ends !== 'commit') return
-    const own = this.ownSteps
+    const own = this.#steps[0] ?? []
     const commit = own.at(-1) as number
     const refused = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
     if (refused?.outcome === 'unknown') throw unclearCommit(refused)
@@ -275,8 +270,12 @@ function checkTransaction(
     const step = own[at] as number
     const refused = batch.step_errors[step]
     if (refused) {
-      const error = transactionError(refused, prefix[at], markLost)
-      if (error) throw error
+      const cause = new SqlError(refused, prefix[at])
+      if (cause.code === 'TRANSACTION_TIMEOUT') throw stolen(cause, markLost)
+      if (at < prefix.length) {
+        markLost('TRANSACTION_LOST', `${prefix[at]} failed`, cause)
+        throw cause
+      }
     } else if (!batch.step_results[step]) {
       // neither done nor refused: the guard held it back
       throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
@@ -284,21 +283,10 @@ function checkTransaction(
   }
 }
 
-/**
- * The error of a step that ends the transaction.
- * @param control the step's control statement, which the transaction needs; undefined for a statement
- */
-export function transactionError(
-  refused: WireError,
-  control: string | undefined,
-  markLost: MarkLost,
-): Error | undefined {
-  const cause = new SqlError(refused, control)
-  if (cause.code === 'TRANSACTION_TIMEOUT') {
-    const seconds = TRANSACTION_WINDOW_MS / 1000
-    return markLost('TRANSACTION_EXPIRED', `another writer took the write lock after ${seconds} s`, cause)
-  }
-  if (control === undefined) return undefined
-  markLost('TRANSACTION_LOST', `${control} failed`, cause)
-  return cause
-}
+/** The error of a transaction whose time was over while another writer waited. */
+export const stolen = (cause: SqlError, markLost: MarkLost): StreamError =>
+  markLost(
+    'TRANSACTION_EXPIRED',
+    `another writer took the write lock after ${TRANSACTION_WINDOW_MS / 1_000} s`,
+    cause,
+  )

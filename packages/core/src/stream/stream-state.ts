@@ -27,7 +27,7 @@ export class StreamState implements PumpHost {
   #life: 'open' | 'closing' | StreamError = 'open'
   #transaction: StreamTransaction | null = null
   /** The reading of rows that has the stream, and what ends it. */
-  cursor: { readonly owner: object; stop(): void } | null = null
+  cursor: { readonly owner: object; readonly isStopped: boolean; stop(): void } | null = null
   /** Calls that wait for something else than a request, to be rejected when nothing more can be run. */
   readonly #waits = new Set<Waiter>()
 
@@ -159,7 +159,8 @@ export class StreamState implements PumpHost {
 
   /** Prevents a deadlock: the loop over the rows would await a statement that is queued behind it. */
   checkNoCursor(): void {
-    if (this.cursor) throw new TypeError('rows are being read on this stream: leave the loop first')
+    if (this.cursor?.isStopped === false)
+      throw new TypeError('rows are being read on this stream: leave the loop first')
   }
 
   async #end(
@@ -212,14 +213,14 @@ export class StreamState implements PumpHost {
    * Queues the reading of rows, which then has the stream to itself.
    * @param lend called when it is its turn; calls `giveBack` when it is done @returns what `lend` returns
    */
-  read<T>(call: ReadCall, lend: (call: QueuedCall, giveBack: () => void) => T): Promise<T> {
+  read<T>(call: ReadCall, lend: (call: QueuedCall, giveBack: () => void) => Promise<T>): Promise<T> {
     const scope = this.inTransaction ? 'inside' : 'alone'
     return this.#enqueue({ ...call, scope, prefix: [], canCoalesce: false }, lend)
   }
 
   async #enqueue<T = Results>(
     call: Omit<QueuedCall, 'resolve' | 'reject' | 'deadline' | 'lend'> & { readonly deadline?: Deadline },
-    lend?: (call: QueuedCall, giveBack: () => void) => T,
+    lend?: (call: QueuedCall, giveBack: () => void) => Promise<T>,
   ): Promise<T> {
     this.checkOpen()
     this.checkNoCursor()

@@ -5,7 +5,7 @@ import { type ClientConfig, resolveConfig } from '../config.ts'
 import type { ClientEvent } from '../events.ts'
 import { Http } from '../http/http.ts'
 import { readRows } from '../read-rows.ts'
-import { Stream } from './stream.ts'
+import { Stream, stateOf } from './stream.ts'
 import { StreamConnection } from './stream-connection.ts'
 import { StreamState } from './stream-state.ts'
 
@@ -20,6 +20,8 @@ interface Request {
   refuse(error: object): Promise<void>
   /** Answers a request for rows with one row, and the body stays open. */
   lines(): Promise<void>
+  /** Ends that body. */
+  endLines(): void
   status(code: number, text: string): Promise<void>
 }
 
@@ -43,8 +45,8 @@ function start(config: Partial<ClientConfig> = {}) {
       fetch: (_, { body = '' }) =>
         new Promise((resolve) => {
           requests.push(
-            scripted(body, requests.length, (status, text, isOpen = false) =>
-              resolve({ status, text: async () => text, body: bodyOf(text, isOpen) }),
+            scripted(body, requests.length, (status, text, end = Promise.resolve()) =>
+              resolve({ status, text: async () => text, body: bodyOf(text, end) }),
             ),
           )
         }),
@@ -68,18 +70,19 @@ function start(config: Partial<ClientConfig> = {}) {
   return { clock, http, stream, next, requests, ends, events }
 }
 
-const bodyOf = (text: string, isOpen: boolean): ReadableStream<Uint8Array> =>
-  new ReadableStream({
-    start(controller) {
-      controller.enqueue(new TextEncoder().encode(text))
-      if (!isOpen) controller.close()
-    },
-  })
+async function* linesUntil(text: string, end: Promise<string | void>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  yield encoder.encode(text)
+  yield encoder.encode((await end) ?? '')
+}
+
+const bodyOf = (text: string, end: Promise<string | void>): ReadableStream<Uint8Array> =>
+  ReadableStream.from(linesUntil(text, end)) as ReadableStream<Uint8Array>
 
 function scripted(
   body: string,
   count: number,
-  send: (status: number, text: string, isOpen?: boolean) => void,
+  send: (status: number, text: string, end?: Promise<string | void>) => void,
 ): Request {
   const { batch: rows, requests = [{ type: 'batch', ...(rows && { batch: rows }) }] } = JSON.parse(body) as {
     /** Of a request for rows. */
@@ -93,6 +96,7 @@ function scripted(
       : (stmt?.sql ?? []),
   )
   const closes = requests.at(-1)?.type === 'close'
+  const end = Promise.withResolvers<string>()
   const result = { cols: [], rows: [], affected_row_count: 1, last_insert_rowid: null }
   const violation = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
   const results = (refused: string | undefined) =>
@@ -126,8 +130,11 @@ function scripted(
         { type: 'step_begin', step: steps.length - 1, cols: [{ name: 'a' }] },
         { type: 'row', row: [{ type: 'integer', value: '1' }] },
       ]
-      send(200, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), true)
+      send(200, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), end.promise)
       await settle()
+    },
+    endLines() {
+      end.resolve('{"type":"step_end","affected_row_count":1,"last_insert_rowid":null}\n')
     },
     async status(code, text) {
       send(code, text)
@@ -477,42 +484,39 @@ test('an answer that does not come: the call ends with its time, the request a w
   expect(await next()).toMatchObject({ closes: true })
 })
 
-test.each(['a statement', 'rows'])(
-  '%s that cannot be parsed, first in a transaction, does not keep others from writing',
-  async (kind) => {
-    const { http, next, requests } = start()
-    const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
-    // as many as hold the write lock or are next
-    for (const stream of [newStream(), newStream()]) {
-      stream.begin()
-      const sql = 'insert int t'
-      const call = kind === 'rows' ? readRows(stream, sql).next() : stream.execute(sql)
-      const refused = expect(call).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
-      const request = await next()
-      if (kind === 'rows') await request.status(500, '{"error":"SQL string could not be parsed: near int"}')
-      else await request.refuse({ message: 'SQL string could not be parsed', code: 'SQL_PARSE_ERROR' })
-      await refused
-      expect(stream.inTransaction).toBe(true)
-    }
-    const other = newStream()
-    other.begin()
-    const call = other.execute('insert into t values (2)')
-    const request = await next()
-    expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
-    await request.answer()
-    await call
-    expect(requests).toEqual([])
-  },
-)
+test('a statement that cannot be parsed, first in a transaction, does not keep others from writing', async () => {
+  const { http, next, requests } = start()
+  const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
+  // as many as hold the write lock or are next
+  for (const stream of [newStream(), newStream()]) {
+    stream.begin()
+    const refused = expect(stream.execute('insert int t')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+    await (await next()).refuse({ message: 'SQL string could not be parsed', code: 'SQL_PARSE_ERROR' })
+    await refused
+    expect(stream.inTransaction).toBe(true)
+  }
+  const other = newStream()
+  other.begin()
+  const call = other.execute('insert into t values (2)')
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
+  await request.answer()
+  await call
+  expect(requests).toEqual([])
+})
 
-test('rows that are read are an entry of the queue: behind what was issued before, and BEGIN travels with them', async () => {
+test('rows that are read are an entry of the queue: behind what was issued before, in front of what comes behind', async () => {
   const { stream, next, requests } = start()
   stream.begin()
   const rows = readRows(stream, 'select 1 as a')
   const row = rows.next()
   const write = stream.execute('insert into t values (1)')
+  const begin = await next()
+  expect(begin.sql).toEqual(['BEGIN IMMEDIATE', 'SELECT 1'])
+  expect(requests).toEqual([])
+  await begin.answer()
   const first = await next()
-  expect(first.sql).toEqual(['BEGIN IMMEDIATE', 'select 1 as a'])
+  expect(first.sql).toEqual(['select 1 as a'])
   expect(requests).toEqual([])
   await first.lines()
   expect(await row).toEqual({ done: false, value: { a: 1 } })
@@ -585,4 +589,50 @@ test('a request that was refused, and given up while it waited to be sent again,
   expect(request.sql).toEqual(['BEGIN READONLY', 'select 2'])
   await request.answer()
   await again
+})
+
+describe('rows whose handle ends before the server has begun to answer', () => {
+  /** A transaction that has written, and a savepoint in it that asks for rows and is given up. */
+  const readAndGiveUp = async (sql: string) => {
+    const started = start()
+    const { stream, next } = started
+    stream.begin()
+    const write = stream.execute('insert into t values (1)')
+    await (await next()).answer()
+    await write
+    const rows = readRows(stream, sql).next()
+    const request = await next()
+    const ended = expect(rows).rejects.toMatchObject(never)
+    expect(stateOf(stream).breakCursor(stream)).toBe(true)
+    const behind = stream.execute('insert into t values (2)')
+    await settle()
+    // it would continue the stream with a baton that is used up
+    expect(started.requests).toEqual([])
+    return { ...started, request, ended, behind }
+  }
+
+  test('what reads is dropped as soon as its baton is there, and the stream goes on', async () => {
+    const { request, ended, behind, next } = await readAndGiveUp('select 1')
+    await request.lines()
+    await ended
+    const other = await next()
+    expect(other.sql).toEqual(['insert into t values (2)'])
+    await other.answer()
+    await behind
+  })
+
+  test('what writes is read to its end: ended in the middle, it would take the transaction with it', async () => {
+    const { request, ended, behind, next, requests } = await readAndGiveUp(
+      'insert into t values (3) returning a',
+    )
+    await request.lines()
+    await settle()
+    expect(requests).toEqual([])
+    request.endLines()
+    await ended
+    const other = await next()
+    expect(other.sql).toEqual(['insert into t values (2)'])
+    await other.answer()
+    await behind
+  })
 })
