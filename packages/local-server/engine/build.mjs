@@ -6,6 +6,8 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ALLOWED_FUNCTIONS } from '../src/allowed-functions.ts'
+import { boundRegexp } from './bounded-regexp.mjs'
 
 // the release whose SQLite is that of libsql-server 0.24.32, to the commit
 const CRATE = 'libsql-ffi'
@@ -35,7 +37,19 @@ const OPTIONS = [
   'LONGDOUBLE_TYPE=double',
 ]
 // of SQLite3 Multiple Ciphers, which libsql-server is built with; without those that reach files or raw memory
-const EXTENSIONS = ['regexp', 'series', 'shathree', 'uuid']
+const EXTENSIONS = ['series', 'shathree', 'uuid']
+// what SQL may call here besides: `regexp.c` has limits here, the next is our own, the others only SQLite itself can call
+const ALLOWED_HERE = [
+  'regexp',
+  'regexpi',
+  'load_extension',
+  'libsql_alter_column',
+  'sqlite_drop_column',
+  'sqlite_rename_column',
+  'sqlite_rename_quotefix',
+  'sqlite_rename_table',
+  'sqlite_rename_test',
+]
 
 const EXPORTS =
   `malloc free baton_open baton_only_read baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
@@ -50,12 +64,11 @@ const EXPORTS =
 const here = import.meta.dirname
 const work = mkdtempSync(join(tmpdir(), 'libsql-wasm-'))
 const sources = fetchSources()
-const includes = [`-I${sources}/src`, `-I${here}`]
+const includes = [`-I${sources}/src`, `-I${here}`, `-I${work}`]
 const flags = [
   '--target=wasm32-wasi',
   '-O2',
   '-fno-strict-aliasing',
-  '-mbulk-memory',
   '-msign-ext',
   '-mnontrapping-fptoint',
   ...OPTIONS.map((option) => `-D${option}`),
@@ -63,21 +76,31 @@ const flags = [
 
 // the extensions are written to be part of one file with SQLite, whose private names they use
 const amalgamation = join(work, 'amalgamation.c')
-const extensions = EXTENSIONS.map((name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`))
+const extensionSource = (name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`)
+const regexp = join(work, 'regexp.c')
+writeFileSync(regexp, boundRegexp(readFileSync(extensionSource('regexp'), 'utf8')))
+const allowed = [...ALLOWED_FUNCTIONS, ...ALLOWED_HERE].sort()
+writeFileSync(
+  join(work, 'allowed-functions.h'),
+  `static const char *const ALLOWED[] = {\n${allowed.map((name) => `  "${name}",\n`).join('')}};\n`,
+)
 const included = [
   join(sources, 'src/sqlite3.c'),
   join(here, 'reset.c'),
-  ...extensions,
+  join(here, 'functions.c'),
+  regexp,
+  ...EXTENSIONS.map(extensionSource),
   // last, because of what it defines
   join(here, 'math-errors.h'),
-  join(sources, 'SQLite3MultipleCiphers/src/extensionfunctions.c'),
+  extensionSource('extensionfunctions'),
 ]
 writeFileSync(amalgamation, included.map((path) => `#include "${path}"\n`).join(''))
 const files = [
   [amalgamation, ['-w']],
-  ...['vfs', 'output', 'rows', 'dump', 'changes', 'connection'].map((name) => [
+  ...['vfs', 'output', 'rows', 'dump', 'changes', 'connection', 'memory'].map((name) => [
     join(here, `${name}.c`),
-    ['-Wall', '-Wextra', '-Werror'],
+    // elsewhere the compiler would put the instructions in the place of the calls
+    ['-Wall', '-Wextra', '-Werror', ...(name === 'memory' ? ['-mbulk-memory'] : [])],
   ]),
 ]
 const objects = files.map(([file, warnings], index) => {
