@@ -5,9 +5,9 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { ALLOWED_FUNCTIONS } from '../src/allowed-functions.ts'
-import { boundRegexp } from './bounded-regexp.mjs'
+import { changeSource } from './source-changes.mjs'
 
 // the release whose SQLite is that of libsql-server 0.24.32, to the commit
 const CRATE = 'libsql-ffi'
@@ -77,15 +77,14 @@ const flags = [
 // the extensions are written to be part of one file with SQLite, whose private names they use
 const amalgamation = join(work, 'amalgamation.c')
 const extensionSource = (name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`)
-const regexp = join(work, 'regexp.c')
-writeFileSync(regexp, boundRegexp(readFileSync(extensionSource('regexp'), 'utf8')))
+const regexp = changed(extensionSource('regexp'))
 const allowed = [...ALLOWED_FUNCTIONS, ...ALLOWED_HERE].sort()
 writeFileSync(
   join(work, 'allowed-functions.h'),
   `static const char *const ALLOWED[] = {\n${allowed.map((name) => `  "${name}",\n`).join('')}};\n`,
 )
 const included = [
-  join(sources, 'src/sqlite3.c'),
+  changed(join(sources, 'src/sqlite3.c')),
   join(here, 'reset.c'),
   join(here, 'functions.c'),
   regexp,
@@ -103,6 +102,10 @@ const files = [
     ['-Wall', '-Wextra', '-Werror', ...(name === 'memory' ? ['-mbulk-memory'] : [])],
   ]),
 ]
+if (process.argv[2] === '--sanitize') {
+  buildSanitized(process.argv[3])
+  process.exit()
+}
 const objects = files.map(([file, warnings], index) => {
   const object = join(work, `${index}.o`)
   run('clang', [...flags, ...warnings, ...includes, '-c', file, '-o', object])
@@ -137,6 +140,22 @@ const bytes = readFileSync(target)
 const digest = createHash('sha256').update(bytes).digest('hex')
 writeFileSync(join(here, 'libsql.wasm.sha256'), `${digest}  libsql.wasm\n`)
 console.log(`libsql.wasm: ${bytes.length} bytes, SHA-256 ${digest}`)
+
+/** A copy of a source with our changes. */
+function changed(path) {
+  const copy = join(work, basename(path))
+  writeFileSync(copy, changeSource(basename(path), readFileSync(path, 'utf8')))
+  return copy
+}
+
+/** A program of this machine that runs statements, and ends when memory is used that must not be. */
+function buildSanitized(target) {
+  const checks = ['-fsanitize=address,undefined', '-fno-sanitize=alignment,function,pointer-overflow,shift,float-cast-overflow,nonnull-attribute']
+  const own = ['vfs', 'output', 'rows', 'dump', 'changes', 'connection', 'sanitized-host']
+  const sources = [amalgamation, ...own.map((name) => join(here, `${name}.c`))]
+  const native = ['-O1', '-g', '-fno-strict-aliasing', '-w', ...checks, ...OPTIONS.map((option) => `-D${option}`)]
+  run('clang', [...native, ...includes, ...sources, '-lm', '-o', target])
+}
 
 /** The folder `bundled` of the crate, fetched by cargo. */
 function fetchSources() {

@@ -9,9 +9,12 @@
  * - `mode`, `median`, `lower_quartile`, `upper_quartile`: they call themselves once for each row of an ordered list, and so
  *   use up the stack;
  * - `regexp`, `regexpi`: they call themselves for each bracket of the pattern, and `a{2000000000}` needs as much memory. The
- *   embedded engine has them with limits, see `engine/safe-regexp.c`;
+ *   embedded engine has them with limits, see `engine/source-changes.mjs`;
  * - `fts3_tokenizer`, `fts5` (pointers), `sha3_query` (runs its argument), `optimize` (writes), `geopoly_debug`,
  *   `sqlite_log`, `load_extension`, `readfile`, `writefile`, `lsmode`, `sqlite_crypt`, `sqlite3mc_*`.
+ *
+ * `libsql_vector_idx` stands in definitions of indexes only, with one argument: without arguments, in a SELECT for instance, it
+ * reads a pointer from anywhere, and libsql-server ends. The embedded engine looks.
  *
  * Of tables that are called like functions only those of `ALLOWED_TABLE_FUNCTIONS`, and the pragmas.
  */

@@ -24,26 +24,26 @@ function current(): OpenDatabase {
   return open
 }
 
-/** Runs a call; when the engine fails the worker ends: the server tells the clients, what was committed is in the file. */
+/** Ends the worker: the server tells the clients, and what was committed is in the file or its log. */
+function fail(error: unknown): never {
+  console.error(error instanceof Error ? `${error.name}: ${error.message}` : String(error))
+  process.exit(1)
+}
+
 async function answer(message: StreamCall): Promise<void> {
-  try {
-    await current().answer(message)
-  } catch (error) {
-    console.error(error instanceof Error ? `${error.name}: ${error.message}` : String(error))
-    process.exit(1)
-  }
+  await current().answer(message).catch(fail)
 }
 
 function sqliteVersion(): string {
   const gate = writerGate(new DatabaseBoard())
-  return new EngineInstance(module, { files: new DatabaseFiles(null, gate), gate, board }).version
+  return new EngineInstance(module, { files: new DatabaseFiles(null, gate), gate, board, fail }).version
 }
 
 /** What is said of a database that was released meanwhile has no meaning any more. */
 function receive(message: ToHost): void {
   switch (message.type) {
     case 'open':
-      open = new OpenDatabase(message, { module, board, send })
+      open = new OpenDatabase(message, { module, board, send, fail })
       return
     case 'settings':
       return open?.applySettings(message.settings)

@@ -39,6 +39,7 @@ export interface WorkerParts {
   readonly module: EngineModule
   readonly board: CallBoard
   readonly send: (message: FromHost) => void
+  readonly fail: (error: unknown) => never
 }
 
 /** A database that is open in a worker, with an engine of its own, and the sessions of its streams. */
@@ -62,7 +63,7 @@ export class OpenDatabase {
     const board = new DatabaseBoard(memory)
     const gate = reader === null ? writerGate(board) : new ReaderGate(board, reader)
     this.#files = new DatabaseFiles(path, gate)
-    const engine = new EngineInstance(parts.module, { files: this.#files, gate, board: parts.board })
+    const engine = new EngineInstance(parts.module, { ...parts, files: this.#files, gate })
     const { onlyRead } = gate
     this.#database = new Database(engine, {
       id,
