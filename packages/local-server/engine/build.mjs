@@ -38,8 +38,13 @@ const OPTIONS = [
 ]
 // of SQLite3 Multiple Ciphers, which libsql-server is built with; without those that reach files or raw memory
 const EXTENSIONS = ['series', 'shathree', 'uuid']
-// what SQL may call here besides: `regexp.c` has limits here, the next is our own, the others only SQLite itself can call
+// what SQL may call here besides: those are safe with the changes of `source-changes.mjs`, `load_extension` is our own, the
+// others only SQLite itself can call
 const ALLOWED_HERE = [
+  'vector8',
+  'vector16',
+  'vectorb16',
+  'vector1bit',
   'regexp',
   'regexpi',
   'load_extension',

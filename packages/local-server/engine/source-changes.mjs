@@ -6,6 +6,19 @@ const CHANGES = {
       "if( iBuf > MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf(\"vector: float string",
       "if( iBuf >= MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf(\"vector: float string",
     ],
+    // a size below zero, of which too little memory is made
+    [
+      '"vector: unexpected binary type: %d", *pType);\n    return SQLITE_ERROR;\n  }\n  return SQLITE_OK;',
+      '"vector: unexpected binary type: %d", *pType);\n    return SQLITE_ERROR;\n  }\n' +
+        '  if( *pDims<0 || *pDataSize>nBlobSize ){\n' +
+        '    *pzErrMsg = sqlite3_mprintf("vector: broken vector blob");\n    return SQLITE_ERROR;\n  }\n' +
+        '  return SQLITE_OK;',
+    ],
+    // what is behind a NUL is counted, but not read: memory that nothing was written to is answered
+    [
+      'for(iText = 0; iText < textBytes; iText++){\n    if( text[iText] == \',\' ){',
+      'for(iText = 0; iText < textBytes && text[iText]; iText++){\n    if( text[iText] == \',\' ){',
+    ],
     [
       '  sqlite3_result_value(context, argv[0]);\n}\n\n/*\n** Register vector functions.',
       '  if( argc>0 ) sqlite3_result_value(context, argv[0]);\n}\n\n/*\n** Register vector functions.',

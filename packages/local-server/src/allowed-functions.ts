@@ -10,11 +10,16 @@
  *   use up the stack;
  * - `regexp`, `regexpi`: they call themselves for each bracket of the pattern, and `a{2000000000}` needs as much memory. The
  *   embedded engine has them with limits, see `engine/source-changes.mjs`;
+ * - `vector8`, `vector16`, `vectorb16`, `vector1bit`: of a text with a NUL in it they answer memory of others. The embedded
+ *   engine has them mended;
  * - `fts3_tokenizer`, `fts5` (pointers), `sha3_query` (runs its argument), `optimize` (writes), `geopoly_debug`,
  *   `sqlite_log`, `load_extension`, `readfile`, `writefile`, `lsmode`, `sqlite_crypt`, `sqlite3mc_*`.
  *
  * `libsql_vector_idx` stands in definitions of indexes only, with one argument: without arguments, in a SELECT for instance, it
  * reads a pointer from anywhere, and libsql-server ends. The embedded engine looks.
+ *
+ * `vector_top_k` of a broken blob writes outside of its memory: `vector_top_k('i', x'000004', 1)` with the type of eight or one
+ * bits. On libsql-server its vector should be a text, or a blob that has been looked at. The embedded engine looks.
  *
  * Of tables that are called like functions only those of `ALLOWED_TABLE_FUNCTIONS`, and the pragmas.
  */
@@ -37,8 +42,8 @@ export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
 
   sha3 uuid uuid_blob uuid_str
 
-  libsql_server_database_name libsql_vector_idx vector vector16 vector1bit vector32 vector64 vector8
-  vector_distance_cos vector_distance_l2 vector_extract vectorb16
+  libsql_server_database_name libsql_vector_idx vector vector32 vector64 vector_distance_cos
+  vector_distance_l2 vector_extract
 
   bm25 fts5_source_id highlight match matchinfo offsets snippet
 

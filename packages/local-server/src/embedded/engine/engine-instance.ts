@@ -96,9 +96,9 @@ export interface EngineHostParts {
   readonly board: CallBoard
   /**
    * A call of the engine has not come back: its memory may be in any state, and nothing of it may reach the file. Ends the
-   * thread at once, before anything else is called, the end of a statement for instance, which would commit it.
+   * thread at once, before anything else is called, the end of a statement for instance, which would commit it. @default throws the error
    */
-  fail(error: unknown): never
+  readonly fail?: (error: unknown) => never
 }
 
 /**
@@ -113,7 +113,7 @@ export class EngineInstance {
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
   #tables: TableRights | null = null
 
-  constructor(module: EngineModule, { files, gate, board, fail }: EngineHostParts) {
+  constructor(module: EngineModule, { files, gate, board, fail = rethrow }: EngineHostParts) {
     this.#board = board
     const { exports } = new WebAssembly.Instance(module, {
       host: { ...this.#hostImports(files), ...gateImports(gate) },
@@ -218,6 +218,10 @@ function gateImports(gate: ReadGate): WebAssembly.ModuleImports {
     end_reading: () => gate.endReading(),
     sleep: (milliseconds: number) => gate.sleep(milliseconds),
   }
+}
+
+function rethrow(error: unknown): never {
+  throw error
 }
 
 /** The exports, of which the first call that throws is the last one. */
