@@ -225,7 +225,7 @@ function rethrow(error: unknown): never {
 }
 
 /** The exports, of which the first call that throws is the last one. */
-function endingWith(fail: (error: unknown) => never, exports: WebAssembly.Exports): WebAssembly.Exports {
+function endingWith(fail: (error: unknown) => never, exports: object): Record<string, unknown> {
   const ending = (call: CallableFunction) =>
     (...given: unknown[]): unknown => {
       try {

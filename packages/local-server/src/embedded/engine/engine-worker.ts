@@ -5,23 +5,39 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { CallBoard } from '../protocol/call-board.ts'
 import { DatabaseBoard } from '../protocol/database-board.ts'
-import type { FromHost, StreamCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
+import type { FromHost, OpenedDatabase, StreamCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
-import { OpenDatabase } from './open-database.ts'
+import { failureOutcome, OpenDatabase } from './open-database.ts'
 import { writerGate } from './read-gate.ts'
 
 const { module, board: memory } = workerData as WorkerStart
 const board = new CallBoard(memory)
+/** What the worker works for, and the database itself once it could be opened. */
+let wanted: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
+let isWatched = false
 
 function send(message: FromHost): void {
   parentPort?.postMessage(message)
 }
 
+/** The database. Every call tries to open it while that fails. */
 function current(): OpenDatabase {
-  if (open === null) throw new Error('the worker has no database')
+  if (open !== null) return open
+  if (wanted === null) throw new Error('the worker has no database')
+  open = new OpenDatabase(wanted, { module, board, send, fail })
+  open.isWatched = isWatched
   return open
+}
+
+/** Opens the database ahead of the first call. */
+function openAhead(): void {
+  try {
+    current()
+  } catch {
+    // whoever calls is told
+  }
 }
 
 /** Ends the worker: the server tells the clients, and what was committed is in the file or its log. */
@@ -31,7 +47,15 @@ function fail(error: unknown): never {
 }
 
 async function answer(message: StreamCall): Promise<void> {
-  await current().answer(message).catch(fail)
+  let database: OpenDatabase
+  try {
+    database = current()
+  } catch (error) {
+    board.begin(message.call)
+    const outcome = failureOutcome(error)
+    return send({ type: 'answer', call: message.call, outcome, usage: [] })
+  }
+  await database.answer(message).catch(fail)
 }
 
 function sqliteVersion(): string {
@@ -43,9 +67,11 @@ function sqliteVersion(): string {
 function receive(message: ToHost): void {
   switch (message.type) {
     case 'open':
-      open = new OpenDatabase(message, { module, board, send, fail })
-      return
+      wanted = message
+      isWatched = false
+      return openAhead()
     case 'settings':
+      if (wanted !== null) wanted = { ...wanted, settings: message.settings }
       return open?.applySettings(message.settings)
     case 'pipeline':
     case 'cursor':
@@ -55,7 +81,8 @@ function receive(message: ToHost): void {
       void answer(message)
       return
     case 'watch':
-      if (open !== null) open.isWatched = message.isWatched
+      isWatched = message.isWatched
+      if (open !== null) open.isWatched = isWatched
       return
     case 'told':
       return open?.told(message.number, message.answer)
@@ -66,9 +93,9 @@ function receive(message: ToHost): void {
     case 'close-stream':
       return open?.closeSession(message.stream)
     case 'release':
-      if (message.keep) current().close()
-      else current().drop()
-      open = null
+      if (message.keep) open?.close()
+      else open?.drop()
+      open = wanted = null
       return send({ type: 'released' })
     case 'end':
       open?.close()
