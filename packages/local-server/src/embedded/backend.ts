@@ -54,6 +54,8 @@ export interface EmbeddedOptions {
   readonly directory: string
   /** Whether everybody may do everything, without a token. */
   readonly isOpen: boolean
+  /** Whether what is acknowledged must survive a power cut: not of a directory that is removed at the end. @default true */
+  readonly isKept?: boolean
   /** Null for libsql-server without what loses data. @default null */
   readonly dialect?: Dialect | null
   /** Finds the database that a statement of another one names; by default ids are names. */
@@ -85,6 +87,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   constructor({
     directory,
     isOpen,
+    isKept = true,
     dialect = null,
     idOf = (_, name) => name as DatabaseId,
   }: EmbeddedOptions) {
@@ -96,6 +99,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#hosts = new HostTable({
       pathOf: (id) => this.#fileOf(id),
       roleOf: (id) => this.#schemas.roleOf(id),
+      isKept,
       dialect,
       isIdle: (id) => this.#streams.countOf(id) === 0 && !this.#copies.isUnderWay(id),
       onAsk: (id, question) => this.#answer(id, question),

@@ -28,6 +28,7 @@ interface Waiting {
 export interface HostTableOptions {
   pathOf(id: DatabaseId): string
   roleOf(id: DatabaseId): SchemaRole
+  readonly isKept: boolean
   readonly dialect: Dialect | null
   /** The worker of a database needs something of others. Never rejects. */
   onAsk(id: DatabaseId, question: Question): Promise<Answer>
@@ -119,8 +120,9 @@ export class HostTable {
       return host
     }
     const path = this.#options.pathOf(id)
-    const { dialect } = this.#options
-    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), dialect, settings, take })
+    const { dialect, isKept } = this.#options
+    const role = this.#options.roleOf(id)
+    const hosts = new DatabaseHosts({ id, path, role, dialect, isKept, settings, take })
     this.#hosts.set(id, hosts)
     if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()

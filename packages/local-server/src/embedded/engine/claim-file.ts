@@ -1,4 +1,5 @@
 import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 
 /** What a database file begins with. */
 export const MAGIC = Buffer.from('SQLite format 3\0')
@@ -55,8 +56,12 @@ function mark(path: string): void {
 
 /** Does something while no other program can have the file open. */
 function whileLocked(path: string, work: () => void): void {
-  const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
-  const database = new DatabaseSync(path, { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false })
+  const Sqlite = sqliteOfNode()
+  if (Sqlite === undefined) {
+    if (existsSync(`${path}-wal`)) throw new FileInUseError(IN_USE_ELSEWHERE)
+    return work()
+  }
+  const database = new Sqlite(path, { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false })
   try {
     try {
       database.exec('PRAGMA locking_mode = EXCLUSIVE')
@@ -69,6 +74,19 @@ function whileLocked(path: string, work: () => void): void {
     work()
   } finally {
     database.close()
+  }
+}
+
+/** Undefined where there is none, on Bun for instance. Node 22 warns that it is new, which says nothing to users. */
+function sqliteOfNode(): typeof DatabaseSync | undefined {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return process.getBuiltinModule?.('node:sqlite')?.DatabaseSync
+  } catch {
+    return undefined
+  } finally {
+    process.emitWarning = emitWarning
   }
 }
 

@@ -40,6 +40,8 @@ const FULL = 2
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
   readonly #descriptors = new Map<number, string>()
+  /** New files whose names may not be on the disk yet. */
+  readonly #created = new Set<number>()
 
   readonly #gate: ReadGate
   #attachments = 0
@@ -112,13 +114,16 @@ export class DatabaseFiles {
   /** A descriptor; -1 when the file is not there, or the name is none of ours. */
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
+    const isNew = path !== undefined && create && !existsSync(path)
     const descriptor = path === undefined ? -1 : openPath(path, create, this.#gate.onlyRead)
     if (descriptor >= 0) this.#descriptors.set(descriptor, name)
+    if (descriptor >= 0 && isNew) this.#created.add(descriptor)
     return descriptor
   }
 
   close(descriptor: number): void {
     this.#descriptors.delete(descriptor)
+    this.#created.delete(descriptor)
     closeSync(descriptor)
   }
 
@@ -163,7 +168,12 @@ export class DatabaseFiles {
   }
 
   sync(descriptor: number): number {
-    return failureOf(() => fsyncSync(descriptor))
+    return failureOf(() => {
+      fsyncSync(descriptor)
+      if (!this.#created.delete(descriptor)) return
+      const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')
+      for (const path of [folder, dirname(folder)]) syncFolder(path)
+    })
   }
 
   /** Size in bytes; -1 for an error. */
@@ -207,6 +217,19 @@ function openPath(path: string, create: boolean, onlyRead: boolean): number {
     return openSync(path, 'wx+', 0o600)
   } catch {
     return -1
+  }
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, 'r')
+  try {
+    fsyncSync(folder)
+  } catch (error) {
+    // where folders cannot be synchronized, their names are without it
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (!['EPERM', 'EISDIR', 'EINVAL', 'EBADF', 'EACCES'].includes(code)) throw error
+  } finally {
+    closeSync(folder)
   }
 }
 

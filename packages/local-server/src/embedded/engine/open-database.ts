@@ -58,7 +58,7 @@ export class OpenDatabase {
   #lastQuestion = 0
 
   constructor(opened: OpenedDatabase, parts: WorkerParts) {
-    const { id, path, settings, role, dialect, board: memory, reader } = opened
+    const { id, path, settings, role, dialect, isKept, board: memory, reader } = opened
     this.#board = parts.board
     this.#send = parts.send
     const board = new DatabaseBoard(memory)
@@ -72,6 +72,7 @@ export class OpenDatabase {
         settings,
         role,
         dialect,
+        isKept,
         clock: SYSTEM_CLOCK,
         board,
         onlyRead,
