@@ -236,7 +236,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call.id, body.baton)
-    try {
+    return await this.#closingOnError(lease, async () => {
       const hosts = await this.#hostsFor(call.id, lease)
       const isWhole = body.baton === null && body.requests.at(-1)?.type === 'close'
       const outcome = await hosts.pipeline({ ...call, ...lease }, body.requests, { version, isWhole })
@@ -248,18 +248,17 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (isClosed && !outcome.isClosed) hosts.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
-    } catch (error) {
-      this.#streams.close(lease)
-      throw error
-    }
+    })
   }
 
   async #cursor(call: DatabaseCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
     const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
-    const hosts = await this.#hostsFor(call.id, lease)
-    const cursor = hosts.cursor({ ...call, ...lease }, body.steps, lines)
-    return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
+    return await this.#closingOnError(lease, async () => {
+      const hosts = await this.#hostsFor(call.id, lease)
+      const cursor = hosts.cursor({ ...call, ...lease }, body.steps, lines)
+      return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
+    })
   }
 
   async #dump(call: DatabaseCall, query: string): Promise<ServiceResponse> {
@@ -269,13 +268,23 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#checkNotBlocked(call.id)
     const lease = await this.#streams.open(call.id)
     const lines = new CursorBodyStream(() => '')
-    const hosts = await this.#hostsFor(call.id, lease)
-    const dump = hosts.dump({ ...call, ...lease }, preserveRowIds, lines)
-    void dump.outcome.then(
-      () => this.#streams.close(lease),
-      () => this.#streams.close(lease),
-    )
-    return await this.#streamed(lease, dump, lines, {})
+    return await this.#closingOnError(lease, async () => {
+      const hosts = await this.#hostsFor(call.id, lease)
+      const dump = hosts.dump({ ...call, ...lease }, preserveRowIds, lines)
+      const end = (): void => this.#streams.close(lease)
+      void dump.outcome.then(end, end)
+      return await this.#streamed(lease, dump, lines, {})
+    })
+  }
+
+  /** What fails with a stream, for instance because its database has just been deleted, must not keep its place. */
+  async #closingOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      this.#streams.close(lease)
+      throw error
+    }
   }
 
   #listen(call: DatabaseCall, query: string): ServiceResponse {
@@ -355,10 +364,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
     lines.source = cursor
-    const first = await Promise.race([cursor.outcome, lines.begun]).catch((error: unknown) => {
-      this.#streams.close(lease)
-      throw error
-    })
+    const first = await Promise.race([cursor.outcome, lines.begun])
     if (first?.type === 'failure') return this.#failed(lease, first)
     void cursor.outcome.then(
       (outcome) => {
@@ -366,7 +372,10 @@ export class EmbeddedBackend implements DatabaseBackend {
         this.#streams.close(lease)
         lines.breakOff()
       },
-      () => lines.breakOff(), // the worker ended, its streams are closed already
+      () => {
+        this.#streams.close(lease)
+        lines.breakOff()
+      },
     )
     return { status: 200, headers, body: lines.stream }
   }
