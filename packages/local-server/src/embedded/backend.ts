@@ -16,7 +16,7 @@ import { moveUnknownAside } from '../set-aside.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
-import { DatabaseCopies } from './database-copies.ts'
+import { adoptLog, DatabaseExports } from './database-exports.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
 
 import { TableRights } from './engine/table-rights.ts'
@@ -81,7 +81,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #migrations: SchemaMigrations
   /** Numbers of streams of the server's own, which take no place of a client's. */
   #lastOwnStream = 0
-  readonly #copies: DatabaseCopies
+  readonly #exports: DatabaseExports
   readonly #usage = new UsageBook()
 
   constructor({
@@ -101,7 +101,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       roleOf: (id) => this.#schemas.roleOf(id),
       isKept,
       dialect,
-      isIdle: (id) => this.#streams.countOf(id) === 0 && !this.#copies.isUnderWay(id),
+      isIdle: (id) => this.#streams.countOf(id) === 0,
       onAsk: (id, question) => this.#answer(id, question),
       onExit: (id) => this.#streams.closeAll(id),
       onUsage: (id, usage) => this.#usage.add(id, usage),
@@ -111,7 +111,11 @@ export class EmbeddedBackend implements DatabaseBackend {
       run: (id, job, isDryRun) => this.#migrate(id, job, isDryRun),
       block: (id, isBlocked) => this.#hosts.block(id, isBlocked),
     })
-    this.#copies = new DatabaseCopies({ hosts: this.#hosts, fileOf: (id) => this.#fileOf(id) })
+    this.#exports = new DatabaseExports({
+      directory: join(directory, 'exports'),
+      hosts: this.#hosts,
+      snapshot: (id, path, signal) => this.#snapshot(id, path, signal),
+    })
   }
 
   async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
@@ -121,6 +125,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async start(): Promise<string> {
     const sqliteVersion = await this.#hosts.prepare()
     await this.#schemas.load()
+    await this.#exports.start()
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
   }
 
@@ -137,6 +142,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
     if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
+    await adoptLog(this.#fileOf(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
   }
@@ -150,7 +156,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    await this.#copies.exportTo(id, file)
+    const copy = await this.#exports.make(id, new AbortController().signal)
+    try {
+      await copyDatabaseFile(copy.path, file)
+    } finally {
+      await copy.remove()
+    }
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
@@ -201,9 +212,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (isExportRoute(request.path)) {
         checkReadsAll(call)
         this.#checkNotBlocked(id)
-        // it ends the open streams: not for somebody who only looks whether it is there
+        // not for somebody who only looks whether it is there
         if (request.method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
-        return await answerExport(request.path, (file) => this.exportTo(id, file))
+        const { signal } = request
+        return await answerExport(request.path, () => this.#exports.make(id, signal), signal)
       }
       const text = await readText(request.body)
       // a body may have taken its time, and the token may have been ended meanwhile
@@ -329,7 +341,6 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
-      await this.#copies.wait(id)
       const outcome = await untilBegun(null, async () => {
         const hosts = await this.#hosts.get(id)
         return await hosts.migration(this.#ownCall(), { job, program, isDryRun })
@@ -341,11 +352,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Copies a database to a file, and the log that belongs to it. */
-  async #snapshot(id: DatabaseId, path: string): Promise<void> {
-    await this.#copies.wait(id)
+  async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
     const outcome = await untilBegun(null, async () => {
       const hosts = await this.#hosts.get(id)
-      return await hosts.snapshot(this.#ownCall(), path)
+      return await hosts.snapshot({ ...this.#ownCall(), ...(signal && { signal }) }, path)
     })
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
@@ -385,16 +395,14 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  /** The workers of a database, once nobody copies its file. @throws PipelineFailure when that has ended the stream */
+  /** The workers of a database. @throws PipelineFailure when the stream has ended before they were there */
   async #hostsFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseHosts> {
-    await this.#copies.wait(id)
     const hosts = await this.#hosts.get(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
     return hosts
   }
 
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
-    await this.#copies.wait(id)
     return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
   }
 

@@ -180,12 +180,17 @@ export class HostTable {
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
     this.endFeed(id)
-    await this.#retire(id, false)
+    this.#lastUse.delete(id)
+    await this.#hosts.get(id)?.release({ keep: false })
   }
 
-  /** Closes a database: everything is in its file then, which is one for every program. The next request opens it again. */
-  async release(id: DatabaseId): Promise<void> {
-    await this.#retire(id, true)
+  /** Opens a copy of a database and closes it: everything is in its file then, which is one for every program. */
+  async settle(id: DatabaseId, path: string): Promise<void> {
+    const settings = this.#settings.get(id)
+    if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
+    const copy = { id, path, settings: { ...settings, sizeLimitBytes: null }, role: 'plain' as const, dialect: null }
+    const hosts = new DatabaseHosts({ ...copy, isKept: this.#options.isKept, take: () => this.#takeReserve() })
+    await hosts.release({ keep: true })
   }
 
   async close(): Promise<void> {
@@ -207,12 +212,6 @@ export class HostTable {
   #apply(id: DatabaseId): void {
     const settings = this.#effectiveSettings(id)
     if (settings !== undefined) this.#hosts.get(id)?.applySettings(settings)
-  }
-
-  /** Takes the workers of a database away from it. */
-  async #retire(id: DatabaseId, keep: boolean): Promise<void> {
-    this.#lastUse.delete(id)
-    await this.#hosts.get(id)?.release({ keep })
   }
 
   #takeReserve(): EngineHost {
