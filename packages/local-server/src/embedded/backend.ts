@@ -136,6 +136,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     if (source.type === 'fork' && source.at !== null)
       throw new BackendRefusal('the back end "embedded" keeps no past: a copy is made of the present only')
+    if (source.type === 'fork') this.#checkCopied(source.from)
+    if (source.type === 'schema-child') this.#checkCopied(source.parent)
     if (source.type === 'schema-child') await this.#addChild(id, source.parent)
     if (source.type === 'schema') await this.#schemas.addSchema(id)
     await mkdir(this.#folderOf(id), { recursive: true })
@@ -145,6 +147,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     await adoptLog(this.#fileOf(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
+  }
+
+  /** A copy has all rows in it. @throws BackendRefusal */
+  #checkCopied(id: DatabaseId): void {
+    const refusal = this.#readRefusal(id)
+    if (refusal !== null) throw new BackendRefusal(refusal)
   }
 
   /** @throws BackendRefusal */
@@ -333,10 +341,14 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** For what reads past the statements. @throws PipelineFailure with status 403 */
   #checkNotBlocked(id: DatabaseId): void {
+    const refusal = this.#readRefusal(id)
+    if (refusal !== null) throw PipelineFailure.service(403, refusal)
+  }
+
+  #readRefusal(id: DatabaseId): string | null {
     const { blockReads = false, blockReason = null } = this.#hosts.settingsOf(id) ?? {}
-    if (!blockReads) return
-    const reason = blockReason === null ? '' : `: ${blockReason}`
-    throw PipelineFailure.service(403, `Operation was blocked${reason}`)
+    if (!blockReads) return null
+    return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
   }
 
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
@@ -409,6 +421,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   #configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#tokens.configure(id, settings.keys)
     this.#hosts.configure(id, settings)
+    if (settings.blockReads) this.#hosts.endFeed(id)
   }
 
   async #load(id: DatabaseId, file: string): Promise<void> {
