@@ -18,7 +18,7 @@ const UNSAFE = [
   "rightstr('abc', 2863311531)",
   "strfilter(cast(x'616161' as text), cast(x'61f0' as text))",
   "reverse(cast(x'f0' as text))",
-  "proper(zeroblob(9))",
+  'proper(zeroblob(9))',
   "charindex(cast(x'f0' as text), 'a')",
   "difference('a', 'b')",
   'median(1)',
@@ -64,9 +64,16 @@ test('unsafe calls are refused to a reader, however they are written, and a tran
   const { server, reader, commit } = await scene()
   await using _ = server
   for (const call of UNSAFE) {
-    for (const sql of [`select ${call}`, `select 1 where ${call.toUpperCase()} is null`, `values ("${call.replace('(', '"(')})`]) {
+    for (const sql of [
+      `select ${call}`,
+      `select 1 where ${call.toUpperCase()} is null`,
+      `values ("${call.replace('(', '"(')})`,
+    ]) {
       const { status, results } = await pipeline(server.url(), [execute(sql), close], { token: reader })
-      expect([status, results[0]?.error?.message], sql).toEqual([200, expect.stringMatching(/no such function/i)])
+      expect([status, results[0]?.error?.message], sql).toEqual([
+        200,
+        expect.stringMatching(/no such function/i),
+      ])
     }
   }
   expect((await commit()).results[0]?.type).toBe('ok')
@@ -156,7 +163,11 @@ describe('regexp', () => {
 test('vectors of broken text and none at all give nothing of the memory away', async () => {
   await using server = await AttackedServer.start({ backend: 'embedded', auth: false })
   const long = "vector32(replace(hex(zeroblob(20000)), '00', '['))"
-  const answer = await pipeline(server.url(), [execute(`select ${long}`), execute('select libsql_vector_idx()'), close])
+  const answer = await pipeline(server.url(), [
+    execute(`select ${long}`),
+    execute('select libsql_vector_idx()'),
+    close,
+  ])
   expect(answer.results[0]?.error?.message).toMatch(/length exceeded 1024 characters: '\[{1024}'/)
   expect(answer.results[1]?.response?.result?.rows).toEqual([[{ type: 'null' }]])
 })

@@ -18,7 +18,7 @@ async function scene() {
   const owner = { token: authToken as string }
   const reader = { token: await server.createToken('app', { access: 'read-only' }) }
   await query(url, 'create table t(a)', owner)
-  await query(url, "insert into t select zeroblob(100000) from generate_series(1, 40)", owner)
+  await query(url, 'insert into t select zeroblob(100000) from generate_series(1, 40)', owner)
   const address = new URL('export/1', url.endsWith('/') ? url : `${url}/`)
   const headers = { authorization: `Bearer ${reader.token}` }
   return { server, url, owner, reader, address, headers, exports }
@@ -64,7 +64,11 @@ test('an export that its client leaves keeps nothing, nor does one of a killed p
 test('an export by a reader is one state, and a transaction that is open goes on', async () => {
   const { server, url, owner, address, headers, exports } = await scene()
   await using _ = server
-  const begun = await pipeline(url, [execute('begin immediate'), execute("insert into t values ('open')")], owner)
+  const begun = await pipeline(
+    url,
+    [execute('begin immediate'), execute("insert into t values ('open')")],
+    owner,
+  )
   const exported = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
   const more = await pipeline(url, [execute("insert into t values ('more')"), execute('commit'), close], {
     ...owner,

@@ -135,7 +135,18 @@ test.each(['wal', 'delete'])('steps of both in any order lose nothing, journal m
   const counts = { ours: 0, refused: 0 }
   for (let step = 0; step < 250; step += 1) {
     const row = `row ${step}`
-    const kind = pick(random, ['ours', 'ours', 'open', 'insert', 'insert', 'begin', 'commit', 'close', 'kill', 'mode'])
+    const kind = pick(random, [
+      'ours',
+      'ours',
+      'open',
+      'insert',
+      'insert',
+      'begin',
+      'commit',
+      'close',
+      'kill',
+      'mode',
+    ])
     if (kind === 'ours') {
       const isDone = await writeRow(path, row, async () => {
         expect(await program.run(`insert into t values ('${row} beside')`)).not.toBe('ok')
@@ -166,7 +177,12 @@ test.each(['wal', 'delete'])('steps of both in any order lose nothing, journal m
   await program.run('close')
   const result = new DatabaseSync(path)
   expect(result.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
-  const found = new Set(result.prepare('select a from t').all().map(({ a }) => a))
+  const found = new Set(
+    result
+      .prepare('select a from t')
+      .all()
+      .map(({ a }) => a),
+  )
   result.close()
   expect(kept.filter((row) => !found.has(row))).toEqual([])
   expect(counts.ours).toBeGreaterThan(0)

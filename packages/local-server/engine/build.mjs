@@ -155,10 +155,20 @@ function changed(path) {
 
 /** A program of this machine that runs statements, and ends when memory is used that must not be. */
 function buildSanitized(target) {
-  const checks = ['-fsanitize=address,undefined', '-fno-sanitize=alignment,function,pointer-overflow,shift,float-cast-overflow,nonnull-attribute,signed-integer-overflow']
+  const checks = [
+    '-fsanitize=address,undefined',
+    '-fno-sanitize=alignment,function,pointer-overflow,shift,float-cast-overflow,nonnull-attribute,signed-integer-overflow',
+  ]
   const own = ['vfs', 'output', 'rows', 'dump', 'changes', 'connection', 'sanitized-host']
   const sources = [amalgamation, ...own.map((name) => join(here, `${name}.c`))]
-  const native = ['-O1', '-g', '-fno-strict-aliasing', '-w', ...checks, ...OPTIONS.map((option) => `-D${option}`)]
+  const native = [
+    '-O1',
+    '-g',
+    '-fno-strict-aliasing',
+    '-w',
+    ...checks,
+    ...OPTIONS.map((option) => `-D${option}`),
+  ]
   run('clang', [...native, ...includes, ...sources, '-lm', '-o', target])
 }
 

@@ -3,8 +3,8 @@ const CHANGES = {
   'sqlite3.c': [
     // the text behind its last character is printed
     [
-      "if( iBuf > MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf(\"vector: float string",
-      "if( iBuf >= MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf(\"vector: float string",
+      'if( iBuf > MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf("vector: float string',
+      'if( iBuf >= MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf("vector: float string',
     ],
     // a size below zero, of which too little memory is made
     [
@@ -16,8 +16,8 @@ const CHANGES = {
     ],
     // what is behind a NUL is counted, but not read: memory that nothing was written to is answered
     [
-      'for(iText = 0; iText < textBytes; iText++){\n    if( text[iText] == \',\' ){',
-      'for(iText = 0; iText < textBytes && text[iText]; iText++){\n    if( text[iText] == \',\' ){',
+      "for(iText = 0; iText < textBytes; iText++){\n    if( text[iText] == ',' ){",
+      "for(iText = 0; iText < textBytes && text[iText]; iText++){\n    if( text[iText] == ',' ){",
     ],
     [
       '  sqlite3_result_value(context, argv[0]);\n}\n\n/*\n** Register vector functions.',
@@ -37,11 +37,11 @@ const CHANGES = {
     ],
     [
       "{ m = m*10 + c - '0'; p->sIn.i++; }",
-      "{ m = m*10 + c - '0'; p->sIn.i++; if( m>2000 ) return \"the pattern is too large\"; }",
+      '{ m = m*10 + c - \'0\'; p->sIn.i++; if( m>2000 ) return "the pattern is too large"; }',
     ],
     [
       "{ n = n*10 + c-'0'; p->sIn.i++; }",
-      "{ n = n*10 + c-'0'; p->sIn.i++; if( n>2000 ) return \"the pattern is too large\"; }",
+      '{ n = n*10 + c-\'0\'; p->sIn.i++; if( n>2000 ) return "the pattern is too large"; }',
     ],
   ],
 }

@@ -10,7 +10,10 @@ import { CALL_SCHEMA, generatedCall } from '../generated-calls.ts'
 const CALLS_EACH = 2_000
 
 const [engine = '', count = '10000', seed = '1'] = process.argv.slice(2)
-const env = { ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1', UBSAN_OPTIONS: 'print_stacktrace=1' }
+const env = {
+  ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1',
+  UBSAN_OPTIONS: 'print_stacktrace=1',
+}
 const found = new Map<string, string>()
 for (let done = 0; done < Number(count); done += CALLS_EACH) {
   const random = seeded(Number(seed) + done)
@@ -34,7 +37,9 @@ function collect(output: string): void {
   for (const [index, line] of lines.entries()) {
     if (!/runtime error: |ERROR: \w+Sanitizer: /.test(line)) continue
     const report = lines.slice(Math.max(0, index - 2), index + 14).join('\n')
-    const frame = lines.slice(index, index + 14).find((text) => /#[0-9]+ .* in (?!_*asan|__)\w+ .*\.c:/.test(text))
+    const frame = lines
+      .slice(index, index + 14)
+      .find((text) => /#[0-9]+ .* in (?!_*asan|__)\w+ .*\.c:/.test(text))
     const place = `${line.replace(/0x[0-9a-f]+|-?\d[\d.e+-]{3,}|==\d+==/g, '#')} ${frame?.replace(/.* in (\w+).*/, '$1')}`
     if (!found.has(place)) found.set(place, report)
   }

@@ -58,13 +58,16 @@ test('nothing of it can be read by any way, and everything when it is open again
     describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
     fork: () => backend.create(COPY, { type: 'fork', from: ID, at: null }, OPEN).then(() => 'made', String),
     dump: async () => ((await send(backend, '/dump')).status === 200 ? 'given' : 'Operation was blocked'),
-    export: async () => ((await send(backend, '/export/1')).status === 200 ? 'given' : 'Operation was blocked'),
+    export: async () =>
+      (await send(backend, '/export/1')).status === 200 ? 'given' : 'Operation was blocked',
   }
   await backend.applySettings(ID, BLOCKED)
-  for (const [name, way] of Object.entries(ways)) expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
+  for (const [name, way] of Object.entries(ways))
+    expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
   // the change stream has ended, without a change of the time that was blocked
   await run(backend, { type: 'execute', stmt: { sql: 'insert into t values (1)' } })
   expect(await events).not.toContain('event:changes')
   await backend.applySettings(ID, OPEN)
-  for (const [name, way] of Object.entries(ways)) expect([name, await way()]).not.toEqual([name, expect.stringContaining('blocked')])
+  for (const [name, way] of Object.entries(ways))
+    expect([name, await way()]).not.toEqual([name, expect.stringContaining('blocked')])
 })

@@ -45,7 +45,8 @@ export class DatabaseExports {
       await snapshot(id, path, signal)
       await adoptLog(path)
       await hosts.settle(id, path)
-      if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`)) throw new Error('the log could not be moved into the file')
+      if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
+        throw new Error('the log could not be moved into the file')
       return { path, remove }
     } catch (error) {
       await remove()

@@ -19,7 +19,9 @@ const SETTINGS = {
 }
 /** As many streams as can be open at a time. */
 const PLACES = 128
-const SELECT = { sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c' }
+const SELECT = {
+  sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
+}
 
 async function openBackend(): Promise<EmbeddedBackend> {
   const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -32,7 +34,12 @@ async function openBackend(): Promise<EmbeddedBackend> {
   return backend
 }
 
-function send(backend: EmbeddedBackend, id: DatabaseId, path: string, body: object): Promise<ServiceResponse> {
+function send(
+  backend: EmbeddedBackend,
+  id: DatabaseId,
+  path: string,
+  body: object,
+): Promise<ServiceResponse> {
   return backend.handle(id, {
     method: 'POST',
     path,
@@ -67,7 +74,10 @@ test('streams, cursors and dumps of deleted databases keep no places', async () 
   }
   const answers = await Promise.all(
     Array.from({ length: PLACES }, () =>
-      send(backend, kept, '/v3/pipeline', { baton: null, requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] }),
+      send(backend, kept, '/v3/pipeline', {
+        baton: null,
+        requests: [{ type: 'execute', stmt: { sql: 'select 1' } }],
+      }),
     ),
   )
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: PLACES }, () => 200))

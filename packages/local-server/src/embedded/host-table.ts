@@ -188,8 +188,18 @@ export class HostTable {
   async settle(id: DatabaseId, path: string): Promise<void> {
     const settings = this.#settings.get(id)
     if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
-    const copy = { id, path, settings: { ...settings, sizeLimitBytes: null }, role: 'plain' as const, dialect: null }
-    const hosts = new DatabaseHosts({ ...copy, isKept: this.#options.isKept, take: () => this.#takeReserve() })
+    const copy = {
+      id,
+      path,
+      settings: { ...settings, sizeLimitBytes: null },
+      role: 'plain' as const,
+      dialect: null,
+    }
+    const hosts = new DatabaseHosts({
+      ...copy,
+      isKept: this.#options.isKept,
+      take: () => this.#takeReserve(),
+    })
     await hosts.release({ keep: true })
   }
 

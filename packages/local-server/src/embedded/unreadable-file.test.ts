@@ -51,7 +51,10 @@ test('requests are refused without new workers, and answered once the file can b
   onTestFinished(() => {
     unsubscribe('worker_threads', count)
   })
-  const refused = [...(await Promise.all(Array.from({ length: 10 }, () => send(backend, 'select 1')))), await send(backend, 'select 1')]
+  const refused = [
+    ...(await Promise.all(Array.from({ length: 10 }, () => send(backend, 'select 1')))),
+    await send(backend, 'select 1'),
+  ]
   for (const { status, body } of refused) {
     expect([status, body]).toEqual([500, expect.stringContaining('the database file cannot be opened')])
   }

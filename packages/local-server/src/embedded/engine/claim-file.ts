@@ -67,7 +67,8 @@ function whileLocked(path: string, work: () => void): void {
       database.exec('PRAGMA locking_mode = EXCLUSIVE')
       database.exec('BEGIN EXCLUSIVE')
     } catch (error) {
-      if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY) throw new FileInUseError(IN_USE_ELSEWHERE)
+      if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY)
+        throw new FileInUseError(IN_USE_ELSEWHERE)
       // a file that is damaged so that SQLite reads nothing of it is nobody's
       if (existsSync(`${path}-wal`)) throw error
     }

@@ -204,7 +204,6 @@ export class DatabaseFiles {
   #beginsMain(descriptor: number, offset: number, sizeBytes: number): boolean {
     return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
   }
-
 }
 
 function openPath(path: string, create: boolean, onlyRead: boolean): number {

@@ -226,7 +226,8 @@ function rethrow(error: unknown): never {
 
 /** The exports, of which the first call that throws is the last one. */
 function endingWith(fail: (error: unknown) => never, exports: object): Record<string, unknown> {
-  const ending = (call: CallableFunction) =>
+  const ending =
+    (call: CallableFunction) =>
     (...given: unknown[]): unknown => {
       try {
         return call(...given)
@@ -235,7 +236,10 @@ function endingWith(fail: (error: unknown) => never, exports: object): Record<st
       }
     }
   return Object.fromEntries(
-    Object.entries(exports).map(([name, value]) => [name, typeof value === 'function' ? ending(value) : value]),
+    Object.entries(exports).map(([name, value]) => [
+      name,
+      typeof value === 'function' ? ending(value) : value,
+    ]),
   )
 }
 
