@@ -29,8 +29,14 @@ const UNSAFE = [
 
 /** What the engine has besides: some that are mended, one of its own, and one that is refused when it is called. */
 const HERE: readonly string[] = [
-  ...['regexp', 'regexpi', 'vector8', 'vector16', 'vectorb16', 'vector1bit'],
-  ...['load_extension', 'sqlite_log'],
+  'regexp',
+  'regexpi',
+  'vector8',
+  'vector16',
+  'vectorb16',
+  'vector1bit',
+  'load_extension',
+  'sqlite_log',
 ]
 
 const SECRET = 'a row of a transaction that is open'

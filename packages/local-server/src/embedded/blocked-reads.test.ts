@@ -46,7 +46,8 @@ function send(backend: EmbeddedBackend, path: string, body: object | null = null
 }
 
 const run = async (backend: EmbeddedBackend, request: object): Promise<string> =>
-  String((await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] })).body)
+  (await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] }))
+    .body as string
 
 test('nothing of it can be read by any way, and everything when it is open again', async () => {
   const backend = await openBackend()

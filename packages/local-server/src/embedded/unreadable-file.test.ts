@@ -29,7 +29,7 @@ async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: nu
     signal: new AbortController().signal,
     remoteAddress: undefined,
   })
-  return { status, body: String(body) }
+  return { status, body: body as string }
 }
 
 test('requests are refused without new workers, and answered once the file can be opened', async () => {

@@ -80,7 +80,7 @@ function whileLocked(path: string, work: () => void): void {
 
 /** Undefined where there is none, on Bun for instance. Node 22 warns that it is new, which says nothing to users. */
 function sqliteOfNode(): typeof DatabaseSync | undefined {
-  const { emitWarning } = process
+  const emitWarning = process.emitWarning.bind(process)
   process.emitWarning = () => {}
   try {
     return process.getBuiltinModule?.('node:sqlite')?.DatabaseSync
