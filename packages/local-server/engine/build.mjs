@@ -5,7 +5,9 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { ALLOWED_FUNCTIONS } from '../src/allowed-functions.ts'
+import { changeSource } from './source-changes.mjs'
 
 // the release whose SQLite is that of libsql-server 0.24.32, to the commit
 const CRATE = 'libsql-ffi'
@@ -35,7 +37,24 @@ const OPTIONS = [
   'LONGDOUBLE_TYPE=double',
 ]
 // of SQLite3 Multiple Ciphers, which libsql-server is built with; without those that reach files or raw memory
-const EXTENSIONS = ['regexp', 'series', 'shathree', 'uuid']
+const EXTENSIONS = ['series', 'shathree', 'uuid']
+// what SQL may call here besides: those are safe with the changes of `source-changes.mjs`, `load_extension` is our own, the
+// others only SQLite itself can call
+const ALLOWED_HERE = [
+  'vector8',
+  'vector16',
+  'vectorb16',
+  'vector1bit',
+  'regexp',
+  'regexpi',
+  'load_extension',
+  'libsql_alter_column',
+  'sqlite_drop_column',
+  'sqlite_rename_column',
+  'sqlite_rename_quotefix',
+  'sqlite_rename_table',
+  'sqlite_rename_test',
+]
 
 const EXPORTS =
   `malloc free baton_open baton_only_read baton_reset baton_grant baton_was_denied baton_rows baton_output baton_output_length
@@ -50,12 +69,11 @@ const EXPORTS =
 const here = import.meta.dirname
 const work = mkdtempSync(join(tmpdir(), 'libsql-wasm-'))
 const sources = fetchSources()
-const includes = [`-I${sources}/src`, `-I${here}`]
+const includes = [`-I${sources}/src`, `-I${here}`, `-I${work}`]
 const flags = [
   '--target=wasm32-wasi',
   '-O2',
   '-fno-strict-aliasing',
-  '-mbulk-memory',
   '-msign-ext',
   '-mnontrapping-fptoint',
   ...OPTIONS.map((option) => `-D${option}`),
@@ -63,23 +81,36 @@ const flags = [
 
 // the extensions are written to be part of one file with SQLite, whose private names they use
 const amalgamation = join(work, 'amalgamation.c')
-const extensions = EXTENSIONS.map((name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`))
+const extensionSource = (name) => join(sources, `SQLite3MultipleCiphers/src/${name}.c`)
+const regexp = changed(extensionSource('regexp'))
+const allowed = [...ALLOWED_FUNCTIONS, ...ALLOWED_HERE].sort()
+writeFileSync(
+  join(work, 'allowed-functions.h'),
+  `static const char *const ALLOWED[] = {\n${allowed.map((name) => `  "${name}",\n`).join('')}};\n`,
+)
 const included = [
-  join(sources, 'src/sqlite3.c'),
+  changed(join(sources, 'src/sqlite3.c')),
   join(here, 'reset.c'),
-  ...extensions,
+  join(here, 'functions.c'),
+  regexp,
+  ...EXTENSIONS.map(extensionSource),
   // last, because of what it defines
   join(here, 'math-errors.h'),
-  join(sources, 'SQLite3MultipleCiphers/src/extensionfunctions.c'),
+  extensionSource('extensionfunctions'),
 ]
 writeFileSync(amalgamation, included.map((path) => `#include "${path}"\n`).join(''))
 const files = [
   [amalgamation, ['-w']],
-  ...['vfs', 'output', 'rows', 'dump', 'changes', 'connection'].map((name) => [
+  ...['vfs', 'output', 'rows', 'dump', 'changes', 'connection', 'memory'].map((name) => [
     join(here, `${name}.c`),
-    ['-Wall', '-Wextra', '-Werror'],
+    // elsewhere the compiler would put the instructions in the place of the calls
+    ['-Wall', '-Wextra', '-Werror', ...(name === 'memory' ? ['-mbulk-memory'] : [])],
   ]),
 ]
+if (process.argv[2] === '--sanitize') {
+  buildSanitized(process.argv[3])
+  process.exit()
+}
 const objects = files.map(([file, warnings], index) => {
   const object = join(work, `${index}.o`)
   run('clang', [...flags, ...warnings, ...includes, '-c', file, '-o', object])
@@ -114,6 +145,32 @@ const bytes = readFileSync(target)
 const digest = createHash('sha256').update(bytes).digest('hex')
 writeFileSync(join(here, 'libsql.wasm.sha256'), `${digest}  libsql.wasm\n`)
 console.log(`libsql.wasm: ${bytes.length} bytes, SHA-256 ${digest}`)
+
+/** A copy of a source with our changes. */
+function changed(path) {
+  const copy = join(work, basename(path))
+  writeFileSync(copy, changeSource(basename(path), readFileSync(path, 'utf8')))
+  return copy
+}
+
+/** A program of this machine that runs statements, and ends when memory is used that must not be. */
+function buildSanitized(target) {
+  const checks = [
+    '-fsanitize=address,undefined',
+    '-fno-sanitize=alignment,function,pointer-overflow,shift,float-cast-overflow,nonnull-attribute,signed-integer-overflow',
+  ]
+  const own = ['vfs', 'output', 'rows', 'dump', 'changes', 'connection', 'sanitized-host']
+  const sources = [amalgamation, ...own.map((name) => join(here, `${name}.c`))]
+  const native = [
+    '-O1',
+    '-g',
+    '-fno-strict-aliasing',
+    '-w',
+    ...checks,
+    ...OPTIONS.map((option) => `-D${option}`),
+  ]
+  run('clang', [...native, ...includes, ...sources, '-lm', '-o', target])
+}
 
 /** The folder `bundled` of the crate, fetched by cargo. */
 function fetchSources() {

@@ -12,6 +12,8 @@ int sqlite3_series_init(sqlite3*, char**, const void*);
 int sqlite3_shathree_init(sqlite3*, char**, const void*);
 int sqlite3_uuid_init(sqlite3*, char**, const void*);
 void baton_opened(sqlite3*);
+int baton_is_allowed(const char*);
+void baton_keep_allowed(sqlite3*);
 
 /* What the statement that is being compiled or runs may do. */
 static int mayWrite = 0;
@@ -34,12 +36,6 @@ int baton_was_denied(void){ return wasDenied; }
 static int isOneOf(const char *name, const char *const *names){
   for(; *names; names++) if( sqlite3_stricmp(*names, name) == 0 ) return 1;
   return 0;
-}
-
-/* The first hands out and takes addresses of code, the others run or change what no permission was asked for. */
-static int isForbiddenFunction(const char *name){
-  static const char *const NAMES[] = { "fts3_tokenizer", "sha3_query", "optimize", 0 };
-  return isOneOf(name, NAMES);
 }
 
 /* Pragmas can be called as tables, past whoever reads the text of a statement. */
@@ -76,7 +72,7 @@ static int authorize(void *data, int action, const char *a, const char *b, const
       if( isAllowedPragma(a, b) ) return SQLITE_OK;
       break;
     case SQLITE_FUNCTION:
-      if( !b || !isForbiddenFunction(b) ) return SQLITE_OK;
+      if( b && baton_is_allowed(b) ) return SQLITE_OK;
       break;
     case SQLITE_DETACH:
       return SQLITE_OK;
@@ -123,6 +119,7 @@ sqlite3 *baton_open(const char *path, const char *name, int onlyRead){
   sqlite3_series_init(connection, 0, 0);
   sqlite3_shathree_init(connection, 0, 0);
   sqlite3_uuid_init(connection, 0, 0);
+  baton_keep_allowed(connection);
   sqlite3_create_function_v2(connection, "libsql_server_database_name", 0,
       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, strdup(name), databaseName, 0, 0, free);
   sqlite3_create_function_v2(connection, "load_extension", 1, SQLITE_UTF8, 0, loadExtension, 0, 0, 0);

@@ -23,12 +23,39 @@ static int contains(const unsigned char *text, size_t length, const char *piece)
   return 0;
 }
 
-/* What stands for a line break: a text that is not there. */
-static void chooseMark(const unsigned char *text, size_t length, const char *first, const char *second, char *mark){
+/*
+** The smallest number that does not stand behind `first` in parentheses, or -1 without memory. The text is read once,
+** however many of them it has.
+*/
+static int freeNumber(const unsigned char *text, size_t length, const char *first){
+  size_t size = strlen(first), most = length / (size + 3) + 1;
+  unsigned char *isTaken = sqlite3_malloc64(most + 1);
+  int number = 0;
+  if( !isTaken ) return -1;
+  memset(isTaken, 0, most + 1);
+  for(size_t i = 0; i + size + 3 <= length; i++){
+    if( text[i] != '(' || memcmp(text + i + 1, first, size) ) continue;
+    size_t begin = i + 1 + size, end = begin, found = 0;
+    for(; end < length && end < begin + 9 && text[end] >= '0' && text[end] <= '9'; end++){
+      found = found * 10 + (text[end] - '0');
+    }
+    int isNumber = end > begin && end < length && text[end] == ')' && (text[begin] != '0' || end == begin + 1);
+    if( isNumber && found <= most ) isTaken[found] = 1;
+  }
+  while( isTaken[number] ) number++;
+  sqlite3_free(isTaken);
+  return number;
+}
+
+/* What stands for a line break: a text that is not there. 0 without memory. */
+static int chooseMark(const unsigned char *text, size_t length, const char *first, const char *second, char *mark){
   snprintf(mark, MARK_BYTES, "%s", first);
-  if( !contains(text, length, mark) ) return;
+  if( !contains(text, length, mark) ) return 1;
   snprintf(mark, MARK_BYTES, "%s", second);
-  for(unsigned i = 0; contains(text, length, mark); i++) snprintf(mark, MARK_BYTES, "(%s%u)", first, i);
+  if( !contains(text, length, mark) ) return 1;
+  int number = freeNumber(text, length, first);
+  snprintf(mark, MARK_BYTES, "(%s%d)", first, number);
+  return number >= 0;
 }
 
 /* Text with U+0000 or malformed UTF-8 cannot stand in a statement. */
@@ -51,8 +78,8 @@ static int putText(const unsigned char *text, size_t length){
     return SQLITE_OK;
   }
   char feed[MARK_BYTES] = "", ret[MARK_BYTES] = "";
-  if( memchr(text, '\n', length) ) chooseMark(text, length, "\\n", "\\012", feed);
-  if( memchr(text, '\r', length) ) chooseMark(text, length, "\\r", "\\015", ret);
+  if( memchr(text, '\n', length) && !chooseMark(text, length, "\\n", "\\012", feed) ) return SQLITE_NOMEM;
+  if( memchr(text, '\r', length) && !chooseMark(text, length, "\\r", "\\015", ret) ) return SQLITE_NOMEM;
   size_t size = 128;
   for(size_t i = 0; i < length; i++){
     size += text[i] == '\n' ? strlen(feed) : text[i] == '\r' ? strlen(ret) : text[i] == '\'' ? 2 : 1;

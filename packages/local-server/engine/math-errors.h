@@ -38,7 +38,7 @@ static double checkedExp(double x){ return checkedOne(x, exp(x), 1); }
 
 static const char *wordsOf(int number){
   return number == DOMAIN_ERROR ? "Numerical argument out of domain"
-      : number == RANGE_ERROR ? "Numerical result out of range" : strerror(number);
+      : number == RANGE_ERROR ? "Numerical result out of range\0\0\0\0\0" : strerror(number);
 }
 
 #define sqrt checkedSqrt

@@ -81,7 +81,7 @@ export interface DatabaseBackend extends AsyncDisposable {
    * @throws BackendRefusal when the source is of no use, or of a kind the back end does not have
    */
   create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void>
-  /** Writes a database to a new SQLite file; its open streams end. @throws BackendRefusal where there is no such way */
+  /** Writes a database to a new SQLite file. @throws BackendRefusal where there is no such way */
   exportTo(id: DatabaseId, file: string): Promise<void>
   /** Takes over the whole desired state; false when the database is not there. */
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>

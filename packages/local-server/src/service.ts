@@ -291,7 +291,7 @@ interface ServiceParts {
 }
 
 function createBackend(
-  { backend, auth, dialect, sqldPath, sqld }: ServiceOptions,
+  { backend, auth, dialect, dataDirectory, sqldPath, sqld }: ServiceOptions,
   directory: string,
   { controlKey, registry }: ControlPlane,
 ): DatabaseBackend {
@@ -313,7 +313,8 @@ function createBackend(
     const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
     return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
-  return new EmbeddedBackend({ directory: join(directory, 'databases'), isOpen, dialect, idOf })
+  const isKept = dataDirectory !== undefined
+  return new EmbeddedBackend({ directory: join(directory, 'databases'), isKept, isOpen, dialect, idOf })
 }
 
 function checkDatabaseName(name: string): void {

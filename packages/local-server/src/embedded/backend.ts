@@ -16,7 +16,7 @@ import { moveUnknownAside } from '../set-aside.ts'
 import { PACKAGE_VERSION } from '../versions.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
-import { DatabaseCopies } from './database-copies.ts'
+import { adoptLog, DatabaseExports } from './database-exports.ts'
 import type { DatabaseHosts } from './database-hosts.ts'
 
 import { TableRights } from './engine/table-rights.ts'
@@ -54,6 +54,8 @@ export interface EmbeddedOptions {
   readonly directory: string
   /** Whether everybody may do everything, without a token. */
   readonly isOpen: boolean
+  /** Whether what is acknowledged must survive a power cut: not of a directory that is removed at the end. @default true */
+  readonly isKept?: boolean
   /** Null for libsql-server without what loses data. @default null */
   readonly dialect?: Dialect | null
   /** Finds the database that a statement of another one names; by default ids are names. */
@@ -79,12 +81,13 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #migrations: SchemaMigrations
   /** Numbers of streams of the server's own, which take no place of a client's. */
   #lastOwnStream = 0
-  readonly #copies: DatabaseCopies
+  readonly #exports: DatabaseExports
   readonly #usage = new UsageBook()
 
   constructor({
     directory,
     isOpen,
+    isKept = true,
     dialect = null,
     idOf = (_, name) => name as DatabaseId,
   }: EmbeddedOptions) {
@@ -96,8 +99,9 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#hosts = new HostTable({
       pathOf: (id) => this.#fileOf(id),
       roleOf: (id) => this.#schemas.roleOf(id),
+      isKept,
       dialect,
-      isIdle: (id) => this.#streams.countOf(id) === 0 && !this.#copies.isUnderWay(id),
+      isIdle: (id) => this.#streams.countOf(id) === 0,
       onAsk: (id, question) => this.#answer(id, question),
       onExit: (id) => this.#streams.closeAll(id),
       onUsage: (id, usage) => this.#usage.add(id, usage),
@@ -107,7 +111,11 @@ export class EmbeddedBackend implements DatabaseBackend {
       run: (id, job, isDryRun) => this.#migrate(id, job, isDryRun),
       block: (id, isBlocked) => this.#hosts.block(id, isBlocked),
     })
-    this.#copies = new DatabaseCopies({ hosts: this.#hosts, fileOf: (id) => this.#fileOf(id) })
+    this.#exports = new DatabaseExports({
+      directory: join(directory, 'exports'),
+      hosts: this.#hosts,
+      snapshot: (id, path, signal) => this.#snapshot(id, path, signal),
+    })
   }
 
   async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
@@ -117,6 +125,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async start(): Promise<string> {
     const sqliteVersion = await this.#hosts.prepare()
     await this.#schemas.load()
+    await this.#exports.start()
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
   }
 
@@ -127,14 +136,23 @@ export class EmbeddedBackend implements DatabaseBackend {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     if (source.type === 'fork' && source.at !== null)
       throw new BackendRefusal('the back end "embedded" keeps no past: a copy is made of the present only')
+    if (source.type === 'fork') this.#checkCopied(source.from)
+    if (source.type === 'schema-child') this.#checkCopied(source.parent)
     if (source.type === 'schema-child') await this.#addChild(id, source.parent)
     if (source.type === 'schema') await this.#schemas.addSchema(id)
     await mkdir(this.#folderOf(id), { recursive: true })
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
     if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
+    await adoptLog(this.#fileOf(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
+  }
+
+  /** A copy has all rows in it. @throws BackendRefusal */
+  #checkCopied(id: DatabaseId): void {
+    const refusal = this.#readRefusal(id)
+    if (refusal !== null) throw new BackendRefusal(refusal)
   }
 
   /** @throws BackendRefusal */
@@ -146,7 +164,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    await this.#copies.exportTo(id, file)
+    const copy = await this.#exports.make(id, new AbortController().signal)
+    try {
+      await copyDatabaseFile(copy.path, file)
+    } finally {
+      await copy.remove()
+    }
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
@@ -197,9 +220,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (isExportRoute(request.path)) {
         checkReadsAll(call)
         this.#checkNotBlocked(id)
-        // it ends the open streams: not for somebody who only looks whether it is there
+        // not for somebody who only looks whether it is there
         if (request.method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
-        return await answerExport(request.path, (file) => this.exportTo(id, file))
+        const { signal } = request
+        return await answerExport(request.path, () => this.#exports.make(id, signal), signal)
       }
       const text = await readText(request.body)
       // a body may have taken its time, and the token may have been ended meanwhile
@@ -232,7 +256,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call.id, body.baton)
-    try {
+    return await this.#closingOnError(lease, async () => {
       const hosts = await this.#hostsFor(call.id, lease)
       const isWhole = body.baton === null && body.requests.at(-1)?.type === 'close'
       const outcome = await hosts.pipeline({ ...call, ...lease }, body.requests, { version, isWhole })
@@ -244,18 +268,17 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (isClosed && !outcome.isClosed) hosts.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
-    } catch (error) {
-      this.#streams.close(lease)
-      throw error
-    }
+    })
   }
 
   async #cursor(call: DatabaseCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
     const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
-    const hosts = await this.#hostsFor(call.id, lease)
-    const cursor = hosts.cursor({ ...call, ...lease }, body.steps, lines)
-    return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
+    return await this.#closingOnError(lease, async () => {
+      const hosts = await this.#hostsFor(call.id, lease)
+      const cursor = hosts.cursor({ ...call, ...lease }, body.steps, lines)
+      return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
+    })
   }
 
   async #dump(call: DatabaseCall, query: string): Promise<ServiceResponse> {
@@ -265,13 +288,23 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#checkNotBlocked(call.id)
     const lease = await this.#streams.open(call.id)
     const lines = new CursorBodyStream(() => '')
-    const hosts = await this.#hostsFor(call.id, lease)
-    const dump = hosts.dump({ ...call, ...lease }, preserveRowIds, lines)
-    void dump.outcome.then(
-      () => this.#streams.close(lease),
-      () => this.#streams.close(lease),
-    )
-    return await this.#streamed(lease, dump, lines, {})
+    return await this.#closingOnError(lease, async () => {
+      const hosts = await this.#hostsFor(call.id, lease)
+      const dump = hosts.dump({ ...call, ...lease }, preserveRowIds, lines)
+      const end = (): void => this.#streams.close(lease)
+      void dump.outcome.then(end, end)
+      return await this.#streamed(lease, dump, lines, {})
+    })
+  }
+
+  /** What fails with a stream, for instance because its database has just been deleted, must not keep its place. */
+  async #closingOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      this.#streams.close(lease)
+      throw error
+    }
   }
 
   #listen(call: DatabaseCall, query: string): ServiceResponse {
@@ -308,15 +341,18 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** For what reads past the statements. @throws PipelineFailure with status 403 */
   #checkNotBlocked(id: DatabaseId): void {
+    const refusal = this.#readRefusal(id)
+    if (refusal !== null) throw PipelineFailure.service(403, refusal)
+  }
+
+  #readRefusal(id: DatabaseId): string | null {
     const { blockReads = false, blockReason = null } = this.#hosts.settingsOf(id) ?? {}
-    if (!blockReads) return
-    const reason = blockReason === null ? '' : `: ${blockReason}`
-    throw PipelineFailure.service(403, `Operation was blocked${reason}`)
+    if (!blockReads) return null
+    return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
   }
 
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
-      await this.#copies.wait(id)
       const outcome = await untilBegun(null, async () => {
         const hosts = await this.#hosts.get(id)
         return await hosts.migration(this.#ownCall(), { job, program, isDryRun })
@@ -328,11 +364,10 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   /** Copies a database to a file, and the log that belongs to it. */
-  async #snapshot(id: DatabaseId, path: string): Promise<void> {
-    await this.#copies.wait(id)
+  async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
     const outcome = await untilBegun(null, async () => {
       const hosts = await this.#hosts.get(id)
-      return await hosts.snapshot(this.#ownCall(), path)
+      return await hosts.snapshot({ ...this.#ownCall(), ...(signal && { signal }) }, path)
     })
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
@@ -351,10 +386,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
     lines.source = cursor
-    const first = await Promise.race([cursor.outcome, lines.begun]).catch((error: unknown) => {
-      this.#streams.close(lease)
-      throw error
-    })
+    const first = await Promise.race([cursor.outcome, lines.begun])
     if (first?.type === 'failure') return this.#failed(lease, first)
     void cursor.outcome.then(
       (outcome) => {
@@ -362,7 +394,10 @@ export class EmbeddedBackend implements DatabaseBackend {
         this.#streams.close(lease)
         lines.breakOff()
       },
-      () => lines.breakOff(), // the worker ended, its streams are closed already
+      () => {
+        this.#streams.close(lease)
+        lines.breakOff()
+      },
     )
     return { status: 200, headers, body: lines.stream }
   }
@@ -372,22 +407,21 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  /** The workers of a database, once nobody copies its file. @throws PipelineFailure when that has ended the stream */
+  /** The workers of a database. @throws PipelineFailure when the stream has ended before they were there */
   async #hostsFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseHosts> {
-    await this.#copies.wait(id)
     const hosts = await this.#hosts.get(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
     return hosts
   }
 
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
-    await this.#copies.wait(id)
     return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
   }
 
   #configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#tokens.configure(id, settings.keys)
     this.#hosts.configure(id, settings)
+    if (settings.blockReads) this.#hosts.endFeed(id)
   }
 
   async #load(id: DatabaseId, file: string): Promise<void> {

@@ -54,6 +54,7 @@ function hostsOver(...fakes: FakeHost[]): DatabaseHosts {
     settings: SETTINGS,
     role: 'plain',
     dialect: null,
+    isKept: false,
     take,
   })
 }

@@ -25,6 +25,7 @@ export interface DatabaseHostsOptions {
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
   readonly dialect: Dialect | null
+  readonly isKept: boolean
   /** A worker without a database, for these hosts. */
   take(): EngineHost
 }
@@ -224,8 +225,9 @@ export class DatabaseHosts {
   }
 
   #open(host: EngineHost, reader: number | null): void {
-    const { id, path, role, dialect } = this.#options
-    host.open({ id, path, role, dialect, settings: this.#settings, board: this.#board.memory, reader })
+    const { id, path, role, dialect, isKept } = this.#options
+    const board = this.#board.memory
+    host.open({ id, path, role, dialect, isKept, settings: this.#settings, board, reader })
   }
 
   #hosts(): readonly EngineHost[] {

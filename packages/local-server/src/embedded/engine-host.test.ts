@@ -36,6 +36,7 @@ test('what is said of a database while it is released does no harm to its worker
     settings: SETTINGS,
     role: 'plain',
     dialect: null,
+    isKept: false,
     board: memory,
     reader: null,
   })
@@ -51,6 +52,7 @@ test('what is said of a database while it is released does no harm to its worker
     settings: SETTINGS,
     role: 'plain',
     dialect: null,
+    isKept: false,
     board: memory,
     reader: null,
   })

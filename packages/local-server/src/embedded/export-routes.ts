@@ -1,8 +1,6 @@
-import { createReadStream } from 'node:fs'
-import { mkdtemp, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { open } from 'node:fs/promises'
 import { errorResponse, type ServiceResponse, textResponse } from '../exchange.ts'
+import type { ExportedFile } from './database-exports.ts'
 
 /** A file is always the newest here, and has no frames to be added to it. */
 const GENERATION = 1
@@ -12,26 +10,33 @@ export function isExportRoute(path: string): boolean {
   return /^\/(?:info|export\/\d+|sync\/\d+\/\d+\/\d+)$/.test(path)
 }
 
-/** Answers such a route; `exportTo` writes the database to a new file. */
+/** Answers such a route; `make` writes the database to a new file. */
 export async function answerExport(
   path: string,
-  exportTo: (file: string) => Promise<void>,
+  make: () => Promise<ExportedFile>,
+  signal: AbortSignal,
 ): Promise<ServiceResponse> {
   if (path === '/info')
     return textResponse(200, 'application/json', JSON.stringify({ current_generation: GENERATION }))
   if (path !== `/export/${GENERATION}`) return errorResponse(404, 'there is nothing newer than the file')
-  const folder = await mkdtemp(join(tmpdir(), 'baton-export-'))
-  const clear = (): Promise<void> => rm(folder, { recursive: true, force: true })
+  const made = await make()
   try {
-    const file = join(folder, 'data.db')
-    await exportTo(file)
-    const { size } = await stat(file)
-    const body = createReadStream(file)
-    body.once('close', () => void clear())
+    const file = await open(made.path)
+    const { size } = await file.stat()
+    const body = file.createReadStream()
+    const leave = (): unknown => body.destroy()
+    body.once('close', () => {
+      signal.removeEventListener('abort', leave)
+      void made.remove() // again, where an open file cannot be removed
+    })
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    // it is there as long as it is open
+    await made.remove().catch(() => {})
     const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
     return { status: 200, headers, body }
   } catch (error) {
-    await clear()
+    await made.remove()
     throw error
   }
 }

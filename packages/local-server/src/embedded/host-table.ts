@@ -28,6 +28,7 @@ interface Waiting {
 export interface HostTableOptions {
   pathOf(id: DatabaseId): string
   roleOf(id: DatabaseId): SchemaRole
+  readonly isKept: boolean
   readonly dialect: Dialect | null
   /** The worker of a database needs something of others. Never rejects. */
   onAsk(id: DatabaseId, question: Question): Promise<Answer>
@@ -119,8 +120,9 @@ export class HostTable {
       return host
     }
     const path = this.#options.pathOf(id)
-    const { dialect } = this.#options
-    const hosts = new DatabaseHosts({ id, path, role: this.#options.roleOf(id), dialect, settings, take })
+    const { dialect, isKept } = this.#options
+    const role = this.#options.roleOf(id)
+    const hosts = new DatabaseHosts({ id, path, role, dialect, isKept, settings, take })
     this.#hosts.set(id, hosts)
     if (this.#feeds.get(id)?.isWatched) hosts.watch(true)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
@@ -178,12 +180,27 @@ export class HostTable {
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
     this.endFeed(id)
-    await this.#retire(id, false)
+    this.#lastUse.delete(id)
+    await this.#hosts.get(id)?.release({ keep: false })
   }
 
-  /** Closes a database: everything is in its file then, which is one for every program. The next request opens it again. */
-  async release(id: DatabaseId): Promise<void> {
-    await this.#retire(id, true)
+  /** Opens a copy of a database and closes it: everything is in its file then, which is one for every program. */
+  async settle(id: DatabaseId, path: string): Promise<void> {
+    const settings = this.#settings.get(id)
+    if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
+    const copy = {
+      id,
+      path,
+      settings: { ...settings, sizeLimitBytes: null },
+      role: 'plain' as const,
+      dialect: null,
+    }
+    const hosts = new DatabaseHosts({
+      ...copy,
+      isKept: this.#options.isKept,
+      take: () => this.#takeReserve(),
+    })
+    await hosts.release({ keep: true })
   }
 
   async close(): Promise<void> {
@@ -205,12 +222,6 @@ export class HostTable {
   #apply(id: DatabaseId): void {
     const settings = this.#effectiveSettings(id)
     if (settings !== undefined) this.#hosts.get(id)?.applySettings(settings)
-  }
-
-  /** Takes the workers of a database away from it. */
-  async #retire(id: DatabaseId, keep: boolean): Promise<void> {
-    this.#lastUse.delete(id)
-    await this.#hosts.get(id)?.release({ keep })
   }
 
   #takeReserve(): EngineHost {

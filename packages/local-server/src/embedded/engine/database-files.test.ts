@@ -82,7 +82,12 @@ test('a log that could not be moved into the file is found by other programs, an
   writeFileSync(`${path}.wal`, 'committed')
   first.release()
   expect([readFileSync(path), readFileSync(`${path}-wal`, 'utf8')]).toEqual([PAGE, 'committed'])
-  const second = new DatabaseFiles(path, GATE)
-  expect(second.exists(`${MAIN_FILE}-wal`)).toBe(true)
+})
+
+test('a log that was about to be given back when the process ended is used again', () => {
+  const path = temporaryFile()
+  writeFileSync(path, Buffer.concat([Buffer.from('in use by Baton\0'), Buffer.from('the rest')]))
+  writeFileSync(`${path}-wal`, 'committed')
+  expect(new DatabaseFiles(path, GATE).exists(`${MAIN_FILE}-wal`)).toBe(true)
   expect(readFileSync(`${path}.wal`, 'utf8')).toBe('committed')
 })

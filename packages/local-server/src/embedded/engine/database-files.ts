@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Attachment } from './attachment.ts'
+import { claimFile, IN_USE, MAGIC, unclaimFile } from './claim-file.ts'
 import type { ReadGate } from './read-gate.ts'
 
 /** The name the engine knows the database file by. */
@@ -27,11 +28,6 @@ const ATTACHED_FOLDER = 'attached'
 const ERROR = 1
 const FULL = 2
 
-/** What a database file begins with. */
-const MAGIC = Buffer.from('SQLite format 3\0')
-/** What it begins with while it is open here. */
-const IN_USE = Buffer.from('in use by Baton\0')
-
 /**
  * The files the engine can reach: the database and its two journals, under names of their own. Whatever SQL says,
  * there is no name for anything else on the disk.
@@ -39,16 +35,21 @@ const IN_USE = Buffer.from('in use by Baton\0')
  * The locks of the engine are in its memory, where other programs do not see them. So that none of them changes the
  * file, or removes its journal, while it is open here, the file is marked, and its write-ahead log has another name:
  * for SQLite it is no database then. The mark is taken away when the file is closed; after a crash it stays until the
- * next time.
+ * next time. The log of another program is never touched.
  */
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
   readonly #descriptors = new Map<number, string>()
+  /** New files whose names may not be on the disk yet. */
+  readonly #created = new Set<number>()
 
   readonly #gate: ReadGate
   #attachments = 0
 
-  /** `path` is where the database file is; null for an engine without files. */
+  /**
+   * `path` is where the database file is; null for an engine without files.
+   * @throws FileInUseError while another program has the file open
+   */
   constructor(path: string | null, gate: ReadGate) {
     this.#gate = gate
     if (path === null) return
@@ -58,10 +59,9 @@ export class DatabaseFiles {
     if (gate.onlyRead) return
     // what a process that was killed has left
     rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
-    // in this order: a file without its mark always has its log under the name every program knows
-    this.#remark(MAGIC, IN_USE)
-    // the log of another program that has not closed the file
-    if (existsSync(`${path}-wal`) && !existsSync(`${path}.wal`)) renameSync(`${path}-wal`, `${path}.wal`)
+    // nobody else can have opened a file with the mark: this log is of one that was about to be given back
+    if (!claimFile(path) && existsSync(`${path}-wal`) && !existsSync(`${path}.wal`))
+      renameSync(`${path}-wal`, `${path}.wal`)
   }
 
   /** To be called when all connections are closed: the file is one for every program again. */
@@ -70,7 +70,7 @@ export class DatabaseFiles {
     const log = this.#paths.get(LOG_FILE)
     // it could not be moved to the file, for instance because the disk is full
     if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
-    this.#remark(IN_USE, MAGIC)
+    unclaimFile(this.#paths.get(MAIN_FILE) ?? '')
   }
 
   /** A name for the copy of another database, and where `fetch` is to put it. It is removed when that fails. */
@@ -108,19 +108,22 @@ export class DatabaseFiles {
     // no second copy of the bytes where the file system can share them
     copyFileSync(main, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
     if (existsSync(log)) copyFileSync(log, `${path}-wal`, constants.COPYFILE_EXCL)
-    remark(path, IN_USE, MAGIC)
+    unclaimFile(path)
   }
 
   /** A descriptor; -1 when the file is not there, or the name is none of ours. */
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
+    const isNew = path !== undefined && create && !existsSync(path)
     const descriptor = path === undefined ? -1 : openPath(path, create, this.#gate.onlyRead)
     if (descriptor >= 0) this.#descriptors.set(descriptor, name)
+    if (descriptor >= 0 && isNew) this.#created.add(descriptor)
     return descriptor
   }
 
   close(descriptor: number): void {
     this.#descriptors.delete(descriptor)
+    this.#created.delete(descriptor)
     closeSync(descriptor)
   }
 
@@ -165,7 +168,12 @@ export class DatabaseFiles {
   }
 
   sync(descriptor: number): number {
-    return failureOf(() => fsyncSync(descriptor))
+    return failureOf(() => {
+      fsyncSync(descriptor)
+      if (!this.#created.delete(descriptor)) return
+      const folder = dirname(this.#paths.get(MAIN_FILE) ?? '')
+      for (const path of [folder, dirname(folder)]) syncFolder(path)
+    })
   }
 
   /** Size in bytes; -1 for an error. */
@@ -196,24 +204,6 @@ export class DatabaseFiles {
   #beginsMain(descriptor: number, offset: number, sizeBytes: number): boolean {
     return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
   }
-
-  #remark(from: Buffer, to: Buffer): void {
-    remark(this.#paths.get(MAIN_FILE) ?? '', from, to)
-  }
-}
-
-/** Replaces the mark at the beginning of a database file, if it has the other one. */
-function remark(path: string, from: Buffer, to: Buffer): void {
-  const descriptor = openPath(path, false, false)
-  if (descriptor < 0) return // it is not there yet
-  try {
-    const head = Buffer.alloc(from.length)
-    if (readSync(descriptor, head, 0, head.length, 0) < head.length || !head.equals(from)) return
-    writeSync(descriptor, to, 0, to.length, 0)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
 }
 
 function openPath(path: string, create: boolean, onlyRead: boolean): number {
@@ -226,6 +216,19 @@ function openPath(path: string, create: boolean, onlyRead: boolean): number {
     return openSync(path, 'wx+', 0o600)
   } catch {
     return -1
+  }
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, 'r')
+  try {
+    fsyncSync(folder)
+  } catch (error) {
+    // where folders cannot be synchronized, their names are without it
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (!['EPERM', 'EISDIR', 'EINVAL', 'EBADF', 'EACCES'].includes(code)) throw error
+  } finally {
+    closeSync(folder)
   }
 }
 

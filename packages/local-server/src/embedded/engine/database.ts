@@ -25,6 +25,8 @@ export interface DatabaseOptions {
   readonly role: SchemaRole
   /** Null for libsql-server without what loses data. */
   readonly dialect: Dialect | null
+  /** Whether each commit is on the disk before it is acknowledged. */
+  readonly isKept: boolean
   readonly clock: Clock
   readonly board: DatabaseBoard
   readonly onlyRead: boolean
@@ -45,6 +47,7 @@ export class Database {
   readonly #scratch: EngineConnection
   readonly #board: DatabaseBoard
   readonly #onlyRead: boolean
+  readonly #isKept: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
   /** Whether changes are reported. */
   isWatched = false
@@ -68,6 +71,7 @@ export class Database {
     this.#queue = new WriteQueue(clock)
     this.#scratch = new EngineConnection(engine, { name: '', file: ':memory:', onlyRead: false })
     this.#onlyRead = onlyRead
+    this.#isKept = options.isKept
     this.#commits = onlyRead ? null : this.#countCommits(clock)
   }
 
@@ -175,7 +179,7 @@ export class Database {
   #open(): EngineConnection {
     const engine = this.#connection()
     engine.limitLength(MAX_VALUE_BYTES)
-    engine.run('PRAGMA synchronous = NORMAL')
+    engine.run(`PRAGMA synchronous = ${this.#isKept ? 'FULL' : 'OFF'}`)
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
       const pageBytes = engine.readInteger('PRAGMA page_size')

@@ -94,6 +94,11 @@ export interface EngineHostParts {
   readonly files: DatabaseFiles
   readonly gate: ReadGate
   readonly board: CallBoard
+  /**
+   * A call of the engine has not come back: its memory may be in any state, and nothing of it may reach the file. Ends the
+   * thread at once, before anything else is called, the end of a statement for instance, which would commit it. @default throws the error
+   */
+  readonly fail?: (error: unknown) => never
 }
 
 /**
@@ -108,13 +113,13 @@ export class EngineInstance {
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
   #tables: TableRights | null = null
 
-  constructor(module: EngineModule, { files, gate, board }: EngineHostParts) {
+  constructor(module: EngineModule, { files, gate, board, fail = rethrow }: EngineHostParts) {
     this.#board = board
     const { exports } = new WebAssembly.Instance(module, {
       host: { ...this.#hostImports(files), ...gateImports(gate) },
       wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
     })
-    this.api = exports as unknown as EngineExports
+    this.api = endingWith(fail, exports) as unknown as EngineExports
     this.api._initialize()
     if (gate.onlyRead) this.api.baton_only_read()
     this.scratch = this.api.malloc(SCRATCH_BYTES)
@@ -213,6 +218,29 @@ function gateImports(gate: ReadGate): WebAssembly.ModuleImports {
     end_reading: () => gate.endReading(),
     sleep: (milliseconds: number) => gate.sleep(milliseconds),
   }
+}
+
+function rethrow(error: unknown): never {
+  throw error
+}
+
+/** The exports, of which the first call that throws is the last one. */
+function endingWith(fail: (error: unknown) => never, exports: object): Record<string, unknown> {
+  const ending =
+    (call: CallableFunction) =>
+    (...given: unknown[]): unknown => {
+      try {
+        return call(...given)
+      } catch (error) {
+        return fail(error)
+      }
+    }
+  return Object.fromEntries(
+    Object.entries(exports).map(([name, value]) => [
+      name,
+      typeof value === 'function' ? ending(value) : value,
+    ]),
+  )
 }
 
 /** The module has no streams to write to: what it would print is an abort on its way. */

@@ -5,47 +5,73 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { CallBoard } from '../protocol/call-board.ts'
 import { DatabaseBoard } from '../protocol/database-board.ts'
-import type { FromHost, StreamCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
+import type { FromHost, OpenedDatabase, StreamCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
-import { OpenDatabase } from './open-database.ts'
+import { failureOutcome, OpenDatabase } from './open-database.ts'
 import { writerGate } from './read-gate.ts'
 
 const { module, board: memory } = workerData as WorkerStart
 const board = new CallBoard(memory)
+/** What the worker works for, and the database itself once it could be opened. */
+let wanted: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
+let isWatched = false
 
 function send(message: FromHost): void {
   parentPort?.postMessage(message)
 }
 
+/** The database. Every call tries to open it while that fails. */
 function current(): OpenDatabase {
-  if (open === null) throw new Error('the worker has no database')
+  if (open !== null) return open
+  if (wanted === null) throw new Error('the worker has no database')
+  open = new OpenDatabase(wanted, { module, board, send, fail })
+  open.isWatched = isWatched
   return open
 }
 
-/** Runs a call; when the engine fails the worker ends: the server tells the clients, what was committed is in the file. */
-async function answer(message: StreamCall): Promise<void> {
+/** Opens the database ahead of the first call. */
+function openAhead(): void {
   try {
-    await current().answer(message)
-  } catch (error) {
-    console.error(error instanceof Error ? `${error.name}: ${error.message}` : String(error))
-    process.exit(1)
+    current()
+  } catch {
+    // whoever calls is told
   }
+}
+
+/** Ends the worker: the server tells the clients, and what was committed is in the file or its log. */
+function fail(error: unknown): never {
+  console.error(error instanceof Error ? `${error.name}: ${error.message}` : String(error))
+  process.exit(1)
+}
+
+async function answer(message: StreamCall): Promise<void> {
+  let database: OpenDatabase
+  try {
+    database = current()
+  } catch (error) {
+    board.begin(message.call)
+    const outcome = failureOutcome(error)
+    return send({ type: 'answer', call: message.call, outcome, usage: [] })
+  }
+  await database.answer(message).catch(fail)
 }
 
 function sqliteVersion(): string {
   const gate = writerGate(new DatabaseBoard())
-  return new EngineInstance(module, { files: new DatabaseFiles(null, gate), gate, board }).version
+  return new EngineInstance(module, { files: new DatabaseFiles(null, gate), gate, board, fail }).version
 }
 
 /** What is said of a database that was released meanwhile has no meaning any more. */
 function receive(message: ToHost): void {
   switch (message.type) {
     case 'open':
-      open = new OpenDatabase(message, { module, board, send })
-      return
+      wanted = message
+      isWatched = false
+      return openAhead()
     case 'settings':
+      if (wanted !== null) wanted = { ...wanted, settings: message.settings }
       return open?.applySettings(message.settings)
     case 'pipeline':
     case 'cursor':
@@ -55,7 +81,8 @@ function receive(message: ToHost): void {
       void answer(message)
       return
     case 'watch':
-      if (open !== null) open.isWatched = message.isWatched
+      isWatched = message.isWatched
+      if (open !== null) open.isWatched = isWatched
       return
     case 'told':
       return open?.told(message.number, message.answer)
@@ -66,9 +93,9 @@ function receive(message: ToHost): void {
     case 'close-stream':
       return open?.closeSession(message.stream)
     case 'release':
-      if (message.keep) current().close()
-      else current().drop()
-      open = null
+      if (message.keep) open?.close()
+      else open?.drop()
+      open = wanted = null
       return send({ type: 'released' })
     case 'end':
       open?.close()

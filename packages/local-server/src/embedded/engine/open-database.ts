@@ -17,6 +17,7 @@ import type {
 } from '../protocol/host-messages.ts'
 import { PipelineFailure } from '../protocol/pipeline-failure.ts'
 import type { EngineModule } from '../webassembly-types.ts'
+import { FileInUseError } from './claim-file.ts'
 import { ClientLeftError } from './connection.ts'
 import { runCursor } from './cursor.ts'
 import { Database } from './database.ts'
@@ -39,6 +40,7 @@ export interface WorkerParts {
   readonly module: EngineModule
   readonly board: CallBoard
   readonly send: (message: FromHost) => void
+  readonly fail: (error: unknown) => never
 }
 
 /** A database that is open in a worker, with an engine of its own, and the sessions of its streams. */
@@ -56,24 +58,31 @@ export class OpenDatabase {
   #lastQuestion = 0
 
   constructor(opened: OpenedDatabase, parts: WorkerParts) {
-    const { id, path, settings, role, dialect, board: memory, reader } = opened
+    const { id, path, settings, role, dialect, isKept, board: memory, reader } = opened
     this.#board = parts.board
     this.#send = parts.send
     const board = new DatabaseBoard(memory)
     const gate = reader === null ? writerGate(board) : new ReaderGate(board, reader)
     this.#files = new DatabaseFiles(path, gate)
-    const engine = new EngineInstance(parts.module, { files: this.#files, gate, board: parts.board })
     const { onlyRead } = gate
-    this.#database = new Database(engine, {
-      id,
-      settings,
-      role,
-      dialect,
-      clock: SYSTEM_CLOCK,
-      board,
-      onlyRead,
-      onChanges: (changes) => this.#send({ type: 'changes', changes }),
-    })
+    try {
+      const engine = new EngineInstance(parts.module, { ...parts, files: this.#files, gate })
+      this.#database = new Database(engine, {
+        id,
+        settings,
+        role,
+        dialect,
+        isKept,
+        clock: SYSTEM_CLOCK,
+        board,
+        onlyRead,
+        onChanges: (changes) => this.#send({ type: 'changes', changes }),
+      })
+    } catch (error) {
+      this.#files.closeAll()
+      this.#files.release()
+      throw error
+    }
   }
 
   applySettings(settings: DatabaseSettings): void {
@@ -97,8 +106,7 @@ export class OpenDatabase {
       outcome = await this.#run(session, message)
     } catch (error) {
       if (isFatal(error)) throw error
-      const { status, contentType, body } = asFailure(error)
-      outcome = { type: 'failure', status, contentType, body }
+      outcome = failureOutcome(error)
     }
     this.#running.delete(call)
     // whoever has left a pipeline does not know the next baton; that of a cursor comes with its first line
@@ -252,9 +260,15 @@ export class OpenDatabase {
   }
 }
 
+/** The answer to a call that has failed as a whole. */
+export function failureOutcome(error: unknown): CallOutcome {
+  const { status, contentType, body } = asFailure(error)
+  return { type: 'failure', status, contentType, body }
+}
+
 function asFailure(error: unknown): PipelineFailure {
   if (error instanceof PipelineFailure) return error
-  const text = error instanceof ResultError ? error.message : String(error)
+  const text = error instanceof ResultError || error instanceof FileInUseError ? error.message : String(error)
   return PipelineFailure.service(
     error instanceof ClientLeftError ? CLIENT_LEFT : 500,
     `Internal Error: \`${text}\``,

@@ -233,6 +233,8 @@ export class Session {
     if (!permissions.read) throw forbidden('Read', this.#database.id)
     const statement = firstStatement(text)
     if (statement === null) return '{"params":[],"cols":[],"is_explain":false,"is_readonly":true}'
+    const { settings } = this.#database
+    if (settings.blockReads && !permissions.ignoresBlocks) checkBlocked(statement, settings)
     try {
       return await this.#connection.examine(statement, rightsFor(statement, permissions), (prepared) =>
         JSON.stringify({

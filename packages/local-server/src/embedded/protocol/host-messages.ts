@@ -35,6 +35,8 @@ export interface OpenedDatabase {
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
   readonly dialect: Dialect | null
+  /** Whether each commit is on the disk before it is acknowledged. */
+  readonly isKept: boolean
   /** The memory of the `DatabaseBoard`. */
   readonly board: SharedArrayBuffer
   /** The number of a worker that only reads; null for the one that writes. */

@@ -1,0 +1,47 @@
+// What it costs that a write of the embedded server is on the disk before it is acknowledged: a server with a data directory
+// beside one without, which does not wait for the disk. npm run bench:durable [-- --count N]
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
+
+const ROUNDS = 5
+const { values } = parseArgs({ options: { count: { type: 'string', default: '1000' } } })
+const count = Number(values.count)
+
+/** Milliseconds for each write, of so many that are under way at a time. */
+async function timeWrites(dataDirectory: string | undefined, atATime: number): Promise<number> {
+  await using server = await startLocalServer({
+    ...(dataDirectory !== undefined && { dataDirectory }),
+    auth: false,
+  })
+  await using client = createClient({ url: server.url })
+  await client.execute('create table if not exists t(id integer primary key, a text)')
+  const write = async (share: number): Promise<void> => {
+    for (let done = 0; done < share; done += 1) await client.execute('insert into t(a) values (?)', ['a row'])
+  }
+  await write(100)
+  const begun = performance.now()
+  await Promise.all(Array.from({ length: atATime }, () => write(count / atATime)))
+  return (performance.now() - begun) / count
+}
+
+const median = (times: number[]): string => (times.sort((a, b) => a - b)[ROUNDS >> 1] ?? 0).toFixed(2)
+
+// beside the repository: the usual place of temporary files may be memory
+const folder = await mkdtemp(join(process.cwd(), '.durable-'))
+try {
+  for (const atATime of [1, 16]) {
+    const [kept, removed]: [number[], number[]] = [[], []]
+    for (let round = 0; round < ROUNDS; round += 1) {
+      kept.push(await timeWrites(join(folder, `${atATime}-${round}`), atATime))
+      removed.push(await timeWrites(undefined, atATime))
+    }
+    console.log(
+      `${atATime} at a time: ${median(kept)} ms a write with a data directory, ${median(removed)} ms without`,
+    )
+  }
+} finally {
+  await rm(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,23 @@
+/* Compiled in one piece with SQLite, whose connection it looks into. */
+#include "allowed-functions.h"
+
+static int compareName(const void *name, const void *entry){
+  return sqlite3_stricmp(name, *(const char *const*)entry);
+}
+
+/* Whether SQL may call the function of this name. */
+int baton_is_allowed(const char *name){
+  return bsearch(name, ALLOWED, sizeof(ALLOWED) / sizeof(ALLOWED[0]), sizeof(ALLOWED[0]), compareName) != 0;
+}
+
+/*
+** Takes all other functions that extensions have registered away again. The authorizer is not asked for what a schema
+** already has, in CHECK or in an index for instance: without its function such an expression fails.
+*/
+void baton_keep_allowed(sqlite3 *connection){
+  for(HashElem *entry = sqliteHashFirst(&connection->aFunc); entry; entry = sqliteHashNext(entry)){
+    FuncDef *function = sqliteHashData(entry);
+    if( baton_is_allowed(function->zName) ) continue;
+    for(; function; function = function->pNext) function->xSFunc = 0;
+  }
+}

@@ -1,0 +1,55 @@
+/** What is changed in the sources, so that no argument makes a function use memory that is not its own. */
+const CHANGES = {
+  'sqlite3.c': [
+    // the text behind its last character is printed
+    [
+      'if( iBuf > MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf("vector: float string',
+      'if( iBuf >= MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf("vector: float string',
+    ],
+    // a size below zero, of which too little memory is made
+    [
+      '"vector: unexpected binary type: %d", *pType);\n    return SQLITE_ERROR;\n  }\n  return SQLITE_OK;',
+      '"vector: unexpected binary type: %d", *pType);\n    return SQLITE_ERROR;\n  }\n' +
+        '  if( *pDims<0 || *pDataSize>nBlobSize ){\n' +
+        '    *pzErrMsg = sqlite3_mprintf("vector: broken vector blob");\n    return SQLITE_ERROR;\n  }\n' +
+        '  return SQLITE_OK;',
+    ],
+    // what is behind a NUL is counted, but not read: memory that nothing was written to is answered
+    [
+      "for(iText = 0; iText < textBytes; iText++){\n    if( text[iText] == ',' ){",
+      "for(iText = 0; iText < textBytes && text[iText]; iText++){\n    if( text[iText] == ',' ){",
+    ],
+    [
+      '  sqlite3_result_value(context, argv[0]);\n}\n\n/*\n** Register vector functions.',
+      '  if( argc>0 ) sqlite3_result_value(context, argv[0]);\n}\n\n/*\n** Register vector functions.',
+    ],
+  ],
+  // how deep it calls itself, and how large a program it makes of a pattern
+  'regexp.c': [
+    ['struct ReCompiled {\n', 'struct ReCompiled {\n  int groups;\n'],
+    [
+      '  iStart = p->nState;\n  zErr = re_subcompile_string(p);\n',
+      '  if( ++p->groups>200 ) return "too many brackets";\n  iStart = p->nState;\n  zErr = re_subcompile_string(p);\n',
+    ],
+    [
+      '  char *aOp;\n  int *aArg;\n  aOp = sqlite3_realloc64(',
+      '  char *aOp;\n  int *aArg;\n  if( N>4000 ){ p->zErr = "the pattern is too large"; return 1; }\n  aOp = sqlite3_realloc64(',
+    ],
+    [
+      "{ m = m*10 + c - '0'; p->sIn.i++; }",
+      '{ m = m*10 + c - \'0\'; p->sIn.i++; if( m>2000 ) return "the pattern is too large"; }',
+    ],
+    [
+      "{ n = n*10 + c-'0'; p->sIn.i++; }",
+      '{ n = n*10 + c-\'0\'; p->sIn.i++; if( n>2000 ) return "the pattern is too large"; }',
+    ],
+  ],
+}
+
+/** A source with its changes. @throws when it is not the source they were written for */
+export function changeSource(name, source) {
+  return CHANGES[name].reduce((text, [from, to]) => {
+    if (text.split(from).length !== 2) throw new Error(`${name} has not exactly one ${from}`)
+    return text.replace(from, () => to)
+  }, source)
+}

@@ -1,0 +1,74 @@
+// A database whose settings forbid to read it.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseId } from '../backend.ts'
+import type { ServiceResponse } from '../exchange.ts'
+import { EmbeddedBackend } from './backend.ts'
+
+const OPEN = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: true,
+  keys: [],
+}
+const BLOCKED = { ...OPEN, blockReads: true, blockReason: 'unpaid' }
+const [ID, COPY] = ['d' as DatabaseId, 'copy' as DatabaseId]
+
+async function openBackend(): Promise<EmbeddedBackend> {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
+  await backend.start()
+  await backend.create(ID, { type: 'empty' }, OPEN)
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return backend
+}
+
+function send(backend: EmbeddedBackend, path: string, body: object | null = null): Promise<ServiceResponse> {
+  const [route = '', query = ''] = path.split('?')
+  return backend.handle(ID, {
+    method: body === null ? 'GET' : 'POST',
+    path: route,
+    query: query === '' ? '' : `?${query}`,
+    headers: {},
+    body: Readable.from(body === null ? [] : [Buffer.from(JSON.stringify(body))]),
+    signal: new AbortController().signal,
+    remoteAddress: undefined,
+  })
+}
+
+const run = async (backend: EmbeddedBackend, request: object): Promise<string> =>
+  (await send(backend, '/v3/pipeline', { baton: null, requests: [request, { type: 'close' }] }))
+    .body as string
+
+test('nothing of it can be read by any way, and everything when it is open again', async () => {
+  const backend = await openBackend()
+  await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
+  const listener = await send(backend, '/beta/listen?table=t')
+  const events = text(listener.body as Readable)
+  const ways: Record<string, () => Promise<string>> = {
+    execute: () => run(backend, { type: 'execute', stmt: { sql: 'select secret from t' } }),
+    describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
+    fork: () => backend.create(COPY, { type: 'fork', from: ID, at: null }, OPEN).then(() => 'made', String),
+    dump: async () => ((await send(backend, '/dump')).status === 200 ? 'given' : 'Operation was blocked'),
+    export: async () =>
+      (await send(backend, '/export/1')).status === 200 ? 'given' : 'Operation was blocked',
+  }
+  await backend.applySettings(ID, BLOCKED)
+  for (const [name, way] of Object.entries(ways))
+    expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
+  // the change stream has ended, without a change of the time that was blocked
+  await run(backend, { type: 'execute', stmt: { sql: 'insert into t values (1)' } })
+  expect(await events).not.toContain('event:changes')
+  await backend.applySettings(ID, OPEN)
+  for (const [name, way] of Object.entries(ways))
+    expect([name, await way()]).not.toEqual([name, expect.stringContaining('blocked')])
+})

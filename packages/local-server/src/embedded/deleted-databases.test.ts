@@ -1,0 +1,84 @@
+// What is on its way when its database is deleted.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseId } from '../backend.ts'
+import type { ServiceResponse } from '../exchange.ts'
+import { EmbeddedBackend } from './backend.ts'
+
+const SETTINGS = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: false,
+  keys: [],
+}
+/** As many streams as can be open at a time. */
+const PLACES = 128
+const SELECT = {
+  sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
+}
+
+async function openBackend(): Promise<EmbeddedBackend> {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
+  await backend.start()
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return backend
+}
+
+function send(
+  backend: EmbeddedBackend,
+  id: DatabaseId,
+  path: string,
+  body: object,
+): Promise<ServiceResponse> {
+  return backend.handle(id, {
+    method: 'POST',
+    path,
+    query: '',
+    headers: {},
+    body: Readable.from([Buffer.from(JSON.stringify(body))]),
+    signal: new AbortController().signal,
+    remoteAddress: undefined,
+  })
+}
+
+test('streams, cursors and dumps of deleted databases keep no places', async () => {
+  const backend = await openBackend()
+  const kept = 'kept' as DatabaseId
+  await backend.create(kept, { type: 'empty' }, SETTINGS)
+  for (let round = 0; round < 40; round += 1) {
+    const id = `d${round}` as DatabaseId
+    await backend.create(id, { type: 'empty' }, SETTINGS)
+    const requests = (): Promise<unknown>[] => [
+      send(backend, id, '/v3/cursor', { baton: null, batch: { steps: [{ stmt: SELECT }] } }),
+      send(backend, id, '/dump', {}),
+      send(backend, id, '/v3/pipeline', { baton: null, requests: [{ type: 'execute', stmt: SELECT }] }),
+    ]
+    const before = requests()
+    if (round % 2 === 0) await before[0]
+    const removed = backend.remove(id)
+    await Promise.allSettled([...before, ...requests(), removed, ...requests()])
+    for (const answer of await Promise.allSettled([...before, ...requests()])) {
+      const body = answer.status === 'fulfilled' ? (answer.value as ServiceResponse).body : ''
+      if (typeof body !== 'string') await text(body).catch(() => {})
+    }
+  }
+  const answers = await Promise.all(
+    Array.from({ length: PLACES }, () =>
+      send(backend, kept, '/v3/pipeline', {
+        baton: null,
+        requests: [{ type: 'execute', stmt: { sql: 'select 1' } }],
+      }),
+    ),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: PLACES }, () => 200))
+})

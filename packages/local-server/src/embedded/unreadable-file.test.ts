@@ -1,0 +1,65 @@
+// A database whose file cannot be opened.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { expect, onTestFinished, test } from 'vitest'
+import type { DatabaseId } from '../backend.ts'
+import { EmbeddedBackend } from './backend.ts'
+
+const SETTINGS = {
+  sizeLimitBytes: null,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  allowAttach: false,
+  keys: [],
+}
+const ID = 'd' as DatabaseId
+
+async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: number; body: string }> {
+  const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
+  const { status, body } = await backend.handle(ID, {
+    method: 'POST',
+    path: '/v3/pipeline',
+    query: '',
+    headers: {},
+    body: Readable.from([Buffer.from(JSON.stringify({ baton: null, requests }))]),
+    signal: new AbortController().signal,
+    remoteAddress: undefined,
+  })
+  return { status, body: body as string }
+}
+
+test('requests are refused without new workers, and answered once the file can be opened', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
+  await backend.start()
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  await backend.create(ID, { type: 'empty' }, SETTINGS)
+  const file = join(directory, ID, 'data.db')
+  mkdirSync(file)
+  let started = 0
+  const count = (): void => {
+    started += 1
+  }
+  subscribe('worker_threads', count)
+  onTestFinished(() => {
+    unsubscribe('worker_threads', count)
+  })
+  const refused = [
+    ...(await Promise.all(Array.from({ length: 10 }, () => send(backend, 'select 1')))),
+    await send(backend, 'select 1'),
+  ]
+  for (const { status, body } of refused) {
+    expect([status, body]).toEqual([500, expect.stringContaining('the database file cannot be opened')])
+  }
+  // one that is kept for the next database
+  expect(started).toBeLessThanOrEqual(1)
+  rmSync(file, { recursive: true })
+  expect((await send(backend, 'create table t(a)')).status).toBe(200)
+})

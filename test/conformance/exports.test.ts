@@ -1,0 +1,85 @@
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { startLocalServer } from '@batonsql/local-server'
+import { expect, onTestFinished, test } from 'vitest'
+import { close, execute, pipeline, query } from './wire.ts'
+
+async function scene() {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true }))
+  const exports = join(dataDirectory, 'databases', 'exports')
+  await mkdir(exports, { recursive: true })
+  await writeFile(join(exports, '7.db'), 'left by a process that was killed')
+  const server = await startLocalServer({ backend: 'embedded', auth: true, dataDirectory })
+  const { url, authToken } = await server.createDatabase('app')
+  const owner = { token: authToken as string }
+  const reader = { token: await server.createToken('app', { access: 'read-only' }) }
+  await query(url, 'create table t(a)', owner)
+  await query(url, 'insert into t select zeroblob(100000) from generate_series(1, 40)', owner)
+  const address = new URL('export/1', url.endsWith('/') ? url : `${url}/`)
+  const headers = { authorization: `Bearer ${reader.token}` }
+  return { server, url, owner, reader, address, headers, exports }
+}
+
+/** Files of exports that this process has open. */
+function openFiles(folder: string): string[] {
+  if (!existsSync('/proc/self/fd')) return []
+  const links = readdirSync('/proc/self/fd').map((descriptor) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${descriptor}`)
+    } catch {
+      return ''
+    }
+  })
+  return links.filter((link) => link.startsWith(folder))
+}
+
+test('an export that its client leaves keeps nothing, nor does one of a killed process', async () => {
+  const { server, address, headers, exports } = await scene()
+  await using _ = server
+  expect(existsSync(exports)).toBe(false)
+  const leaving = Array.from({ length: 40 }, async (_unused, number) => {
+    const controller = new AbortController()
+    const answer = fetch(address, { headers, signal: controller.signal })
+    if (number % 2 === 0) {
+      const { status, body } = await answer
+      expect(status).toBe(200)
+      const begin = body?.getReader()
+      await begin?.read()
+    } else setTimeout(() => controller.abort(), number)
+    controller.abort()
+    await answer.catch(() => {})
+  })
+  await Promise.all(leaving)
+  await expect
+    .poll(() => [existsSync(exports) ? readdirSync(exports) : [], openFiles(exports)], { timeout: 20_000 })
+    .toEqual([[], []])
+  const whole = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
+  expect(whole.subarray(0, 15).toString()).toBe('SQLite format 3')
+})
+
+test('an export by a reader is one state, and a transaction that is open goes on', async () => {
+  const { server, url, owner, address, headers, exports } = await scene()
+  await using _ = server
+  const begun = await pipeline(
+    url,
+    [execute('begin immediate'), execute("insert into t values ('open')")],
+    owner,
+  )
+  const exported = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
+  const more = await pipeline(url, [execute("insert into t values ('more')"), execute('commit'), close], {
+    ...owner,
+    baton: begun.baton,
+  })
+  expect(more.results.map(({ type }) => type)).toEqual(['ok', 'ok', 'ok'])
+  expect(await query(url, 'select count(*) from t', owner)).toEqual([['42']])
+  const path = `${exports}-copy.db`
+  await writeFile(path, exported)
+  const file = new DatabaseSync(path)
+  expect(file.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
+  expect(file.prepare('select count(*) as count from t').get()).toEqual({ count: 40 })
+  file.close()
+})
