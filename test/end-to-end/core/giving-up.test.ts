@@ -30,7 +30,7 @@ async function nextWrite(): Promise<number> {
 }
 /** A call that has the write lock on the server, and whose answer takes its time. */
 const slowAnswer = (): Client => {
-  proxy.next = (body) => ({ kind: 'delay-answer', ms: body.includes('"close"') ? 0 : 150 })
+  proxy.next = (body) => ({ kind: 'delay-answer', ms: body.includes('"close"') ? 0 : 800 })
   return createClient({ ...database.config, url: proxy.url })
 }
 
@@ -53,7 +53,7 @@ describe('a call that is given up while its answer is under way', () => {
         tx.execute('insert into t values (1)', [], { ...options, signal: signal?.() }),
       )
       await expect(given).rejects.toMatchObject(error)
-      expect(performance.now() - started).toBeLessThan(140)
+      expect(performance.now() - started).toBeLessThan(750)
       expect(await nextWrite()).toBeLessThan(STALL_MS)
       expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
     },
@@ -209,14 +209,14 @@ describe('many transactions at once', () => {
     const started = performance.now()
     const holding = db.transaction(async (tx) => {
       await tx.execute('insert into t values (1)')
-      await pause(150)
+      await pause(800)
     })
     await pause(20)
     const waiting = Array.from({ length: 10 }, () =>
       db.transaction((tx) => tx.execute('insert into t values (2)', [], { signal: AbortSignal.timeout(30) })),
     )
     for (const each of waiting) await expect(each).rejects.toMatchObject({ name: 'TimeoutError' })
-    expect(performance.now() - started).toBeLessThan(140)
+    expect(performance.now() - started).toBeLessThan(750)
     await holding
     await db.transaction((tx) => tx.execute('insert into t values (3)'))
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
