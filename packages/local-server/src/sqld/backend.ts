@@ -35,7 +35,7 @@ import { BatonBinding } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
 import { OpenAnswers } from './open-answers.ts'
-import { startSqld } from './process.ts'
+import { type SqldProcess, startAfter } from './process.ts'
 import { finish, rebuildBody } from './rebuild.ts'
 import { connectSqld, type RemoteSqldOptions, type SqldTarget } from './remote.ts'
 import { encodePipelineBody } from './request-encoder.ts'
@@ -107,6 +107,8 @@ export class SqldBackend implements DatabaseBackend {
   /** What a database had counted when the process that runs now was first asked about it: counts outlive processes. */
   readonly #bases = new Map<DatabaseId, Promise<Counts>>()
   #process: SqldTarget | null = null
+  /** The same, where it is ours. */
+  #own: SqldProcess | null = null
   #reviving: Promise<unknown> | null = null
   #isClosed = false
 
@@ -127,12 +129,13 @@ export class SqldBackend implements DatabaseBackend {
   async #startOwn(): Promise<SqldTarget> {
     const { directory, isOpen, controlKey, sqldPath } = this.#options
     await mkdir(directory, { recursive: true })
-    return await startSqld({
+    this.#own = await startAfter(this.#own, {
       dataDirectory: directory,
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
       ...(!isOpen && { publicKeyPem: controlKey.publicPem }),
     })
+    return this.#own
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */

@@ -12,11 +12,14 @@ import { processIdentity } from '../process-identity.ts'
 import { openDirectory, type TemporaryDirectory } from '../temporary-directory.ts'
 import { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
+import { settleMigrations } from './settle-migrations.ts'
 
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 3_000
 const START_ATTEMPTS = 5
 const LOG_TAIL_CHARACTERS = 4_000
+/** In the log of a server that has ended because of a migration. */
+const DIED_OF_MIGRATION = /panicked at \S*schema\/scheduler\.rs/
 
 /** How {@link startSqld} starts the server. */
 export interface SqldOptions {
@@ -83,14 +86,20 @@ interface StartPlan {
  */
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
   checkOptionNames('startSqld', options, OPTION_NAMES)
+  return await startAfter(null, options)
+}
+
+/** The same, in place of one that has ended by itself. */
+export async function startAfter(dead: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
   const binary = await findSqld(options)
   const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
   const lock = await DirectoryLock.acquire(directory)
   try {
     await clearOrphan(directory)
     await clearEmptyVersion(directory)
+    const isContinuing = await settle(directory, dead?.diedOfContinuing === true)
     const started = await startWithFreePorts(binary, directory, options)
-    return new SqldProcess({ ...started, version: await versionOf(binary), lock, temporary })
+    return new SqldProcess({ ...started, version: await versionOf(binary), isContinuing, lock, temporary })
   } catch (error) {
     await lock.release()
     await temporary?.remove()
@@ -104,10 +113,14 @@ interface Started {
   /** Ends the watchdog of the server. */
   readonly endWatch: () => void
   readonly admin: SqldAdmin
+  /** The end of what it has written. */
+  readonly log: () => string
 }
 
 interface SqldParts extends Started {
   readonly version: string
+  /** Whether it was to go on with a migration. */
+  readonly isContinuing: boolean
   readonly lock: DirectoryLock
   readonly temporary: TemporaryDirectory | null
 }
@@ -158,6 +171,11 @@ export class SqldProcess implements AsyncDisposable {
   get isRunning(): boolean {
     const { child } = this.#parts
     return child.exitCode === null && child.signalCode === null
+  }
+
+  /** Whether it has ended because of a migration that it was to go on with. */
+  get diedOfContinuing(): boolean {
+    return !this.isRunning && this.#parts.isContinuing && DIED_OF_MIGRATION.test(this.#parts.log())
   }
 
   /** Ends the process the hard way and leaves its data, as a crash or a power switch would. */
@@ -252,7 +270,7 @@ ${log}`.trimEnd(),
     await sleep(5)
   }
   await writePidFile(plan.directory, child.pid as number)
-  return { plan, child, endWatch, admin }
+  return { plan, child, endWatch, admin, log: () => log }
 }
 
 async function commandLine(plan: StartPlan): Promise<string[]> {
@@ -311,6 +329,16 @@ async function clearEmptyVersion(directory: string): Promise<void> {
   const file = join(directory, 'sqld', '.version')
   const { size = -1 } = (await stat(file).catch(() => null)) ?? {}
   if (size === 0) await rm(file)
+}
+
+/** Whether there is a migration to go on with. */
+async function settle(directory: string, giveUp: boolean): Promise<boolean> {
+  const settled = await settleMigrations(join(directory, 'sqld'), { giveUp })
+  for (const { job, schema, outcome } of settled) {
+    const what = outcome === 'failed' ? 'has failed; /v1/jobs says why' : 'goes on'
+    console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${what}`)
+  }
+  return settled.some(({ outcome }) => outcome === 'continued')
 }
 
 async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
