@@ -15,13 +15,12 @@ import {
 } from '../backend.ts'
 import { newDatabaseId } from '../control-plane/ids.ts'
 import type { KeyPair } from '../control-plane/registry/rows.ts'
-import { mintToken } from '../control-plane/tokens/mint.ts'
 import { checkLoaded, readDump } from '../dumps.ts'
 import { isExportRoute } from '../embedded/export-routes.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
 import { type PipelineBody, readText } from '../embedded/request-decoder.ts'
-import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
+import { TokenCheck } from '../embedded/token-check.ts'
 import {
   errorResponse,
   readBytes,
@@ -34,6 +33,7 @@ import type { SqldNamespaceConfig } from './admin.ts'
 import { BatonBinding } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
+import { OnwardTokens, type OnwardRights, READ_RIGHTS, WRITE_RIGHTS } from './onward-tokens.ts'
 import { OpenAnswers } from './open-answers.ts'
 import { type SqldProcess, startAfter } from './process.ts'
 import { finish, rebuildBody } from './rebuild.ts'
@@ -80,8 +80,15 @@ interface Counts {
 const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
 
 /** What of a client's request is made anew for the server. */
-type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query' | 'headers'> & {
+type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
   readonly signal?: AbortSignal
+}
+
+/** The request of a client that may do something with a database. */
+interface Call {
+  readonly id: DatabaseId
+  readonly request: OnwardRequest
+  readonly rights: OnwardRights
 }
 
 /** What libsql-server can do besides what all back ends can. */
@@ -100,6 +107,7 @@ export class SqldBackend implements DatabaseBackend {
   readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()
   readonly #tokens: TokenCheck
+  readonly #onwardTokens: OnwardTokens
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #changeStreams = new OpenAnswers()
   /** Names the counts of the process that runs now. */
@@ -115,6 +123,7 @@ export class SqldBackend implements DatabaseBackend {
   constructor(options: SqldBackendOptions) {
     this.#options = options
     this.#tokens = new TokenCheck(options.isOpen)
+    this.#onwardTokens = new OnwardTokens(options.controlKey)
   }
 
   async start(): Promise<string> {
@@ -127,13 +136,13 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async #startOwn(): Promise<SqldTarget> {
-    const { directory, isOpen, controlKey, sqldPath } = this.#options
+    const { directory, controlKey, sqldPath } = this.#options
     await mkdir(directory, { recursive: true })
     this.#own = await startAfter(this.#own, {
       dataDirectory: directory,
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
-      ...(!isOpen && { publicKeyPem: controlKey.publicPem }),
+      publicKeyPem: controlKey.publicPem,
     })
     return this.#own
   }
@@ -158,7 +167,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async #run(id: DatabaseId, sql: string): Promise<string> {
     const stmt = { sql, sqlId: null, args: [], namedArgs: [] }
-    const answer = await this.#ask(id, 'rw', {
+    const answer = await this.#ask(id, WRITE_RIGHTS, {
       baton: null,
       requests: [{ type: 'execute', statement: stmt }],
     })
@@ -269,7 +278,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
-      const { write: mayWrite } = this.#tokens.permissionsOf(request, id)
+      const rights = this.#tokens.permissionsOf(request, id)
       await this.#alive()
       // before it counts what this request does
       await this.#baseOf(id).catch(() => null)
@@ -282,8 +291,8 @@ export class SqldBackend implements DatabaseBackend {
           400,
           'a database is exported by the back end "embedded" only; libsql-server has /dump',
         )
-      if (request.method !== 'POST') return await this.#readOnly(id, request)
-      return await this.#onStream({ id, request, mayWrite })
+      if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
+      return await this.#onStream({ id, request, rights })
     } catch (error) {
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
@@ -319,7 +328,7 @@ export class SqldBackend implements DatabaseBackend {
   #config(settings: DatabaseSettings): SqldNamespaceConfig {
     const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
     return {
-      jwt_key: this.#options.isOpen ? undefined : this.#keysOf(settings),
+      jwt_key: this.#keysOf(settings),
       max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
       allow_attach: allowAttach,
       block_reads: blockReads,
@@ -328,8 +337,11 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  #keysOf({ keys }: DatabaseSettings): string {
-    return [...keys, this.#options.controlKey.publicPem].join('')
+  /** Of a server elsewhere the replicas may be asked by clients themselves. */
+  #keysOf({ keys }: DatabaseSettings): string | undefined {
+    const { isOpen, remote, controlKey } = this.#options
+    if (remote === undefined) return controlKey.publicPem
+    return isOpen ? undefined : [...keys, controlKey.publicPem].join('')
   }
 
   #configured(id: DatabaseId, settings: DatabaseSettings): void {
@@ -338,27 +350,33 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Routes without a body. */
-  async #readOnly(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
-    const answer = await this.#forward(id, request, null)
-    if (request.path === '/beta/listen') this.#changeStreams.add(id, answer)
+  async #readOnly(call: ClientCall): Promise<ServiceResponse> {
+    const answer = await this.#forward(call, null)
+    if (call.request.path === '/beta/listen') this.#changeStreams.add(call.id, answer)
     return await finish(answer, answer)
   }
 
-  async #onStream({ id, request, mayWrite }: StreamCall): Promise<ServiceResponse> {
-    const { baton, text } = rebuildBody(request.path, await readText(request.body), mayWrite)
+  async #onStream({ id, request }: ClientCall): Promise<ServiceResponse> {
+    const given = await readText(request.body)
+    // a body may have taken its time, and the token may have been ended meanwhile
+    const rights = this.#tokens.permissionsOf(request, id)
+    const call = { id, request, rights }
+    const { write: mayWrite } = rights
+    const { baton, text } = rebuildBody(request.path, given, mayWrite)
     if (baton !== null && !this.#batons.allows(baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
     const body = Buffer.from(text)
-    if (request.path === '/v3/cursor' && !mayWrite) return await this.#readersCursor(id, request, body)
-    const answer = await this.#forwardAgain(id, request, body)
+    if (request.path === '/v3/cursor' && !mayWrite) return await this.#readersCursor(call, body)
+    const answer = await this.#forwardAgain(call, body)
     return await finish(answer, this.#watched(answer, id, mayWrite))
   }
 
   /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
-  async #readersCursor(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<ServiceResponse> {
+  async #readersCursor(call: ClientCall, body: Buffer): Promise<ServiceResponse> {
+    const { id, request } = call
     try {
-      const answer = await this.#forwardAgain(id, request, body)
+      const answer = await this.#forwardAgain(call, body)
       const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
       return await finish(answer, this.#watched(entries, id, false))
     } catch (error) {
@@ -378,7 +396,7 @@ export class SqldBackend implements DatabaseBackend {
     const sql = await readDump(file)
     const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
     if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
-    const answer = await this.#ask(id, 'rw', {
+    const answer = await this.#ask(id, WRITE_RIGHTS, {
       baton: null,
       requests: [{ type: 'sequence', sql, sqlId: null }],
     })
@@ -387,19 +405,18 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Ends a stream: the client's token may be good no longer. */
   async #closeStream(id: DatabaseId, baton: string): Promise<void> {
-    const answer = await this.#ask(id, 'ro', { baton, requests: [] })
+    const answer = await this.#ask(id, READ_RIGHTS, { baton, requests: [] })
     answer.resume()
   }
 
-  /** Sends a pipeline, the last of its stream, with a token of our own. */
+  /** Sends a pipeline of our own, the last of its stream. */
   async #ask(
     id: DatabaseId,
-    access: 'ro' | 'rw',
+    rights: OnwardRights,
     { baton, requests }: PipelineBody,
   ): Promise<http.IncomingMessage> {
     const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
-    const token = await mintToken(this.#options.controlKey, { id, a: access })
-    return await this.#forward(id, { ...OWN_REQUEST, headers: bearer(token) }, body)
+    return await this.#forward({ id, request: OWN_REQUEST, rights }, body)
   }
 
   #watched(answer: Readable, id: DatabaseId, mayWrite: boolean): Readable {
@@ -407,25 +424,25 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */
-  async #forwardAgain(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
+  async #forwardAgain(call: Call, body: Buffer): Promise<http.IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#forward(id, request, body)
+      const answer = await this.#forward(call, body)
       const isDenied = answer.statusCode === 404 && attempt < DENIED_ATTEMPTS
-      if (!isDenied || !(await (await this.#alive()).admin.exists(id))) return answer
+      if (!isDenied || !(await (await this.#alive()).admin.exists(call.id))) return answer
       answer.resume()
     }
   }
 
   /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */
-  #forward(id: DatabaseId, request: OnwardRequest, body: Buffer | null): Promise<http.IncomingMessage> {
+  async #forward({ id, request, rights }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     const headers = {
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...(!this.#options.isOpen && bearer(bearerToken(request))),
+      ...(await this.#authorization(id, rights)),
       ...(body !== null && { 'content-length': body.length }),
     }
     const { method, path, query, signal = NEVER } = request
-    return new Promise((resolve, reject) => {
+    return await new Promise((resolve, reject) => {
       const target = {
         host: this.#running.host,
         port: this.#running.port,
@@ -439,18 +456,24 @@ export class SqldBackend implements DatabaseBackend {
       onward.end(body ?? undefined)
     })
   }
+
+  /** Nothing for a server elsewhere that takes no tokens. */
+  async #authorization(id: DatabaseId, rights: OnwardRights): Promise<{ authorization?: string }> {
+    const { isOpen, remote } = this.#options
+    if (isOpen && remote !== undefined) return {}
+    const token = await this.#onwardTokens.tokenFor(id, rights, () => this.#attachable())
+    return { authorization: `Bearer ${token}` }
+  }
+
+  #attachable(): readonly DatabaseId[] {
+    return [...this.#settings].filter(([, { allowAttach }]) => allowAttach).map(([id]) => id)
+  }
 }
 
-interface StreamCall {
-  readonly id: DatabaseId
+interface ClientCall extends Call {
   readonly request: ServiceRequest
-  readonly mayWrite: boolean
 }
 
 function noWriteRight(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
-}
-
-function bearer(token: string): { readonly authorization: string } {
-  return { authorization: `Bearer ${token}` }
 }
