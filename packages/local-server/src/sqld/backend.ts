@@ -30,7 +30,7 @@ import {
 } from '../exchange.ts'
 import { moveUnknownAside } from '../set-aside.ts'
 import type { SqldNamespaceConfig } from './admin.ts'
-import { BatonBinding } from './baton-binding.ts'
+import { BatonBinding, type StreamFacts } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
 import { OnwardTokens, type OnwardRights, READ_RIGHTS, WRITE_RIGHTS } from './onward-tokens.ts'
@@ -360,25 +360,27 @@ export class SqldBackend implements DatabaseBackend {
     const given = await readText(request.body)
     // a body may have taken its time, and the token may have been ended meanwhile
     const rights = this.#tokens.permissionsOf(request, id)
-    const call = { id, request, rights }
     const { write: mayWrite } = rights
-    const { baton, text } = rebuildBody(request.path, given, mayWrite)
-    if (baton !== null && !this.#batons.allows(baton, id, mayWrite)) {
+    const body = rebuildBody(request.path, given, mayWrite, (baton) => this.#batons.hasAttached(baton))
+    if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
-    const body = Buffer.from(text)
-    if (request.path === '/v3/cursor' && !mayWrite) return await this.#readersCursor(call, body)
-    const answer = await this.#forwardAgain(call, body)
-    return await finish(answer, this.#watched(answer, id, mayWrite))
+    const { hasAttached } = body
+    const call = { id, request, rights: hasAttached ? { ...rights, write: false } : rights }
+    const facts = { database: id, mayWrite, hasAttached }
+    const bytes = Buffer.from(body.text)
+    if (request.path === '/v3/cursor' && !call.rights.write) return await this.#readersCursor(call, bytes, facts)
+    const answer = await this.#forwardAgain(call, bytes)
+    return await finish(answer, this.#watched(answer, facts))
   }
 
   /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
-  async #readersCursor(call: ClientCall, body: Buffer): Promise<ServiceResponse> {
+  async #readersCursor(call: ClientCall, body: Buffer, facts: StreamFacts): Promise<ServiceResponse> {
     const { id, request } = call
     try {
       const answer = await this.#forwardAgain(call, body)
       const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
-      return await finish(answer, this.#watched(entries, id, false))
+      return await finish(answer, this.#watched(entries, facts))
     } catch (error) {
       const isBrokenOff =
         error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
@@ -419,8 +421,8 @@ export class SqldBackend implements DatabaseBackend {
     return await this.#forward({ id, request: OWN_REQUEST, rights }, body)
   }
 
-  #watched(answer: Readable, id: DatabaseId, mayWrite: boolean): Readable {
-    return Readable.from(this.#batons.watch(answer, id, mayWrite), { objectMode: false })
+  #watched(answer: Readable, facts: StreamFacts): Readable {
+    return Readable.from(this.#batons.watch(answer, facts), { objectMode: false })
   }
 
   /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */

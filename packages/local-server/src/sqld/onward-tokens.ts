@@ -58,10 +58,12 @@ function claimsOf(
 ): TokenClaims {
   const level = write ? 'rw' : 'ro'
   const attached = attach === 'all' ? attachable() : attach
-  if (attached.length === 0 && !changeSharedSchema) return { id, a: level }
+  // the right to change a shared schema is one to write
+  const changes = write && changeSharedSchema
+  if (attached.length === 0 && !changes) return { id, a: level }
   const permissions = {
     [level]: { ns: [id] },
-    ...(changeSharedSchema && { ddl: { ns: [id] } }),
+    ...(changes && { ddl: { ns: [id] } }),
     ...(attached.length > 0 && { roa: { ns: attached } }),
   }
   return { p: permissions }
