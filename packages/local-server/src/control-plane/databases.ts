@@ -65,6 +65,8 @@ export class Databases {
   readonly #options: DatabasesOptions
   /** The end of the last change of each database: the back end gets one after the other. */
   readonly #changes = new Map<DatabaseId, Promise<void>>()
+  /** When a database answers that is to wait, by a clock that nobody sets. */
+  readonly #delays = new Map<DatabaseId, number>()
   readonly #repeats = new Repeats((id, { dropStreams }) => this.#settle(id, dropStreams))
 
   constructor(options: DatabasesOptions) {
@@ -74,6 +76,14 @@ export class Databases {
   /** Changes that the back end has failed to take over; they are tried again by themselves. */
   get openChanges(): readonly OpenChange[] {
     return this.#repeats.open
+  }
+
+  /** Whether a database answers. */
+  isReady({ id, state }: DatabaseRow): boolean {
+    const due = this.#delays.get(id)
+    if (due !== undefined && due > performance.now()) return false
+    this.#delays.delete(id)
+    return state === 'ready'
   }
 
   /** Nothing is tried again from now on. */
@@ -101,7 +111,6 @@ export class Databases {
       schema: source.type === 'schema-child' ? source.parent : null,
       key: newKeyPair(),
       createdAt: now,
-      readyAt: 0,
     }
     registry.transaction(() => registry.databases.put(row))
     try {
@@ -114,7 +123,8 @@ export class Databases {
     const made = registry.databases.get(row.id)
     // its group, or the server, has gone meanwhile
     if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
-    const ready: DatabaseRow = { ...made, state: 'ready', readyAt: Date.now() + readyDelayMs }
+    const ready: DatabaseRow = { ...made, state: 'ready' }
+    if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     registry.transaction(() => {
       registry.databases.put(ready)
       wanted.onReady?.()

@@ -51,7 +51,7 @@ export class BatonBinding {
       if (head.length < HEAD_LENGTH) {
         head += chunk.subarray(0, HEAD_LENGTH).toString('latin1')
         const baton = HEAD.exec(head)?.[1]
-        if (baton !== undefined) this.#remember(baton, { ...facts, baton, seenAt: Date.now() })
+        if (baton !== undefined) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
       }
       yield chunk
     }
@@ -74,7 +74,7 @@ export class BatonBinding {
     this.#owners.delete(stream)
     this.#owners.set(stream, owner)
     for (const [oldest, { seenAt }] of this.#owners) {
-      if (this.#owners.size <= MAX_REMEMBERED && Date.now() - seenAt < REMEMBER_MS) break
+      if (this.#owners.size <= MAX_REMEMBERED && performance.now() - seenAt < REMEMBER_MS) break
       this.#owners.delete(oldest)
     }
   }

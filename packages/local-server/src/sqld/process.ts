@@ -254,11 +254,11 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   const failures: Error[] = []
   child.once('error', (error) => failures.push(error))
   const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
-  const deadline = Date.now() + START_TIMEOUT_MS
+  const deadline = performance.now() + START_TIMEOUT_MS
   // the admin API answers to our random key only, so another server on a stolen port cannot pass for ours
   while (!(await admin.isReady())) {
     const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
-    if (isGone || Date.now() > deadline) {
+    if (isGone || performance.now() > deadline) {
       await stopChild(child, 'SIGKILL')
       endWatch()
       const reason = isGone ? 'it ended at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
