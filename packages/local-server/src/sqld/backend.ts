@@ -3,6 +3,7 @@ import { mkdir, stat } from 'node:fs/promises'
 import http from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -70,6 +71,12 @@ const PROBE: DatabaseSettings = {
 const DENIED_ATTEMPTS = 4
 /** What the back end asks by itself. */
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
+/** How often a request is sent to a server that has just ended, and the wait between. */
+const REFUSED_ATTEMPTS = 100
+const RESTART_STEP_MS = 20
+/** Codes of a connection that the server's end has broken. */
+const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
+const ENDED = 'libsql-server ended while it ran this request: whether the request took effect is not known'
 const NEVER = new AbortController().signal
 
 interface Counts {
@@ -296,6 +303,7 @@ export class SqldBackend implements DatabaseBackend {
     } catch (error) {
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
+      if (isBroken(error)) return errorResponse(502, ENDED)
       throw error
     }
   }
@@ -351,7 +359,7 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Routes without a body. */
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
-    const answer = await this.#forward(call, null)
+    const answer = await this.#forwardAgain(call, null)
     if (call.request.path === '/beta/listen') this.#changeStreams.add(call.id, answer)
     return await finish(answer, answer)
   }
@@ -426,12 +434,27 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */
-  async #forwardAgain(call: Call, body: Buffer): Promise<http.IncomingMessage> {
+  async #forwardAgain(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#forward(call, body)
+      const answer = await this.#forwardAlive(call, body)
       const isDenied = answer.statusCode === 404 && attempt < DENIED_ATTEMPTS
       if (!isDenied || !(await (await this.#alive()).admin.exists(call.id))) return answer
       answer.resume()
+    }
+  }
+
+  /** A server that has ended by itself is waited for as long as nothing was sent to it; of a reader nothing can have changed. */
+  async #forwardAlive(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#forward(call, body)
+      } catch (error) {
+        const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+        const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.rights.write
+        const isOurs = this.#options.remote === undefined && !this.#isClosed
+        if (!isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true) throw error
+      }
+      await sleep(RESTART_STEP_MS)
     }
   }
 
@@ -444,10 +467,11 @@ export class SqldBackend implements DatabaseBackend {
       ...(body !== null && { 'content-length': body.length }),
     }
     const { method, path, query, signal = NEVER } = request
+    const { host, port } = await this.#alive()
     return await new Promise((resolve, reject) => {
       const target = {
-        host: this.#running.host,
-        port: this.#running.port,
+        host,
+        port,
         agent: this.#agent,
         method,
         path: path + query,
@@ -474,6 +498,10 @@ export class SqldBackend implements DatabaseBackend {
 
 interface ClientCall extends Call {
   readonly request: ServiceRequest
+}
+
+function isBroken(error: unknown): boolean {
+  return BROKEN.has((error as NodeJS.ErrnoException).code)
 }
 
 function noWriteRight(id: DatabaseId): string {
