@@ -18,7 +18,10 @@ const BEGINNINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'the owner that an earlier version noted': {
     'baton.lock': JSON.stringify({ pid: 2 ** 22 + 1, identity: 'start 1', token: 'one' }),
   },
-  'the note of one that was killed': { 'baton.lock': JSON.stringify({ pid: 1, host: 'elsewhere' }), 'baton.lock.db': '' },
+  'the note of one that was killed': {
+    'baton.lock': JSON.stringify({ pid: 1, host: 'elsewhere' }),
+    'baton.lock.db': '',
+  },
 }
 
 class Contender {
@@ -30,7 +33,9 @@ class Contender {
     const own = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
     const [command = '', ...args] = [...within, ...own]
     // `unshare` complains when it is killed
-    this.#child = spawn(command, args, { stdio: ['pipe', 'pipe', within.length === 0 ? 'inherit' : 'ignore'] })
+    this.#child = spawn(command, args, {
+      stdio: ['pipe', 'pipe', within.length === 0 ? 'inherit' : 'ignore'],
+    })
     this.#lines = linesOf(this.#child)
   }
 
@@ -83,7 +88,8 @@ test.each(Object.keys(BEGINNINGS))(
       for (const contender of contenders) contender.go()
       const outcomes = await Promise.all(contenders.map((contender) => contender.line()))
       expect(outcomes.filter((outcome) => outcome === 'taken')).toHaveLength(1)
-      for (const outcome of outcomes) expect(outcome).toMatch(/^taken$|is in use by (?:another process|process \d+)/)
+      for (const outcome of outcomes)
+        expect(outcome).toMatch(/^taken$|is in use by (?:another process|process \d+)/)
       expect(await readdir(directory)).toEqual(['baton.lock', 'baton.lock.db'])
       await Promise.all(contenders.map((contender) => contender.end()))
       await rm(directory, { recursive: true })
@@ -110,21 +116,28 @@ test('a lock of one that was killed is taken over, again and again', async () =>
 const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
 const hasNamespaces = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0
 
-test.skipIf(!hasNamespaces)('a process of another container does not get it, and does when its owner was killed', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-  const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', ELSEWHERE)) as [Contender, Contender, Contender]
-  for (const contender of [first, second, third]) await contender.line()
-  first.go()
-  expect(await first.line()).toBe('taken')
-  second.go()
-  expect(await second.line()).toContain('is in use by process')
-  await expect(startLocalServer({ dataDirectory: directory })).rejects.toThrow('is in use by process')
-  await first.kill()
-  third.go()
-  expect(await third.line()).toBe('taken')
-  await Promise.all([second.end(), third.end()])
-  await rm(directory, { recursive: true })
-})
+test.skipIf(!hasNamespaces)(
+  'a process of another container does not get it, and does when its owner was killed',
+  async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+    const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', ELSEWHERE)) as [
+      Contender,
+      Contender,
+      Contender,
+    ]
+    for (const contender of [first, second, third]) await contender.line()
+    first.go()
+    expect(await first.line()).toBe('taken')
+    second.go()
+    expect(await second.line()).toContain('is in use by process')
+    await expect(startLocalServer({ dataDirectory: directory })).rejects.toThrow('is in use by process')
+    await first.kill()
+    third.go()
+    expect(await third.line()).toBe('taken')
+    await Promise.all([second.end(), third.end()])
+    await rm(directory, { recursive: true })
+  },
+)
 
 test('a server whose lock was removed answers nothing any more', async () => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))

@@ -15,7 +15,9 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
   beforeAll(async () => {
     attacked = await AttackedServer.start(kind)
     id = attacked.server.databaseId('app')
-    expect((await attacked.post('/app/v3/pipeline', pipeline('SELECT 42'), await attacked.headers())).status).toBe(200)
+    expect(
+      (await attacked.post('/app/v3/pipeline', pipeline('SELECT 42'), await attacked.headers())).status,
+    ).toBe(200)
     ports = await portsOf(join(attacked.directory, 'data/sqld'))
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
@@ -32,9 +34,16 @@ describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the g
     const named = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
     const tokens = [{}, await attacked.headers(), await attacked.headers('app', 'read-only')]
     for (const token of tokens) {
-      for (const sql of ['SELECT 42', `SELECT hex(readfile('${file}'))`, `SELECT writefile('${victim}', 1)`]) {
+      for (const sql of [
+        'SELECT 42',
+        `SELECT hex(readfile('${file}'))`,
+        `SELECT writefile('${victim}', 1)`,
+      ]) {
         const origin = { origin: 'https://evil.example' }
-        for (const headers of [{ ...named, ...token }, { ...named, ...token, ...origin }])
+        for (const headers of [
+          { ...named, ...token },
+          { ...named, ...token, ...origin },
+        ])
           expect(await ask(headers, sql)).toMatchObject({ status: 401 })
         expect([401, 404]).toContain((await ask(token, sql, `/dev/${id}/v3/pipeline`)).status)
       }

@@ -56,7 +56,11 @@ describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend
   })
   afterAll(() => attacked[Symbol.asyncDispose]())
 
-  async function ask(name: string, requests: readonly WireRequest[], of: string | null = null): Promise<string> {
+  async function ask(
+    name: string,
+    requests: readonly WireRequest[],
+    of: string | null = null,
+  ): Promise<string> {
     return (await attacked.post(`/${name}/v3/pipeline`, { baton: of, requests })).text
   }
 
@@ -70,7 +74,9 @@ describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend
   test('ATTACH to read, from a stream and in one request', async () => {
     const attach = execute(`attach "${attacked.server.databaseId('other')}" as x`)
     const read = execute('select count(*) from x.s')
-    expect(await ask('app', [attach, execute('begin'), read, execute('commit'), close])).toContain('"value":"2"')
+    expect(await ask('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(
+      '"value":"2"',
+    )
     const { baton: opened } = JSON.parse(await ask('app', [attach])) as { baton: string }
     expect(await ask('app', [read, close], opened)).toContain('"value":"2"')
   })

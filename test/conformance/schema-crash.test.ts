@@ -30,7 +30,10 @@ interface Served {
 async function serve(directory: string, backend: Backend): Promise<{ child: ChildProcess; served: Served }> {
   const program = fileURLToPath(new URL('programs/schema-server.ts', import.meta.url))
   const execArgv = ['--conditions=@batonsql/source', '--no-warnings']
-  const child = fork(program, [directory, backend], { execArgv, stdio: ['ignore', 'inherit', 'ignore', 'ipc'] })
+  const child = fork(program, [directory, backend], {
+    execArgv,
+    stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
+  })
   const [served] = (await once(child, 'message')) as [Served]
   return { child, served }
 }

@@ -54,7 +54,9 @@ export class DirectoryLock implements AsyncDisposable {
       database.close()
       if ((error as { errcode?: number }).errcode !== SQLITE_BUSY)
         throw new Error(`the directory ${directory} cannot be locked: ${String(error)}`, { cause: error })
-      throw new Error(`the directory ${directory} is in use by ${await readOwner(directory)}`, { cause: error })
+      throw new Error(`the directory ${directory} is in use by ${await readOwner(directory)}`, {
+        cause: error,
+      })
     }
   }
 

@@ -79,7 +79,8 @@ export interface TokenOptions {
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
-const LOST = 'the lock of the data directory was removed, and another server may have it: start this one again'
+const LOST =
+  'the lock of the data directory was removed, and another server may have it: start this one again'
 /** The slug of the organization of a server, unless it is named. */
 export const HOME_ORGANIZATION = 'local'
 

@@ -98,6 +98,7 @@ export class Databases {
     // the source may have taken a while to read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Refusal(409, `group ${group.name} was removed`)
+    this.#checkReadable(source)
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -132,6 +133,15 @@ export class Databases {
     // keys may have been rotated, or the group transferred, while it was made; what fails is tried again
     await this.apply(row.id).catch(() => {})
     return ready
+  }
+
+  /** @throws Refusal for a copy of what nobody may read */
+  #checkReadable(source: DatabaseSource): void {
+    const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
+    const row = from === null ? undefined : this.#options.registry.databases.get(from)
+    if (row?.configuration.blockReads !== true) return
+    const { blockReason: reason } = row.configuration
+    throw new Refusal(403, `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`)
   }
 
   /** Writes down a changed row, and has the back end follow. */

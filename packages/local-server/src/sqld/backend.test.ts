@@ -32,49 +32,56 @@ async function startKillable(dataDirectory: string) {
   return { server, run, kill }
 }
 
-test.skipIf(isMissing)('a server that has gone away is started again, with its data: the next request waits for it', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  try {
-    const { server, run, kill } = await startKillable(dataDirectory)
-    await using _ = server
-    for (let round = 1; round <= 5; round += 1) {
-      await kill()
-      const answers = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
-      // a kill takes a moment, in which a request may still reach the process
-      for (const { status, text } of answers)
-        if (status !== 200) expect([status, text]).toEqual([502, expect.stringContaining('ended while it ran')])
-      expect((await run('SELECT count(*) FROM t')).status).toBe(200)
+test.skipIf(isMissing)(
+  'a server that has gone away is started again, with its data: the next request waits for it',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    try {
+      const { server, run, kill } = await startKillable(dataDirectory)
+      await using _ = server
+      for (let round = 1; round <= 5; round += 1) {
+        await kill()
+        const answers = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
+        // a kill takes a moment, in which a request may still reach the process
+        for (const { status, text } of answers)
+          if (status !== 200)
+            expect([status, text]).toEqual([502, expect.stringContaining('ended while it ran')])
+        expect((await run('SELECT count(*) FROM t')).status).toBe(200)
+      }
+    } finally {
+      await rm(dataDirectory, { recursive: true, force: true })
     }
-  } finally {
-    await rm(dataDirectory, { recursive: true, force: true })
-  }
-})
+  },
+)
 
-test.skipIf(isMissing)('a write that its end interrupts is answered with what is known; acknowledged ones stay', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  try {
-    const { server, run, kill } = await startKillable(dataDirectory)
-    await using _ = server
-    const statuses: number[] = []
-    let isOver = false
-    const writes = Array.from({ length: 4 }, async () => {
-      while (!isOver) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
-    })
-    for (let round = 1; round <= 5; round += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 60))
-      await kill()
+test.skipIf(isMissing)(
+  'a write that its end interrupts is answered with what is known; acknowledged ones stay',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    try {
+      const { server, run, kill } = await startKillable(dataDirectory)
+      await using _ = server
+      const statuses: number[] = []
+      let isOver = false
+      const writes = Array.from({ length: 4 }, async () => {
+        while (!isOver) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
+      })
+      for (let round = 1; round <= 5; round += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 60))
+        await kill()
+      }
+      isOver = true
+      await Promise.all(writes)
+      const acknowledged = statuses.filter((status) => status === 200).length
+      expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
+      const [, count] = /"value":"(\d+)"/.exec((await run('SELECT count(*) FROM t')).text) ?? []
+      expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
+      expect(Number(count)).toBeLessThanOrEqual(statuses.length)
+    } finally {
+      await rm(dataDirectory, { recursive: true, force: true })
     }
-    isOver = true
-    await Promise.all(writes)
-    const acknowledged = statuses.filter((status) => status === 200).length
-    expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
-    const [, count] = /"value":"(\d+)"/.exec((await run('SELECT count(*) FROM t')).text) ?? []
-    expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
-    expect(Number(count)).toBeLessThanOrEqual(statuses.length)
-  } finally {
-    await rm(dataDirectory, { recursive: true, force: true })
-  }
-})
+  },
+)
 
 test.skipIf(isMissing)(
   'a data directory of a version with one server for all groups is refused, and left as it is',

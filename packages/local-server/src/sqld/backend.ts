@@ -34,7 +34,13 @@ import type { SqldNamespaceConfig } from './admin.ts'
 import { BatonBinding, type StreamFacts } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
-import { OnwardTokens, type OnwardRights, READ_RIGHTS, WRITE_RIGHTS } from './onward-tokens.ts'
+import {
+  type OnwardRights,
+  OnwardTokens,
+  READ_RIGHTS,
+  type SenderRights,
+  WRITE_RIGHTS,
+} from './onward-tokens.ts'
 import { OpenAnswers } from './open-answers.ts'
 import { type SqldProcess, startAfter } from './process.ts'
 import { finish, rebuildBody } from './rebuild.ts'
@@ -95,7 +101,7 @@ type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
 interface Call {
   readonly id: DatabaseId
   readonly request: OnwardRequest
-  readonly rights: OnwardRights
+  readonly rights: SenderRights
 }
 
 /** What libsql-server can do besides what all back ends can. */
@@ -291,7 +297,7 @@ export class SqldBackend implements DatabaseBackend {
       await this.#baseOf(id).catch(() => null)
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
       // the server would not mind
-      if (blockReads && request.path === '/dump')
+      if (blockReads && (request.path === '/dump' || request.path === '/beta/listen'))
         return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
       if (isExportRoute(request.path))
         return errorResponse(
@@ -354,6 +360,8 @@ export class SqldBackend implements DatabaseBackend {
 
   #configured(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
+    // the server goes on with them
+    if (settings.blockReads) this.#changeStreams.end(id)
     this.#tokens.configure(id, settings.keys)
   }
 
@@ -369,7 +377,9 @@ export class SqldBackend implements DatabaseBackend {
     // a body may have taken its time, and the token may have been ended meanwhile
     const rights = this.#tokens.permissionsOf(request, id)
     const { write: mayWrite } = rights
-    const body = rebuildBody(request.path, given, mayWrite, (baton) => this.#batons.hasAttached(baton))
+    const blockReads = this.#settings.get(id)?.blockReads === true
+    const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
+    const body = rebuildBody(request.path, given, { mayWrite, blockReads, hadAttached })
     if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
@@ -377,7 +387,8 @@ export class SqldBackend implements DatabaseBackend {
     const call = { id, request, rights: hasAttached ? { ...rights, write: false } : rights }
     const facts = { database: id, mayWrite, hasAttached }
     const bytes = Buffer.from(body.text)
-    if (request.path === '/v3/cursor' && !call.rights.write) return await this.#readersCursor(call, bytes, facts)
+    if (request.path === '/v3/cursor' && !call.rights.write)
+      return await this.#readersCursor(call, bytes, facts)
     const answer = await this.#forwardAgain(call, bytes)
     return await finish(answer, this.#watched(answer, facts))
   }
@@ -484,15 +495,21 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** Nothing for a server elsewhere that takes no tokens. */
-  async #authorization(id: DatabaseId, rights: OnwardRights): Promise<{ authorization?: string }> {
+  async #authorization(id: DatabaseId, rights: SenderRights): Promise<{ authorization?: string }> {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
-    const token = await this.#onwardTokens.tokenFor(id, rights, () => this.#attachable())
+    const attach = this.#attachable(rights.attach)
+    const token = await this.#onwardTokens.tokenFor(id, { ...rights, attach })
     return { authorization: `Bearer ${token}` }
   }
 
-  #attachable(): readonly DatabaseId[] {
-    return [...this.#settings].filter(([, { allowAttach }]) => allowAttach).map(([id]) => id)
+  /** Those of the databases that a sender may attach which may be read at all: the server would not mind. */
+  #attachable(allowed: SenderRights['attach']): readonly string[] {
+    const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
+    return ids.filter((id) => {
+      const settings = this.#settings.get(id as DatabaseId)
+      return settings === undefined ? allowed !== 'all' : settings.allowAttach && !settings.blockReads
+    })
   }
 }
 

@@ -7,8 +7,13 @@ import type { Permissions } from '../embedded/protocol/pipeline-types.ts'
 const LIFETIME_MS = 3_600_000
 const MAX_KEPT = 10_000
 
-/** What a request may do, as far as the server decides it. */
-export type OnwardRights = Pick<Permissions, 'write' | 'changeSharedSchema' | 'attach'>
+/** What the sender of a request may do, as far as the server decides it. */
+export type SenderRights = Pick<Permissions, 'write' | 'changeSharedSchema' | 'attach'>
+
+/** The same, with every database named that may be attached. */
+export interface OnwardRights extends SenderRights {
+  readonly attach: readonly string[]
+}
 
 /** Of what the back end asks for itself. */
 export const READ_RIGHTS: OnwardRights = { write: false, changeSharedSchema: false, attach: [] }
@@ -30,13 +35,9 @@ export class OnwardTokens {
     this.#key = key
   }
 
-  /** @param attachable the databases that may be attached where all of them may */
-  async tokenFor(
-    id: DatabaseId,
-    rights: OnwardRights,
-    attachable: () => readonly DatabaseId[],
-  ): Promise<string> {
-    const claims = claimsOf(id, rights, attachable)
+  /** A token for a database and these rights. */
+  async tokenFor(id: DatabaseId, rights: OnwardRights): Promise<string> {
+    const claims = claimsOf(id, rights)
     const name = JSON.stringify(claims)
     const now = Date.now()
     const kept = this.#kept.get(name)
@@ -51,20 +52,15 @@ export class OnwardTokens {
   }
 }
 
-function claimsOf(
-  id: DatabaseId,
-  { write, changeSharedSchema, attach }: OnwardRights,
-  attachable: () => readonly DatabaseId[],
-): TokenClaims {
+function claimsOf(id: DatabaseId, { write, changeSharedSchema, attach }: OnwardRights): TokenClaims {
   const level = write ? 'rw' : 'ro'
-  const attached = attach === 'all' ? attachable() : attach
   // the right to change a shared schema is one to write
   const changes = write && changeSharedSchema
-  if (attached.length === 0 && !changes) return { id, a: level }
+  if (attach.length === 0 && !changes) return { id, a: level }
   const permissions = {
     [level]: { ns: [id] },
     ...(changes && { ddl: { ns: [id] } }),
-    ...(attached.length > 0 && { roa: { ns: attached } }),
+    ...(attach.length > 0 && { roa: { ns: attach } }),
   }
   return { p: permissions }
 }

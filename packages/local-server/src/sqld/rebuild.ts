@@ -16,39 +16,40 @@ export interface RebuiltBody {
   readonly hasAttached: boolean
 }
 
-/**
- * Reads a body strictly and writes it anew: the server's reader takes more than one form for the same thing.
- * @param hadAttached whether the stream of a baton has another database attached
- */
-export function rebuildBody(
-  path: string,
-  text: string,
-  mayWrite: boolean,
-  hadAttached: (baton: string) => boolean,
-): RebuiltBody {
+/** What decides about a body. */
+export interface BodyRules {
+  readonly mayWrite: boolean
+  /** Whether nobody may read. */
+  readonly blockReads: boolean
+  /** Whether the stream of a baton has another database attached. */
+  readonly hadAttached: (baton: string) => boolean
+}
+
+/** Reads a body strictly and writes it anew: the server's reader takes more than one form for the same thing. */
+export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
   if (path === '/v3/cursor') {
     const body = decodeCursorBody(text)
     const { baton, steps } = body
-    const sender = senderOf(mayWrite, baton, hadAttached, attachesInSteps(steps))
+    const sender = senderOf(rules, baton, attachesInSteps(steps))
     const guarded = { ...body, steps: guardSteps(steps, sender) }
     return { baton, text: encodeCursorBody(guarded), hasAttached: sender.attach === 'attached' }
   }
   const body = decodePipelineBody(text)
   const { baton, requests } = body
-  const sender = senderOf(mayWrite, baton, hadAttached, attachesIn(requests))
+  const sender = senderOf(rules, baton, attachesIn(requests))
   const guarded = { ...body, requests: guardRequests(requests, sender) }
   return { baton, text: encodePipelineBody(guarded), hasAttached: sender.attach === 'attached' }
 }
 
 function senderOf(
-  mayWrite: boolean,
+  { mayWrite, blockReads, hadAttached }: BodyRules,
   baton: string | null,
-  hadAttached: (baton: string) => boolean,
   attaches: boolean,
 ): Sender {
-  if (baton !== null && hadAttached(baton)) return { mayWrite, attach: 'attached' }
-  if (!attaches) return { mayWrite }
-  return { mayWrite, attach: baton === null ? 'attached' : 'late' }
+  const sender = { mayWrite, blockReads }
+  if (baton !== null && hadAttached(baton)) return { ...sender, attach: 'attached' }
+  if (!attaches) return sender
+  return { ...sender, attach: baton === null ? 'attached' : 'late' }
 }
 
 /** The server's answer as it is passed on; `body` is what came of the answer's own. */

@@ -1,11 +1,16 @@
 import type { BatchStep, PipelineRequest, StatementRequest } from '../embedded/protocol/pipeline-types.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
+/** The server answers this as blocked where reads are. */
+const READS = 'SELECT 1'
 /** The server answers this with 403 for whoever may not write, and there is no such table for the others. */
 const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
 
 /** What is known of the sender of a request, and of its stream. */
-export type Sender = Pick<SqlUse, 'mayWrite' | 'attach'>
+export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
+  /** Whether nobody may read. */
+  readonly blockReads: boolean
+}
 
 /** Whether one of the requests attaches a database, or stores a text that does. */
 export function attachesIn(requests: readonly PipelineRequest[]): boolean {
@@ -63,6 +68,8 @@ function guardRequest(request: PipelineRequest, sender: Sender): PipelineRequest
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
 
 function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
+  // the server would answer
+  if (sender.blockReads && request.type === 'describe') return executing(READS)
   // what a stored text does when it is prepared is not seen here
   const isStored = request.sqlId !== null && !sender.mayWrite
   const refusal: SqlRefusal | null = isStored
@@ -73,8 +80,11 @@ function guardDescribe(request: DescribeRequest, sender: Sender): PipelineReques
   if (refusal === null) return request
   if (refusal.type === 'refused') return { ...request, sql: refusedSql(refusal) }
   // describing a write is not refused by the server, running it is
-  const statement = { sql: NEEDS_WRITE_RIGHT, sqlId: null, args: [], namedArgs: [] }
-  return { type: 'execute', statement }
+  return executing(NEEDS_WRITE_RIGHT)
+}
+
+function executing(sql: string): PipelineRequest {
+  return { type: 'execute', statement: { sql, sqlId: null, args: [], namedArgs: [] } }
 }
 
 function guardStatement(statement: StatementRequest, sender: Sender): StatementRequest {

@@ -34,7 +34,11 @@ async function outcome(server: SqldProcess): Promise<string> {
 }
 
 /** A server's directory with two migrations that were run; what is known of the second is made to be another state. */
-async function directoryWith(children: readonly string[], job: number, tasks: readonly number[]): Promise<string> {
+async function directoryWith(
+  children: readonly string[],
+  job: number,
+  tasks: readonly number[],
+): Promise<string> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
   const server = await startSqld({ dataDirectory, namespaces: true })
@@ -50,7 +54,9 @@ async function directoryWith(children: readonly string[], job: number, tasks: re
   database.prepare('UPDATE jobs SET status = ? WHERE job_id = 2').run(job)
   const ids = database.prepare('SELECT task_id FROM pending_tasks WHERE job_id = 2').all()
   for (const [at, { task_id: id }] of ids.entries())
-    database.prepare('UPDATE pending_tasks SET status = ? WHERE task_id = ?').run(tasks[at] ?? 0, id as number)
+    database
+      .prepare('UPDATE pending_tasks SET status = ? WHERE task_id = ?')
+      .run(tasks[at] ?? 0, id as number)
   database.close()
   return dataDirectory
 }

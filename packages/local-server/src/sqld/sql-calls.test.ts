@@ -57,7 +57,11 @@ describe('a function that is not known to be safe is refused wherever it is call
     'select no_such_function(1)',
   ])('%j', (sql) => {
     expect(findRefusal(sql, run)).toMatchObject({ type: 'refused' })
-    for (const use of [{ ...run, mayWrite: false }, { ...run, kind: 'describe' }, { ...run, kind: 'store' }])
+    for (const use of [
+      { ...run, mayWrite: false },
+      { ...run, kind: 'describe' },
+      { ...run, kind: 'store' },
+    ])
       expect(findRefusal(sql, use as SqlUse)).toMatchObject({ type: 'refused' })
   })
 
@@ -113,7 +117,7 @@ describe('names in front of brackets that are not called', () => {
     'create table t(regexp text, a)',
     'alter table t add column b varchar(20) default (upper(1))',
     'alter table t rename column regexp to other',
-    "select 'replicate(1)', \"replicate\", mode, median from t -- replicate(1)",
+    'select \'replicate(1)\', "replicate", mode, median from t -- replicate(1)',
     'pragma table_info(t)',
     'pragma main.index_list("t")',
     "select raise(abort, 'x')",

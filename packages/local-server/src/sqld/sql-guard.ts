@@ -168,7 +168,9 @@ function findChangedShadow(statement: readonly SqlToken[]): string | null {
     const from = statement[at - 1]?.text === '.' ? at - 2 : at
     const words = statement.slice(Math.max(0, from - 4), from).map((token) => token.text.toLowerCase())
     const isInsert = /(?:^| )insert into$/.test(words.join(' ')) && !isUpsert
-    const isChange = /(?:^| )(?:update(?: or \w+)?|delete from|into|alter table|rename to)$/.test(words.join(' '))
+    const isChange = /(?:^| )(?:update(?: or \w+)?|delete from|into|alter table|rename to)$/.test(
+      words.join(' '),
+    )
     if (isChange && !isInsert) return text
   }
   return null
