@@ -1,12 +1,18 @@
-/** What `node:sqlite` has. */
-type SqliteModule = typeof import('node:sqlite')
+import type * as SqliteModule from 'node:sqlite'
 
-/** The SQLite of node, without its warning that it is new. It locks files as every SQLite does, which the embedded engine does not. */
-export function sqliteModule(): SqliteModule {
-  const { emitWarning } = process
+let loaded: typeof SqliteModule | null = null
+
+/**
+ * The SQLite of node, without its warning that it is new. It locks files as every SQLite does, which the embedded engine does
+ * not.
+ */
+export function sqliteModule(): typeof SqliteModule {
+  if (loaded !== null) return loaded
+  const emitWarning = process.emitWarning.bind(process)
   process.emitWarning = () => {}
   try {
-    return process.getBuiltinModule('node:sqlite')
+    loaded = process.getBuiltinModule('node:sqlite')
+    return loaded
   } finally {
     process.emitWarning = emitWarning
   }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { newDatabaseId } from '../control-plane/ids.ts'
 import { newKeyPair } from '../control-plane/tokens/mint.ts'
 import { startLocalServer } from '../server.ts'
@@ -25,10 +25,12 @@ async function startKillable(dataDirectory: string) {
   await run('CREATE TABLE t(a)')
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
   const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
-  const kill = async (): Promise<void> => {
-    const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
-    process.kill(pid, 'SIGKILL')
-  }
+  // the file is there as soon as there is a process again
+  const kill = () =>
+    vi.waitFor(async () => {
+      const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
+      process.kill(pid, 'SIGKILL')
+    })
   return { server, run, kill }
 }
 
@@ -62,15 +64,15 @@ test.skipIf(isMissing)(
       const { server, run, kill } = await startKillable(dataDirectory)
       await using _ = server
       const statuses: number[] = []
-      let isOver = false
+      const over = new AbortController()
       const writes = Array.from({ length: 4 }, async () => {
-        while (!isOver) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
+        while (!over.signal.aborted) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
       })
       for (let round = 1; round <= 5; round += 1) {
         await new Promise((resolve) => setTimeout(resolve, 60))
         await kill()
       }
-      isOver = true
+      over.abort()
       await Promise.all(writes)
       const acknowledged = statuses.filter((status) => status === 200).length
       expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)

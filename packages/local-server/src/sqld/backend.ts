@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, stat } from 'node:fs/promises'
-import http from 'node:http'
+import { stat } from 'node:fs/promises'
+import type http from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -15,7 +14,6 @@ import {
   type UsageSample,
 } from '../backend.ts'
 import { newDatabaseId } from '../control-plane/ids.ts'
-import type { KeyPair } from '../control-plane/registry/rows.ts'
 import { checkLoaded, readDump } from '../dumps.ts'
 import { isExportRoute } from '../embedded/export-routes.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
@@ -42,25 +40,13 @@ import {
   WRITE_RIGHTS,
 } from './onward-tokens.ts'
 import { OpenAnswers } from './open-answers.ts'
-import { type SqldProcess, startAfter } from './process.ts'
 import { finish, rebuildBody } from './rebuild.ts'
-import { connectSqld, type RemoteSqldOptions, type SqldTarget } from './remote.ts'
 import { encodePipelineBody } from './request-encoder.ts'
 import { findRefusal } from './sql-guard.ts'
+import { type Call, isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
 
 /** How the back end is made. */
-export interface SqldBackendOptions {
-  /** Where the server keeps its data. */
-  readonly directory: string
-  /** Whether everybody may do everything, without a token. */
-  readonly isOpen: boolean
-  /** Signs what the back end itself asks the server for. */
-  readonly controlKey: KeyPair
-  /** The program; undefined to look for it. */
-  readonly sqldPath: string | undefined
-  /** A server that runs already, in place of one of our own. */
-  readonly remote: RemoteSqldOptions | undefined
-}
+export type SqldBackendOptions = UpstreamOptions
 
 /** As good as no limit; the server takes null for "as before". */
 const NO_SIZE_LIMIT = '1000pb'
@@ -73,17 +59,9 @@ const PROBE: DatabaseSettings = {
   blockReason: null,
   keys: [],
 }
-/** How often a request is sent that the server answers with a false 404. */
-const DENIED_ATTEMPTS = 4
 /** What the back end asks by itself. */
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
-/** How often a request is sent to a server that has just ended, and the wait between. */
-const REFUSED_ATTEMPTS = 100
-const RESTART_STEP_MS = 20
-/** Codes of a connection that the server's end has broken. */
-const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
 const ENDED = 'libsql-server ended while it ran this request: whether the request took effect is not known'
-const NEVER = new AbortController().signal
 
 interface Counts {
   readonly rowsRead: number
@@ -91,18 +69,6 @@ interface Counts {
 }
 
 const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
-
-/** What of a client's request is made anew for the server. */
-type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
-  readonly signal?: AbortSignal
-}
-
-/** The request of a client that may do something with a database. */
-interface Call {
-  readonly id: DatabaseId
-  readonly request: OnwardRequest
-  readonly rights: SenderRights
-}
 
 /** What libsql-server can do besides what all back ends can. */
 export const SQLD_FEATURES: BackendFeatures = {
@@ -117,47 +83,34 @@ export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
   readonly features = SQLD_FEATURES
   readonly #options: SqldBackendOptions
-  readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()
   readonly #tokens: TokenCheck
-  readonly #onwardTokens: OnwardTokens
+  readonly #upstream: Upstream
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #changeStreams = new OpenAnswers()
   /** Names the counts of the process that runs now. */
   #epoch = ''
   /** What a database had counted when the process that runs now was first asked about it: counts outlive processes. */
   readonly #bases = new Map<DatabaseId, Promise<Counts>>()
-  #process: SqldTarget | null = null
-  /** The same, where it is ours. */
-  #own: SqldProcess | null = null
-  #reviving: Promise<unknown> | null = null
-  #isClosed = false
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
     this.#tokens = new TokenCheck(options.isOpen)
-    this.#onwardTokens = new OnwardTokens(options.controlKey)
+    this.#upstream = new Upstream(options, {
+      onStart: () => this.#startCounts(),
+      attachable: (allowed) => this.#attachable(allowed),
+    })
   }
 
   async start(): Promise<string> {
-    const { remote } = this.#options
-    this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
-    if (remote !== undefined) await this.#proveSeparate()
-    this.#epoch = remote === undefined ? randomUUID() : 'remote'
-    this.#bases.clear()
-    return this.#process.version
+    const version = await this.#upstream.start()
+    if (this.#options.remote !== undefined) await this.#proveSeparate()
+    return version
   }
 
-  async #startOwn(): Promise<SqldTarget> {
-    const { directory, controlKey, sqldPath } = this.#options
-    await mkdir(directory, { recursive: true })
-    this.#own = await startAfter(this.#own, {
-      dataDirectory: directory,
-      namespaces: true,
-      ...(sqldPath !== undefined && { sqldPath }),
-      publicKeyPem: controlKey.publicPem,
-    })
-    return this.#own
+  #startCounts(): void {
+    this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
+    this.#bases.clear()
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
@@ -210,7 +163,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     const config = this.#config(settings)
     this.#bases.set(id, Promise.resolve(NOTHING))
     if (source.type === 'fork') {
@@ -231,7 +184,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     this.#configured(id, settings)
     // without its files the server would make it anew, and empty
     if (!(await this.#hasFiles(id))) return false
@@ -244,7 +197,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.forget(id)
     this.#settings.delete(id)
     this.#bases.delete(id)
-    await (await this.#alive()).admin.remove(id)
+    await (await this.#upstream.alive()).admin.remove(id)
   }
 
   async dropStreams(id: DatabaseId): Promise<void> {
@@ -254,7 +207,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     const base = await this.#baseOf(id)
     const stats = await admin.stats(id)
     return {
@@ -270,7 +223,7 @@ export class SqldBackend implements DatabaseBackend {
     if (this.#options.remote !== undefined) return NOTHING
     const known = this.#bases.get(id)
     if (known !== undefined) return await known
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     const base = admin
       .stats(id)
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
@@ -281,7 +234,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    const { top_queries: queries = [] } = await (await this.#alive()).admin.stats(id)
+    const { top_queries: queries = [] } = await (await this.#upstream.alive()).admin.stats(id)
     return queries.map(({ query, rows_read, rows_written }) => ({
       query,
       rowsRead: rows_read,
@@ -292,7 +245,7 @@ export class SqldBackend implements DatabaseBackend {
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
       const rights = this.#tokens.permissionsOf(request, id)
-      await this.#alive()
+      await this.#upstream.alive()
       // before it counts what this request does
       await this.#baseOf(id).catch(() => null)
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
@@ -315,28 +268,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isClosed = true
-    this.#agent.destroy()
-    await this.#process?.close()
-  }
-
-  /** The server, which is started again when it has gone away by itself. */
-  async #alive(): Promise<SqldTarget> {
-    const dead = this.#process
-    if (dead === null || dead.isRunning || this.#isClosed) return this.#running
-    this.#reviving ??= dead
-      .close()
-      .then(() => this.start())
-      .finally(() => {
-        this.#reviving = null
-      })
-    await this.#reviving
-    return this.#running
-  }
-
-  get #running(): SqldTarget {
-    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
-    return this.#process
+    await this.#upstream.close()
   }
 
   #config(settings: DatabaseSettings): SqldNamespaceConfig {
@@ -367,7 +299,7 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Routes without a body. */
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
-    const answer = await this.#forwardAgain(call, null)
+    const answer = await this.#upstream.send(call, null)
     if (call.request.path === '/beta/listen') this.#changeStreams.add(call.id, answer)
     return await finish(answer, answer)
   }
@@ -389,7 +321,7 @@ export class SqldBackend implements DatabaseBackend {
     const bytes = Buffer.from(body.text)
     if (request.path === '/v3/cursor' && !call.rights.write)
       return await this.#readersCursor(call, bytes, facts)
-    const answer = await this.#forwardAgain(call, bytes)
+    const answer = await this.#upstream.send(call, bytes)
     return await finish(answer, this.#watched(answer, facts))
   }
 
@@ -397,13 +329,13 @@ export class SqldBackend implements DatabaseBackend {
   async #readersCursor(call: ClientCall, body: Buffer, facts: StreamFacts): Promise<ServiceResponse> {
     const { id, request } = call
     try {
-      const answer = await this.#forwardAgain(call, body)
+      const answer = await this.#upstream.send(call, body)
       const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
       return await finish(answer, this.#watched(entries, facts))
     } catch (error) {
       const isBrokenOff =
         error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
-      if (!isBrokenOff || request.signal.aborted || this.#process?.isRunning !== true) throw error
+      if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
       if (error instanceof BrokenOffError && error.baton !== null) await this.#closeStream(id, error.baton)
       throw PipelineFailure.service(403, noWriteRight(id))
     }
@@ -437,70 +369,11 @@ export class SqldBackend implements DatabaseBackend {
     { baton, requests }: PipelineBody,
   ): Promise<http.IncomingMessage> {
     const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
-    return await this.#forward({ id, request: OWN_REQUEST, rights }, body)
+    return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, rights }, body)
   }
 
   #watched(answer: Readable, facts: StreamFacts): Readable {
     return Readable.from(this.#batons.watch(answer, facts), { objectMode: false })
-  }
-
-  /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */
-  async #forwardAgain(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
-    for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#forwardAlive(call, body)
-      const isDenied = answer.statusCode === 404 && attempt < DENIED_ATTEMPTS
-      if (!isDenied || !(await (await this.#alive()).admin.exists(call.id))) return answer
-      answer.resume()
-    }
-  }
-
-  /** A server that has ended by itself is waited for as long as nothing was sent to it; of a reader nothing can have changed. */
-  async #forwardAlive(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#forward(call, body)
-      } catch (error) {
-        const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
-        const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.rights.write
-        const isOurs = this.#options.remote === undefined && !this.#isClosed
-        if (!isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true) throw error
-      }
-      await sleep(RESTART_STEP_MS)
-    }
-  }
-
-  /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */
-  async #forward({ id, request, rights }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
-    const headers = {
-      host: 'localhost',
-      'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...(await this.#authorization(id, rights)),
-      ...(body !== null && { 'content-length': body.length }),
-    }
-    const { method, path, query, signal = NEVER } = request
-    const { host, port } = await this.#alive()
-    return await new Promise((resolve, reject) => {
-      const target = {
-        host,
-        port,
-        agent: this.#agent,
-        method,
-        path: path + query,
-        headers,
-      }
-      const onward = http.request({ ...target, signal }, resolve)
-      onward.on('error', reject)
-      onward.end(body ?? undefined)
-    })
-  }
-
-  /** Nothing for a server elsewhere that takes no tokens. */
-  async #authorization(id: DatabaseId, rights: SenderRights): Promise<{ authorization?: string }> {
-    const { isOpen, remote } = this.#options
-    if (isOpen && remote !== undefined) return {}
-    const attach = this.#attachable(rights.attach)
-    const token = await this.#onwardTokens.tokenFor(id, { ...rights, attach })
-    return { authorization: `Bearer ${token}` }
   }
 
   /** Those of the databases that a sender may attach which may be read at all: the server would not mind. */
@@ -515,10 +388,6 @@ export class SqldBackend implements DatabaseBackend {
 
 interface ClientCall extends Call {
   readonly request: ServiceRequest
-}
-
-function isBroken(error: unknown): boolean {
-  return BROKEN.has((error as NodeJS.ErrnoException).code)
 }
 
 function noWriteRight(id: DatabaseId): string {
