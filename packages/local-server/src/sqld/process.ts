@@ -12,7 +12,7 @@ import { processIdentity } from '../process-identity.ts'
 import { openDirectory, type TemporaryDirectory } from '../temporary-directory.ts'
 import { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
-import { settleMigrations } from './settle-migrations.ts'
+import { settleAtStart } from './settle-migrations.ts'
 
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 3_000
@@ -97,7 +97,7 @@ export async function startAfter(dead: SqldProcess | null, options: SqldOptions)
   try {
     await clearOrphan(directory)
     await clearEmptyVersion(directory)
-    const isContinuing = await settle(directory, dead?.diedOfContinuing === true)
+    const isContinuing = await settleAtStart(join(directory, 'sqld'), dead?.diedOfContinuing === true)
     const started = await startWithFreePorts(binary, directory, options)
     return new SqldProcess({ ...started, version: await versionOf(binary), isContinuing, lock, temporary })
   } catch (error) {
@@ -329,16 +329,6 @@ async function clearEmptyVersion(directory: string): Promise<void> {
   const file = join(directory, 'sqld', '.version')
   const { size = -1 } = (await stat(file).catch(() => null)) ?? {}
   if (size === 0) await rm(file)
-}
-
-/** Whether there is a migration to go on with. */
-async function settle(directory: string, giveUp: boolean): Promise<boolean> {
-  const settled = await settleMigrations(join(directory, 'sqld'), { giveUp })
-  for (const { job, schema, outcome } of settled) {
-    const what = outcome === 'failed' ? 'has failed; /v1/jobs says why' : 'goes on'
-    console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${what}`)
-  }
-  return settled.some(({ outcome }) => outcome === 'continued')
 }
 
 async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {

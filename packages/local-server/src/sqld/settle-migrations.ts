@@ -56,6 +56,16 @@ export async function settleMigrations(
   }
 }
 
+/** The same at a start, with a message for each. @returns whether there is a migration to go on with */
+export async function settleAtStart(dataFolder: string, giveUp: boolean): Promise<boolean> {
+  const settled = await settleMigrations(dataFolder, { giveUp })
+  for (const { job, schema, outcome } of settled) {
+    const what = outcome === 'failed' ? 'has failed; /v1/jobs says why' : 'goes on'
+    console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${what}`)
+  }
+  return settled.some(({ outcome }) => outcome === 'continued')
+}
+
 function hasTables(database: DatabaseSync): boolean {
   const found = database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('jobs', 'pending_tasks')").all()
   return found.length === 2

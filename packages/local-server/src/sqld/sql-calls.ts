@@ -22,6 +22,35 @@ const NO_OPERAND_AFTER =
   /^(?:from|as|and|or|where|group|order|having|limit|union|except|intersect|is|isnull|notnull|in|between|then|else|when|on|using|join|collate|escape|set|values|returning|primary|unique|check|default|references|constraint|to)$/i
 const PRAGMA_TABLE = /^pragma_\w+$/
 
+/** `INSERT INTO name (`: no function. */
+const INSERT_HEAD = /^\s*insert\s+(?:or\s+\w+\s+)?into\s+(?:"[^"]*"|`[^`]*`|\w+)\s*\(/i
+const WORD_END = /[\w$\u0080-\uffff]$/
+const QUOTE = /["'`\]]/
+
+/** Whether a text calls nothing unknown for sure, without cutting it up: most texts do not. */
+export function callsOnlyKnown(sql: string): boolean {
+  let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
+  if (at === -1) return true
+  // what stands before a bracket may not be what it looks like
+  if (sql.includes('--') || sql.includes('/*') || sql.includes('\0')) return false
+  for (; at !== -1; at = sql.indexOf('(', at + 1)) {
+    const end = endOfWhite(sql, at)
+    if (QUOTE.test(sql[end - 1] ?? '')) return false
+    let start = end
+    while (start > 0 && WORD_END.test(sql[start - 1] as string)) start -= 1
+    const text = sql.slice(start, end)
+    if (text !== '' && !isKnown({ kind: 'word', text })) return false
+  }
+  return true
+}
+
+/** Where the white space begins that ends here. */
+function endOfWhite(sql: string, at: number): number {
+  let end = at
+  while (end > 0 && /\s/.test(sql[end - 1] as string)) end -= 1
+  return end
+}
+
 /** The first function that a statement would call and that is not known to be safe; null for none. */
 export function findUnknownCall(statement: readonly SqlToken[]): string | null {
   if (isVirtualTable(statement)) return findCompressFunction(statement)

@@ -1,4 +1,4 @@
-import { findUnknownCall } from './sql-calls.ts'
+import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 
 /** What is going to be done with a SQL text, and by whom. */
@@ -29,7 +29,9 @@ const UNSAFE =
   'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
   'regexpi?|geopoly_debug|lsmode'
 /** What nothing below looks at closer can have none of these in it. */
-const SUSPICIOUS = new RegExp(`\\(|${OUTSIDE}|regexp|index|explain|_shadow`, 'i')
+const SUSPICIOUS = new RegExp(`${OUTSIDE}|regexp|compress|index|explain|_shadow`, 'i')
+/** What the names of tables and functions are looked through for. */
+const OUTSIDE_OR_OPTIMIZE = new RegExp(`${OUTSIDE}|optimize`, 'i')
 const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${OUTSIDE}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
 const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
 const REASON_OUTSIDE = 'SQL must not reach files, the process or other SQL'
@@ -53,9 +55,10 @@ const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 /** Looks for what the server would do and must not; null when there is nothing. */
 export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
-  if (use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)) return null
+  const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
+  if (isPlain && callsOnlyKnown(sql)) return null
   const { tokens, isAmbiguous } = tokenizeSql(sql)
-  const name = findOutsideName(tokens, use)
+  const name = OUTSIDE_OR_OPTIMIZE.test(sql) ? findOutsideName(tokens, use) : null
   if (name !== null) return { type: 'refused', name, reason: REASON_OUTSIDE }
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
     return { type: 'refused', name: 'this text', reason: 'not every parser reads it alike' }

@@ -44,6 +44,8 @@ export interface Call {
 
 /** How often a request is sent that the server answers with a false 404. */
 const DENIED_ATTEMPTS = 4
+/** How often a server is started again for one request. */
+const MAX_REVIVALS = 10
 /** How often a request is sent to a server that has just ended, and the wait between. */
 const REFUSED_ATTEMPTS = 100
 const RESTART_STEP_MS = 20
@@ -99,17 +101,19 @@ export class Upstream {
     await this.#process?.close()
   }
 
-  /** The server, which is started again when it has gone away by itself. */
+  /** The server, which is started again when it has gone away by itself, and again when it does not stay. */
   async alive(): Promise<SqldTarget> {
-    const dead = this.#process
-    if (dead === null || dead.isRunning || this.#isClosed) return this.#running
-    this.#reviving ??= dead
-      .close()
-      .then(() => this.start())
-      .finally(() => {
-        this.#reviving = null
-      })
-    await this.#reviving
+    for (let attempt = 0; attempt < MAX_REVIVALS; attempt += 1) {
+      const dead = this.#process
+      if (dead === null || dead.isRunning || this.#isClosed) break
+      this.#reviving ??= dead
+        .close()
+        .then(() => this.start())
+        .finally(() => {
+          this.#reviving = null
+        })
+      await this.#reviving
+    }
     return this.#running
   }
 
