@@ -32,13 +32,7 @@ import type { SqldNamespaceConfig } from './admin.ts'
 import { BatonBinding, type StreamFacts } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
-import {
-  type OnwardRights,
-  OnwardTokens,
-  READ_RIGHTS,
-  type SenderRights,
-  WRITE_RIGHTS,
-} from './onward-tokens.ts'
+import { type OnwardRights, READ_RIGHTS, type SenderRights, WRITE_RIGHTS } from './onward-tokens.ts'
 import { OpenAnswers } from './open-answers.ts'
 import { finish, rebuildBody } from './rebuild.ts'
 import { encodePipelineBody } from './request-encoder.ts'

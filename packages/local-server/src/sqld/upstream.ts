@@ -31,7 +31,7 @@ export interface UpstreamUser {
 }
 
 /** What of a client's request is made anew for the server. */
-export type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
+type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
   readonly signal?: AbortSignal
 }
 
