@@ -1,6 +1,6 @@
 // The long forms of the tests with faults, on every server under test: thousands of transactions, tens of thousands of
 // writes, ten thousand pairs of a write and a read through replicas, ten thousand histories of savepoints and of lists,
-// and two thousand calls of the platform API while its server is killed.
+// two thousand calls of the platform API while its server is killed, and a hundred migrations of shared schemas.
 // FAULT_SEED repeats a run.
 import { spawnSync } from 'node:child_process'
 
@@ -12,12 +12,14 @@ const env = {
   FAULT_HISTORIES: '10000',
   FAULT_APPENDS: '10000',
   FAULT_PLATFORM_CALLS: '2000',
+  CRASH_ROUNDS: '100',
   FAULT_TIMEOUT_MS: '7200000',
   ...process.env,
 }
 const files = [
   ...['core/faults', 'core/histories', 'ended-transactions'].map((name) => `test/end-to-end/${name}.test.ts`),
   'test/platform/crash.test.ts',
+  'test/conformance/schema-crash.test.ts',
 ]
 const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--no-file-parallelism']
 const { status } = spawnSync(

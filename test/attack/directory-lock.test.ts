@@ -1,30 +1,26 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 const PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.url))
 const CONTENDERS = 8
-const DEAD = { pid: 2 ** 22 + 1, identity: 'start 1' }
 
 /** What lies in the directory when they all come at once. */
 const BEGINNINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'a fresh directory': {},
-  'a lock of a dead process': { 'baton.lock': JSON.stringify({ ...DEAD, token: 'one' }) },
-  'a lock as earlier versions made it': { 'baton.lock': JSON.stringify(DEAD) },
-  'an empty lock': { 'baton.lock': '' },
-  'a taking over that was killed': {
-    'baton.lock': JSON.stringify({ ...DEAD, token: 'one' }),
-    'baton.lock.one': JSON.stringify({ ...DEAD, token: 'two' }),
+  'the file of a lock that is not held': { 'baton.lock.db': '' },
+  'the owner that an earlier version noted': {
+    'baton.lock': JSON.stringify({ pid: 2 ** 22 + 1, identity: 'start 1', token: 'one' }),
   },
-  'a taking over that was killed twice': {
-    'baton.lock': JSON.stringify({ ...DEAD, token: 'one' }),
-    'baton.lock.one': JSON.stringify({ ...DEAD, token: 'two' }),
-    'baton.lock.one.two': JSON.stringify({ ...DEAD, token: 'three' }),
+  'the note of one that was killed': {
+    'baton.lock': JSON.stringify({ pid: 1, host: 'elsewhere' }),
+    'baton.lock.db': '',
   },
 }
 
@@ -32,14 +28,14 @@ class Contender {
   readonly #child: ChildProcess
   readonly #lines: AsyncIterator<string>
 
-  constructor(directory: string, end = 'wait') {
-    this.#child = spawn(
-      process.execPath,
-      ['--disable-warning=ExperimentalWarning', PROGRAM, directory, end],
-      {
-        stdio: ['pipe', 'pipe', 'inherit'],
-      },
-    )
+  /** @param within the command that it is run by, to be in a namespace of its own */
+  constructor(directory: string, end = 'wait', within: readonly string[] = []) {
+    const own = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM, directory, end]
+    const [command = '', ...args] = [...within, ...own]
+    // `unshare` complains when it is killed
+    this.#child = spawn(command, args, {
+      stdio: ['pipe', 'pipe', within.length === 0 ? 'inherit' : 'ignore'],
+    })
     this.#lines = linesOf(this.#child)
   }
 
@@ -52,12 +48,23 @@ class Contender {
     this.#child.stdin?.write('go\n')
   }
 
+  async kill(): Promise<void> {
+    const gone = once(this.#child, 'exit')
+    // the child of `unshare` goes with its namespace
+    process.kill(childOf(this.#child.pid as number), 'SIGKILL')
+    await gone
+  }
+
   async end(): Promise<void> {
     const { exitCode, signalCode } = this.#child
     const gone = exitCode !== null || signalCode !== null ? Promise.resolve() : once(this.#child, 'exit')
     this.#child.stdin?.end()
     await gone
   }
+}
+
+function childOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ')[0])
 }
 
 async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
@@ -81,8 +88,9 @@ test.each(Object.keys(BEGINNINGS))(
       for (const contender of contenders) contender.go()
       const outcomes = await Promise.all(contenders.map((contender) => contender.line()))
       expect(outcomes.filter((outcome) => outcome === 'taken')).toHaveLength(1)
-      for (const outcome of outcomes) expect(outcome).toMatch(/^taken$|is in use by process \d+$/)
-      expect(await readdir(directory)).toEqual(['baton.lock'])
+      for (const outcome of outcomes)
+        expect(outcome).toMatch(/^taken$|is in use by (?:another process|process \d+)/)
+      expect(await readdir(directory)).toEqual(['baton.lock', 'baton.lock.db'])
       await Promise.all(contenders.map((contender) => contender.end()))
       await rm(directory, { recursive: true })
     }
@@ -103,6 +111,49 @@ test('a lock of one that was killed is taken over, again and again', async () =>
   }
   await rm(directory, { recursive: true })
 }, 60_000)
+
+/** Runs a command where the ids of processes are others, as a container does. */
+const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
+const hasNamespaces = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0
+
+test.skipIf(!hasNamespaces)(
+  'a process of another container does not get it, and does when its owner was killed',
+  async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+    const [first, second, third] = [1, 2, 3].map(() => new Contender(directory, 'wait', ELSEWHERE)) as [
+      Contender,
+      Contender,
+      Contender,
+    ]
+    for (const contender of [first, second, third]) await contender.line()
+    first.go()
+    expect(await first.line()).toBe('taken')
+    second.go()
+    expect(await second.line()).toContain('is in use by process')
+    await expect(startLocalServer({ dataDirectory: directory })).rejects.toThrow('is in use by process')
+    await first.kill()
+    third.go()
+    expect(await third.line()).toBe('taken')
+    await Promise.all([second.end(), third.end()])
+    await rm(directory, { recursive: true })
+  },
+)
+
+test('a server whose lock was removed answers nothing any more', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+  const said = vi.spyOn(console, 'error').mockImplementation(() => {})
+  onTestFinished(() => said.mockRestore())
+  await using first = await startLocalServer({ dataDirectory })
+  const ask = async (url: string): Promise<number> => {
+    const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] })
+    return (await fetch(`${url}/v3/pipeline`, { method: 'POST', body })).status
+  }
+  expect(await ask(first.url)).toBe(200)
+  await rm(join(dataDirectory, 'baton.lock.db'))
+  await expect.poll(() => ask(first.url), { timeout: 10_000 }).toBe(503)
+  expect(said.mock.calls).toEqual([[expect.stringContaining('was removed')]])
+  await expect(first.createDatabase('late')).rejects.toThrow('was removed')
+})
 
 test('a second server on one directory; one after the other; a directory that cannot be', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-lock-'))

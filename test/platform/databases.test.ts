@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
 describe('what a database begins as', () => {
@@ -195,6 +195,24 @@ test('a database answers after the delay that was asked for, and 404 before', as
   expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
   const again = await scene.ask('POST', `${scene.own}/databases`, { body: { name: 'app', group: 'default' } })
   expect(again).toEqual({ status: 400, body: { error: 'database with name app already exists' } })
+})
+
+test('a database that was made while the clock was ahead answers when it has been set back, and after a restart', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  const ahead = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
+  onTestFinished(() => ahead.mockRestore())
+  {
+    await using scene = await Scene.start({}, directory)
+    const { host } = await scene.create('app')
+    const token = await scene.tokenFor('app')
+    await sql(host, token, 'CREATE TABLE t (a)')
+    ahead.mockRestore()
+    expect((await sql(host, token, 'SELECT * FROM t')).status).toBe(200)
+  }
+  await using again = await Scene.start({}, directory)
+  const { Hostname: host } = (await again.done('GET', `${again.own}/databases/app`)).database
+  expect((await sql(host, await again.tokenFor('app'), 'SELECT * FROM t')).status).toBe(200)
 })
 
 test('after a deletion the name is free, and nothing of the old database shows', async () => {

@@ -169,8 +169,8 @@ export class Gateway {
     if (this.#options.access.isCrossSiteLoad(request)) {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
-    const { backend, registry, usage } = this.#options.controlPlane
-    if (record === undefined || record.state !== 'ready' || record.readyAt > Date.now())
+    const { backend, databases, registry, usage } = this.#options.controlPlane
+    if (record === undefined || !databases.isReady(record))
       return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
     if (registry.groups.get(record.group)?.isArchived === true)
       return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)

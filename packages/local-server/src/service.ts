@@ -9,7 +9,7 @@ import { mintDatabaseToken, type TokenAccess } from './control-plane/tokens/data
 import type { Dialect } from './dialect.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { EmbeddedBackend } from './embedded/backend.ts'
-import type { ServiceRequest, ServiceResponse } from './exchange.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
@@ -79,6 +79,8 @@ export interface TokenOptions {
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
+const LOST =
+  'the lock of the data directory was removed, and another server may have it: start this one again'
 /** The slug of the organization of a server, unless it is named. */
 export const HOME_ORGANIZATION = 'local'
 
@@ -227,8 +229,9 @@ export class Service implements AsyncDisposable {
     return this.#gateway.requestCount(name)
   }
 
-  handle(request: ServiceRequest): Promise<ServiceResponse> {
-    return this.#gateway.handle(request)
+  async handle(request: ServiceRequest): Promise<ServiceResponse> {
+    if (this.#parts.lock.isLost) return errorResponse(503, LOST)
+    return await this.#gateway.handle(request)
   }
 
   /** What changes databases rejects from now on. */
@@ -257,6 +260,7 @@ export class Service implements AsyncDisposable {
 
   #checkOpen(): void {
     if (this.#isClosed) throw new Error('the server is closed')
+    if (this.#parts.lock.isLost) throw new Error(LOST)
   }
 
   #find(name: string): DatabaseRow | undefined {

@@ -1,12 +1,14 @@
-// Serves a data directory with a schema database and its children until it is killed: `node schema-server.ts <directory>`.
+// Serves a data directory with a schema database and its children until it is killed:
+// `node schema-server.ts <directory> <back end>`.
 import { startLocalServer } from '@batonsql/local-server'
 
 const CHILDREN = 6
 
-const [dataDirectory] = process.argv.slice(2) as [string]
-const server = await startLocalServer({ dataDirectory })
+const [dataDirectory, backend] = process.argv.slice(2) as [string, 'embedded' | 'sqld']
+const server = await startLocalServer({ dataDirectory, backend })
 if (!server.databaseNames.includes('parent')) {
   await server.createDatabase('parent', { isSchema: true })
+  await server.createDatabase('other')
   for (let at = 0; at < CHILDREN; at += 1) await server.createDatabase(`kid-${at}`, { schema: 'parent' })
 }
 process.send?.({ url: server.url, names: server.databaseNames })

@@ -146,7 +146,6 @@ function adopt({ name, id, settings }: OldDatabase, group: GroupRow): DatabaseRo
     schema: null,
     key: newKeyPair(),
     createdAt: now,
-    readyAt: now,
   }
 }
 

@@ -65,6 +65,8 @@ export class Databases {
   readonly #options: DatabasesOptions
   /** The end of the last change of each database: the back end gets one after the other. */
   readonly #changes = new Map<DatabaseId, Promise<void>>()
+  /** When a database answers that is to wait, by a clock that nobody sets. */
+  readonly #delays = new Map<DatabaseId, number>()
   readonly #repeats = new Repeats((id, { dropStreams }) => this.#settle(id, dropStreams))
 
   constructor(options: DatabasesOptions) {
@@ -74,6 +76,14 @@ export class Databases {
   /** Changes that the back end has failed to take over; they are tried again by themselves. */
   get openChanges(): readonly OpenChange[] {
     return this.#repeats.open
+  }
+
+  /** Whether a database answers. */
+  isReady({ id, state }: DatabaseRow): boolean {
+    const due = this.#delays.get(id)
+    if (due !== undefined && due > performance.now()) return false
+    this.#delays.delete(id)
+    return state === 'ready'
   }
 
   /** Nothing is tried again from now on. */
@@ -88,6 +98,7 @@ export class Databases {
     // the source may have taken a while to read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Refusal(409, `group ${group.name} was removed`)
+    this.#checkReadable(source)
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -101,7 +112,6 @@ export class Databases {
       schema: source.type === 'schema-child' ? source.parent : null,
       key: newKeyPair(),
       createdAt: now,
-      readyAt: 0,
     }
     registry.transaction(() => registry.databases.put(row))
     try {
@@ -114,7 +124,8 @@ export class Databases {
     const made = registry.databases.get(row.id)
     // its group, or the server, has gone meanwhile
     if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
-    const ready: DatabaseRow = { ...made, state: 'ready', readyAt: Date.now() + readyDelayMs }
+    const ready: DatabaseRow = { ...made, state: 'ready' }
+    if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     registry.transaction(() => {
       registry.databases.put(ready)
       wanted.onReady?.()
@@ -122,6 +133,15 @@ export class Databases {
     // keys may have been rotated, or the group transferred, while it was made; what fails is tried again
     await this.apply(row.id).catch(() => {})
     return ready
+  }
+
+  /** @throws Refusal for a copy of what nobody may read */
+  #checkReadable(source: DatabaseSource): void {
+    const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
+    const row = from === null ? undefined : this.#options.registry.databases.get(from)
+    if (row?.configuration.blockReads !== true) return
+    const { blockReason: reason } = row.configuration
+    throw new Refusal(403, `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`)
   }
 
   /** Writes down a changed row, and has the back end follow. */

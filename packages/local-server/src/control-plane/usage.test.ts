@@ -34,7 +34,6 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
     schema: null,
     key: newKeyPair(),
     createdAt: 0,
-    readyAt: 0,
   }
   registry.transaction(() => registry.databases.put(row))
   return { registry, row }

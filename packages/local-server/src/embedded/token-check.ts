@@ -49,7 +49,7 @@ function unauthorized(text: string): PipelineFailure {
 }
 
 /** The token of a request. Throws a `PipelineFailure` with 401 when there is none in the form that is understood. */
-export function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
+function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   const given = headers['authorization'] ?? headers['x-authorization']
   const header = Array.isArray(given) ? given[0] : given
   if (header === undefined) throw unauthorized('Expected authorization header but none given')

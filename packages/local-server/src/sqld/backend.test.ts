@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { newDatabaseId } from '../control-plane/ids.ts'
 import { newKeyPair } from '../control-plane/tokens/mint.ts'
 import { startLocalServer } from '../server.ts'
@@ -14,25 +14,76 @@ const isMissing = await findSqld().then(
   () => true,
 )
 
-test.skipIf(isMissing)('a server that has gone away is started again, with its data', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
-  try {
-    await using server = await startLocalServer({ backend: 'sqld', dataDirectory })
-    const run = async (sql: string): Promise<number> => {
-      const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
-      return (await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })).status
-    }
-    expect(await run('CREATE TABLE t(a)')).toBe(200)
-    const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
-    const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
-    const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
-    process.kill(pid, 'SIGKILL')
-    await new Promise((resolve) => setTimeout(resolve, 40))
-    expect(await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])).toEqual([200, 200])
-  } finally {
-    await rm(dataDirectory, { recursive: true, force: true })
+/** A server, with the number of the process of libsql-server that it has now. */
+async function startKillable(dataDirectory: string) {
+  const server = await startLocalServer({ backend: 'sqld', dataDirectory })
+  const run = async (sql: string): Promise<{ status: number; text: string }> => {
+    const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
+    const answer = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
+    return { status: answer.status, text: await answer.text() }
   }
-})
+  await run('CREATE TABLE t(a)')
+  const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
+  const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
+  // the file is there as soon as there is a process again
+  const kill = () =>
+    vi.waitFor(async () => {
+      const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
+      process.kill(pid, 'SIGKILL')
+    })
+  return { server, run, kill }
+}
+
+test.skipIf(isMissing)(
+  'a server that has gone away is started again, with its data: the next request waits for it',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    try {
+      const { server, run, kill } = await startKillable(dataDirectory)
+      await using _ = server
+      for (let round = 1; round <= 5; round += 1) {
+        await kill()
+        const answers = await Promise.all([run('INSERT INTO t VALUES (1)'), run('SELECT * FROM t')])
+        // a kill takes a moment, in which a request may still reach the process
+        for (const { status, text } of answers)
+          if (status !== 200)
+            expect([status, text]).toEqual([502, expect.stringContaining('ended while it ran')])
+        await expect.poll(async () => (await run('SELECT count(*) FROM t')).status).toBe(200)
+      }
+    } finally {
+      await rm(dataDirectory, { recursive: true, force: true })
+    }
+  },
+)
+
+test.skipIf(isMissing)(
+  'a write that its end interrupts is answered with what is known; acknowledged ones stay',
+  async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    try {
+      const { server, run, kill } = await startKillable(dataDirectory)
+      await using _ = server
+      const statuses: number[] = []
+      const over = new AbortController()
+      const writes = Array.from({ length: 4 }, async () => {
+        while (!over.signal.aborted) statuses.push((await run('INSERT INTO t VALUES (1)')).status)
+      })
+      for (let round = 1; round <= 5; round += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 60))
+        await kill()
+      }
+      over.abort()
+      await Promise.all(writes)
+      const acknowledged = statuses.filter((status) => status === 200).length
+      expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
+      const [, count] = /"value":"(\d+)"/.exec((await run('SELECT count(*) FROM t')).text) ?? []
+      expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
+      expect(Number(count)).toBeLessThanOrEqual(statuses.length)
+    } finally {
+      await rm(dataDirectory, { recursive: true, force: true })
+    }
+  },
+)
 
 test.skipIf(isMissing)(
   'a data directory of a version with one server for all groups is refused, and left as it is',

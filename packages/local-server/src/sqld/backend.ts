@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, stat } from 'node:fs/promises'
-import http from 'node:http'
+import { stat } from 'node:fs/promises'
+import type http from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import {
@@ -14,14 +14,12 @@ import {
   type UsageSample,
 } from '../backend.ts'
 import { newDatabaseId } from '../control-plane/ids.ts'
-import type { KeyPair } from '../control-plane/registry/rows.ts'
-import { mintToken } from '../control-plane/tokens/mint.ts'
 import { checkLoaded, readDump } from '../dumps.ts'
 import { isExportRoute } from '../embedded/export-routes.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
 import { type PipelineBody, readText } from '../embedded/request-decoder.ts'
-import { bearerToken, TokenCheck } from '../embedded/token-check.ts'
+import { TokenCheck } from '../embedded/token-check.ts'
 import {
   errorResponse,
   readBytes,
@@ -31,29 +29,18 @@ import {
 } from '../exchange.ts'
 import { moveUnknownAside } from '../set-aside.ts'
 import type { SqldNamespaceConfig } from './admin.ts'
-import { BatonBinding } from './baton-binding.ts'
+import { BatonBinding, type StreamFacts } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
+import { type OnwardRights, READ_RIGHTS, type SenderRights, WRITE_RIGHTS } from './onward-tokens.ts'
 import { OpenAnswers } from './open-answers.ts'
-import { startSqld } from './process.ts'
 import { finish, rebuildBody } from './rebuild.ts'
-import { connectSqld, type RemoteSqldOptions, type SqldTarget } from './remote.ts'
 import { encodePipelineBody } from './request-encoder.ts'
 import { findRefusal } from './sql-guard.ts'
+import { type Call, isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
 
 /** How the back end is made. */
-export interface SqldBackendOptions {
-  /** Where the server keeps its data. */
-  readonly directory: string
-  /** Whether everybody may do everything, without a token. */
-  readonly isOpen: boolean
-  /** Signs what the back end itself asks the server for. */
-  readonly controlKey: KeyPair
-  /** The program; undefined to look for it. */
-  readonly sqldPath: string | undefined
-  /** A server that runs already, in place of one of our own. */
-  readonly remote: RemoteSqldOptions | undefined
-}
+export type SqldBackendOptions = UpstreamOptions
 
 /** As good as no limit; the server takes null for "as before". */
 const NO_SIZE_LIMIT = '1000pb'
@@ -66,11 +53,9 @@ const PROBE: DatabaseSettings = {
   blockReason: null,
   keys: [],
 }
-/** How often a request is sent that the server answers with a false 404. */
-const DENIED_ATTEMPTS = 4
 /** What the back end asks by itself. */
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
-const NEVER = new AbortController().signal
+const ENDED = 'libsql-server ended while it ran this request: whether the request took effect is not known'
 
 interface Counts {
   readonly rowsRead: number
@@ -78,11 +63,6 @@ interface Counts {
 }
 
 const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
-
-/** What of a client's request is made anew for the server. */
-type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query' | 'headers'> & {
-  readonly signal?: AbortSignal
-}
 
 /** What libsql-server can do besides what all back ends can. */
 export const SQLD_FEATURES: BackendFeatures = {
@@ -97,42 +77,34 @@ export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
   readonly features = SQLD_FEATURES
   readonly #options: SqldBackendOptions
-  readonly #agent = new http.Agent({ keepAlive: true })
   readonly #batons = new BatonBinding()
   readonly #tokens: TokenCheck
+  readonly #upstream: Upstream
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #changeStreams = new OpenAnswers()
   /** Names the counts of the process that runs now. */
   #epoch = ''
   /** What a database had counted when the process that runs now was first asked about it: counts outlive processes. */
   readonly #bases = new Map<DatabaseId, Promise<Counts>>()
-  #process: SqldTarget | null = null
-  #reviving: Promise<unknown> | null = null
-  #isClosed = false
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
     this.#tokens = new TokenCheck(options.isOpen)
+    this.#upstream = new Upstream(options, {
+      onStart: () => this.#startCounts(),
+      attachable: (allowed) => this.#attachable(allowed),
+    })
   }
 
   async start(): Promise<string> {
-    const { remote } = this.#options
-    this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
-    if (remote !== undefined) await this.#proveSeparate()
-    this.#epoch = remote === undefined ? randomUUID() : 'remote'
-    this.#bases.clear()
-    return this.#process.version
+    const version = await this.#upstream.start()
+    if (this.#options.remote !== undefined) await this.#proveSeparate()
+    return version
   }
 
-  async #startOwn(): Promise<SqldTarget> {
-    const { directory, isOpen, controlKey, sqldPath } = this.#options
-    await mkdir(directory, { recursive: true })
-    return await startSqld({
-      dataDirectory: directory,
-      namespaces: true,
-      ...(sqldPath !== undefined && { sqldPath }),
-      ...(!isOpen && { publicKeyPem: controlKey.publicPem }),
-    })
+  #startCounts(): void {
+    this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
+    this.#bases.clear()
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
@@ -155,7 +127,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async #run(id: DatabaseId, sql: string): Promise<string> {
     const stmt = { sql, sqlId: null, args: [], namedArgs: [] }
-    const answer = await this.#ask(id, 'rw', {
+    const answer = await this.#ask(id, WRITE_RIGHTS, {
       baton: null,
       requests: [{ type: 'execute', statement: stmt }],
     })
@@ -185,7 +157,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     const config = this.#config(settings)
     this.#bases.set(id, Promise.resolve(NOTHING))
     if (source.type === 'fork') {
@@ -206,7 +178,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     this.#configured(id, settings)
     // without its files the server would make it anew, and empty
     if (!(await this.#hasFiles(id))) return false
@@ -219,7 +191,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.forget(id)
     this.#settings.delete(id)
     this.#bases.delete(id)
-    await (await this.#alive()).admin.remove(id)
+    await (await this.#upstream.alive()).admin.remove(id)
   }
 
   async dropStreams(id: DatabaseId): Promise<void> {
@@ -229,7 +201,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     const base = await this.#baseOf(id)
     const stats = await admin.stats(id)
     return {
@@ -245,7 +217,7 @@ export class SqldBackend implements DatabaseBackend {
     if (this.#options.remote !== undefined) return NOTHING
     const known = this.#bases.get(id)
     if (known !== undefined) return await known
-    const { admin } = await this.#alive()
+    const { admin } = await this.#upstream.alive()
     const base = admin
       .stats(id)
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
@@ -256,7 +228,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
-    const { top_queries: queries = [] } = await (await this.#alive()).admin.stats(id)
+    const { top_queries: queries = [] } = await (await this.#upstream.alive()).admin.stats(id)
     return queries.map(({ query, rows_read, rows_written }) => ({
       query,
       rowsRead: rows_read,
@@ -266,57 +238,37 @@ export class SqldBackend implements DatabaseBackend {
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     try {
-      const { write: mayWrite } = this.#tokens.permissionsOf(request, id)
-      await this.#alive()
+      const rights = this.#tokens.permissionsOf(request, id)
+      await this.#upstream.alive()
       // before it counts what this request does
       await this.#baseOf(id).catch(() => null)
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
       // the server would not mind
-      if (blockReads && request.path === '/dump')
+      if (blockReads && (request.path === '/dump' || request.path === '/beta/listen'))
         return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
       if (isExportRoute(request.path))
         return errorResponse(
           400,
           'a database is exported by the back end "embedded" only; libsql-server has /dump',
         )
-      if (request.method !== 'POST') return await this.#readOnly(id, request)
-      return await this.#onStream({ id, request, mayWrite })
+      if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
+      return await this.#onStream({ id, request, rights })
     } catch (error) {
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
+      if (isBroken(error)) return errorResponse(502, ENDED)
       throw error
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isClosed = true
-    this.#agent.destroy()
-    await this.#process?.close()
-  }
-
-  /** The server, which is started again when it has gone away by itself. */
-  async #alive(): Promise<SqldTarget> {
-    const dead = this.#process
-    if (dead === null || dead.isRunning || this.#isClosed) return this.#running
-    this.#reviving ??= dead
-      .close()
-      .then(() => this.start())
-      .finally(() => {
-        this.#reviving = null
-      })
-    await this.#reviving
-    return this.#running
-  }
-
-  get #running(): SqldTarget {
-    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
-    return this.#process
+    await this.#upstream.close()
   }
 
   #config(settings: DatabaseSettings): SqldNamespaceConfig {
     const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
     return {
-      jwt_key: this.#options.isOpen ? undefined : this.#keysOf(settings),
+      jwt_key: this.#keysOf(settings),
       max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
       allow_attach: allowAttach,
       block_reads: blockReads,
@@ -325,43 +277,59 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  #keysOf({ keys }: DatabaseSettings): string {
-    return [...keys, this.#options.controlKey.publicPem].join('')
+  /** Of a server elsewhere the replicas may be asked by clients themselves. */
+  #keysOf({ keys }: DatabaseSettings): string | undefined {
+    const { isOpen, remote, controlKey } = this.#options
+    if (remote === undefined) return controlKey.publicPem
+    return isOpen ? undefined : [...keys, controlKey.publicPem].join('')
   }
 
   #configured(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
+    // the server goes on with them
+    if (settings.blockReads) this.#changeStreams.end(id)
     this.#tokens.configure(id, settings.keys)
   }
 
   /** Routes without a body. */
-  async #readOnly(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
-    const answer = await this.#forward(id, request, null)
-    if (request.path === '/beta/listen') this.#changeStreams.add(id, answer)
+  async #readOnly(call: ClientCall): Promise<ServiceResponse> {
+    const answer = await this.#upstream.send(call, null)
+    if (call.request.path === '/beta/listen') this.#changeStreams.add(call.id, answer)
     return await finish(answer, answer)
   }
 
-  async #onStream({ id, request, mayWrite }: StreamCall): Promise<ServiceResponse> {
-    const { baton, text } = rebuildBody(request.path, await readText(request.body), mayWrite)
-    if (baton !== null && !this.#batons.allows(baton, id, mayWrite)) {
+  async #onStream({ id, request }: ClientCall): Promise<ServiceResponse> {
+    const given = await readText(request.body)
+    // a body may have taken its time, and the token may have been ended meanwhile
+    const rights = this.#tokens.permissionsOf(request, id)
+    const { write: mayWrite } = rights
+    const blockReads = this.#settings.get(id)?.blockReads === true
+    const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
+    const body = rebuildBody(request.path, given, { mayWrite, blockReads, hadAttached })
+    if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
-    const body = Buffer.from(text)
-    if (request.path === '/v3/cursor' && !mayWrite) return await this.#readersCursor(id, request, body)
-    const answer = await this.#forwardAgain(id, request, body)
-    return await finish(answer, this.#watched(answer, id, mayWrite))
+    const { hasAttached } = body
+    const call = { id, request, rights: hasAttached ? { ...rights, write: false } : rights }
+    const facts = { database: id, mayWrite, hasAttached }
+    const bytes = Buffer.from(body.text)
+    if (request.path === '/v3/cursor' && !call.rights.write)
+      return await this.#readersCursor(call, bytes, facts)
+    const answer = await this.#upstream.send(call, bytes)
+    return await finish(answer, this.#watched(answer, facts))
   }
 
   /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
-  async #readersCursor(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<ServiceResponse> {
+  async #readersCursor(call: ClientCall, body: Buffer, facts: StreamFacts): Promise<ServiceResponse> {
+    const { id, request } = call
     try {
-      const answer = await this.#forwardAgain(id, request, body)
+      const answer = await this.#upstream.send(call, body)
       const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
-      return await finish(answer, this.#watched(entries, id, false))
+      return await finish(answer, this.#watched(entries, facts))
     } catch (error) {
       const isBrokenOff =
         error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
-      if (!isBrokenOff || request.signal.aborted || this.#process?.isRunning !== true) throw error
+      if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
       if (error instanceof BrokenOffError && error.baton !== null) await this.#closeStream(id, error.baton)
       throw PipelineFailure.service(403, noWriteRight(id))
     }
@@ -375,7 +343,7 @@ export class SqldBackend implements DatabaseBackend {
     const sql = await readDump(file)
     const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
     if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
-    const answer = await this.#ask(id, 'rw', {
+    const answer = await this.#ask(id, WRITE_RIGHTS, {
       baton: null,
       requests: [{ type: 'sequence', sql, sqlId: null }],
     })
@@ -384,70 +352,38 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Ends a stream: the client's token may be good no longer. */
   async #closeStream(id: DatabaseId, baton: string): Promise<void> {
-    const answer = await this.#ask(id, 'ro', { baton, requests: [] })
+    const answer = await this.#ask(id, READ_RIGHTS, { baton, requests: [] })
     answer.resume()
   }
 
-  /** Sends a pipeline, the last of its stream, with a token of our own. */
+  /** Sends a pipeline of our own, the last of its stream. */
   async #ask(
     id: DatabaseId,
-    access: 'ro' | 'rw',
+    rights: OnwardRights,
     { baton, requests }: PipelineBody,
   ): Promise<http.IncomingMessage> {
     const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
-    const token = await mintToken(this.#options.controlKey, { id, a: access })
-    return await this.#forward(id, { ...OWN_REQUEST, headers: bearer(token) }, body)
+    return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, rights }, body)
   }
 
-  #watched(answer: Readable, id: DatabaseId, mayWrite: boolean): Readable {
-    return Readable.from(this.#batons.watch(answer, id, mayWrite), { objectMode: false })
+  #watched(answer: Readable, facts: StreamFacts): Readable {
+    return Readable.from(this.#batons.watch(answer, facts), { objectMode: false })
   }
 
-  /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */
-  async #forwardAgain(id: DatabaseId, request: ServiceRequest, body: Buffer): Promise<http.IncomingMessage> {
-    for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#forward(id, request, body)
-      const isDenied = answer.statusCode === 404 && attempt < DENIED_ATTEMPTS
-      if (!isDenied || !(await (await this.#alive()).admin.exists(id))) return answer
-      answer.resume()
-    }
-  }
-
-  /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */
-  #forward(id: DatabaseId, request: OnwardRequest, body: Buffer | null): Promise<http.IncomingMessage> {
-    const headers = {
-      host: 'localhost',
-      'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...(!this.#options.isOpen && bearer(bearerToken(request))),
-      ...(body !== null && { 'content-length': body.length }),
-    }
-    const { method, path, query, signal = NEVER } = request
-    return new Promise((resolve, reject) => {
-      const target = {
-        host: this.#running.host,
-        port: this.#running.port,
-        agent: this.#agent,
-        method,
-        path: path + query,
-        headers,
-      }
-      const onward = http.request({ ...target, signal }, resolve)
-      onward.on('error', reject)
-      onward.end(body ?? undefined)
+  /** Those of the databases that a sender may attach which may be read at all: the server would not mind. */
+  #attachable(allowed: SenderRights['attach']): readonly string[] {
+    const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
+    return ids.filter((id) => {
+      const settings = this.#settings.get(id as DatabaseId)
+      return settings === undefined ? allowed !== 'all' : settings.allowAttach && !settings.blockReads
     })
   }
 }
 
-interface StreamCall {
-  readonly id: DatabaseId
+interface ClientCall extends Call {
   readonly request: ServiceRequest
-  readonly mayWrite: boolean
 }
 
 function noWriteRight(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
-}
-
-function bearer(token: string): { readonly authorization: string } {
-  return { authorization: `Bearer ${token}` }
 }

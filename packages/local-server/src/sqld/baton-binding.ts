@@ -15,8 +15,13 @@ interface StreamOwner {
   readonly baton: string
   readonly database: DatabaseId
   readonly mayWrite: boolean
+  /** Whether it has another database attached. */
+  readonly hasAttached: boolean
   readonly seenAt: number
 }
+
+/** What is remembered of a stream, besides its baton. */
+export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached'>
 
 /**
  * The real server continues a stream for whoever has its baton, whatever database and token the request is for. This
@@ -34,14 +39,19 @@ export class BatonBinding {
     return owner !== undefined && owner.database === database && (mayWrite || !owner.mayWrite)
   }
 
+  /** Whether the stream of a baton has another database attached. */
+  hasAttached(baton: string): boolean {
+    return this.#owners.get(streamOf(baton))?.hasAttached === true
+  }
+
   /** Passes a response on and notes its baton. */
-  async *watch(response: Readable, database: DatabaseId, mayWrite: boolean): AsyncGenerator<Buffer> {
+  async *watch(response: Readable, facts: StreamFacts): AsyncGenerator<Buffer> {
     let head = ''
     for await (const chunk of response as AsyncIterable<Buffer>) {
       if (head.length < HEAD_LENGTH) {
         head += chunk.subarray(0, HEAD_LENGTH).toString('latin1')
         const baton = HEAD.exec(head)?.[1]
-        if (baton !== undefined) this.#remember(baton, { baton, database, mayWrite, seenAt: Date.now() })
+        if (baton !== undefined) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
       }
       yield chunk
     }
@@ -64,7 +74,7 @@ export class BatonBinding {
     this.#owners.delete(stream)
     this.#owners.set(stream, owner)
     for (const [oldest, { seenAt }] of this.#owners) {
-      if (this.#owners.size <= MAX_REMEMBERED && Date.now() - seenAt < REMEMBER_MS) break
+      if (this.#owners.size <= MAX_REMEMBERED && performance.now() - seenAt < REMEMBER_MS) break
       this.#owners.delete(oldest)
     }
   }

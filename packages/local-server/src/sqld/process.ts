@@ -12,11 +12,14 @@ import { processIdentity } from '../process-identity.ts'
 import { openDirectory, type TemporaryDirectory } from '../temporary-directory.ts'
 import { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
+import { settleAtStart } from './settle-migrations.ts'
 
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 3_000
 const START_ATTEMPTS = 5
 const LOG_TAIL_CHARACTERS = 4_000
+/** In the log of a server that has ended because of a migration. */
+const DIED_OF_MIGRATION = /panicked at \S*schema\/scheduler\.rs/
 
 /** How {@link startSqld} starts the server. */
 export interface SqldOptions {
@@ -83,14 +86,20 @@ interface StartPlan {
  */
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
   checkOptionNames('startSqld', options, OPTION_NAMES)
+  return await startAfter(null, options)
+}
+
+/** The same, in place of one that has ended by itself. */
+export async function startAfter(dead: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
   const binary = await findSqld(options)
   const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
   const lock = await DirectoryLock.acquire(directory)
   try {
     await clearOrphan(directory)
     await clearEmptyVersion(directory)
+    const isContinuing = await settleAtStart(join(directory, 'sqld'), dead?.diedOfContinuing === true)
     const started = await startWithFreePorts(binary, directory, options)
-    return new SqldProcess({ ...started, version: await versionOf(binary), lock, temporary })
+    return new SqldProcess({ ...started, version: await versionOf(binary), isContinuing, lock, temporary })
   } catch (error) {
     await lock.release()
     await temporary?.remove()
@@ -104,10 +113,14 @@ interface Started {
   /** Ends the watchdog of the server. */
   readonly endWatch: () => void
   readonly admin: SqldAdmin
+  /** The end of what it has written. */
+  readonly log: () => string
 }
 
 interface SqldParts extends Started {
   readonly version: string
+  /** Whether it was to go on with a migration. */
+  readonly isContinuing: boolean
   readonly lock: DirectoryLock
   readonly temporary: TemporaryDirectory | null
 }
@@ -158,6 +171,11 @@ export class SqldProcess implements AsyncDisposable {
   get isRunning(): boolean {
     const { child } = this.#parts
     return child.exitCode === null && child.signalCode === null
+  }
+
+  /** Whether it has ended because of a migration that it was to go on with. */
+  get diedOfContinuing(): boolean {
+    return !this.isRunning && this.#parts.isContinuing && DIED_OF_MIGRATION.test(this.#parts.log())
   }
 
   /** Ends the process the hard way and leaves its data, as a crash or a power switch would. */
@@ -236,11 +254,11 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   const failures: Error[] = []
   child.once('error', (error) => failures.push(error))
   const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
-  const deadline = Date.now() + START_TIMEOUT_MS
+  const deadline = performance.now() + START_TIMEOUT_MS
   // the admin API answers to our random key only, so another server on a stolen port cannot pass for ours
   while (!(await admin.isReady())) {
     const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
-    if (isGone || Date.now() > deadline) {
+    if (isGone || performance.now() > deadline) {
       await stopChild(child, 'SIGKILL')
       endWatch()
       const reason = isGone ? 'it ended at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
@@ -252,7 +270,7 @@ ${log}`.trimEnd(),
     await sleep(5)
   }
   await writePidFile(plan.directory, child.pid as number)
-  return { plan, child, endWatch, admin }
+  return { plan, child, endWatch, admin, log: () => log }
 }
 
 async function commandLine(plan: StartPlan): Promise<string[]> {

@@ -3,25 +3,53 @@ import type { Readable } from 'node:stream'
 import { decodeCursorBody, decodePipelineBody } from '../embedded/request-decoder.ts'
 import { readBytes, type ServiceResponse } from '../exchange.ts'
 import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
-import { guardRequests, guardSteps } from './request-guard.ts'
+import { attachesIn, attachesInSteps, guardRequests, guardSteps, type Sender } from './request-guard.ts'
 
 /** What a client may learn from the server's own headers. */
 const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
+/** A body in the one form that everybody reads alike. */
+export interface RebuiltBody {
+  readonly baton: string | null
+  readonly text: string
+  /** Whether its stream has another database attached from now on. */
+  readonly hasAttached: boolean
+}
+
+/** What decides about a body. */
+export interface BodyRules {
+  readonly mayWrite: boolean
+  /** Whether nobody may read. */
+  readonly blockReads: boolean
+  /** Whether the stream of a baton has another database attached. */
+  readonly hadAttached: (baton: string) => boolean
+}
+
 /** Reads a body strictly and writes it anew: the server's reader takes more than one form for the same thing. */
-export function rebuildBody(
-  path: string,
-  text: string,
-  mayWrite: boolean,
-): { baton: string | null; text: string } {
+export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
   if (path === '/v3/cursor') {
     const body = decodeCursorBody(text)
-    const guarded = { ...body, steps: guardSteps(body.steps, mayWrite) }
-    return { baton: body.baton, text: encodeCursorBody(guarded) }
+    const { baton, steps } = body
+    const sender = senderOf(rules, baton, attachesInSteps(steps))
+    const guarded = { ...body, steps: guardSteps(steps, sender) }
+    return { baton, text: encodeCursorBody(guarded), hasAttached: sender.attach === 'attached' }
   }
   const body = decodePipelineBody(text)
-  const guarded = { ...body, requests: guardRequests(body.requests, mayWrite) }
-  return { baton: body.baton, text: encodePipelineBody(guarded) }
+  const { baton, requests } = body
+  const sender = senderOf(rules, baton, attachesIn(requests))
+  const guarded = { ...body, requests: guardRequests(requests, sender) }
+  return { baton, text: encodePipelineBody(guarded), hasAttached: sender.attach === 'attached' }
+}
+
+function senderOf(
+  { mayWrite, blockReads, hadAttached }: BodyRules,
+  baton: string | null,
+  attaches: boolean,
+): Sender {
+  const sender = { mayWrite, blockReads }
+  if (baton !== null && hadAttached(baton)) return { ...sender, attach: 'attached' }
+  if (!attaches) return sender
+  return { ...sender, attach: baton === null ? 'attached' : 'late' }
 }
 
 /** The server's answer as it is passed on; `body` is what came of the answer's own. */

@@ -1,39 +1,61 @@
 import type { BatchStep, PipelineRequest, StatementRequest } from '../embedded/protocol/pipeline-types.ts'
-import { findRefusal, type SqlRefusal, type SqlUse } from './sql-guard.ts'
+import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
+/** The server answers this as blocked where reads are. */
+const READS = 'SELECT 1'
 /** The server answers this with 403 for whoever may not write, and there is no such table for the others. */
 const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
+
+/** What is known of the sender of a request, and of its stream. */
+export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
+  /** Whether nobody may read. */
+  readonly blockReads: boolean
+}
+
+/** Whether one of the requests attaches a database, or stores a text that does. */
+export function attachesIn(requests: readonly PipelineRequest[]): boolean {
+  return requests.some((request) => {
+    if (request.type === 'batch') return attachesInSteps(request.steps)
+    if (request.type === 'execute') return hasAttach(request.statement.sql ?? '')
+    return 'sql' in request && hasAttach(request.sql ?? '')
+  })
+}
+
+/** The same for a batch. */
+export function attachesInSteps(steps: readonly BatchStep[]): boolean {
+  return steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
+}
 
 /**
  * Puts a statement that the server refuses in the place of each that must not reach it, so that the answer has the
  * place and the form of any other error of SQL.
  */
-export function guardRequests(requests: readonly PipelineRequest[], mayWrite: boolean): PipelineRequest[] {
-  return requests.map((request) => guardRequest(request, mayWrite))
+export function guardRequests(requests: readonly PipelineRequest[], sender: Sender): PipelineRequest[] {
+  return requests.map((request) => guardRequest(request, sender))
 }
 
 /** The same for a batch. */
-export function guardSteps(steps: readonly BatchStep[], mayWrite: boolean): BatchStep[] {
+export function guardSteps(steps: readonly BatchStep[], sender: Sender): BatchStep[] {
   return steps.map(({ statement, condition }) => ({
-    statement: guardStatement(statement, mayWrite),
+    statement: guardStatement(statement, sender),
     condition,
   }))
 }
 
-function guardRequest(request: PipelineRequest, mayWrite: boolean): PipelineRequest {
+function guardRequest(request: PipelineRequest, sender: Sender): PipelineRequest {
   switch (request.type) {
     case 'execute':
-      return { ...request, statement: guardStatement(request.statement, mayWrite) }
+      return { ...request, statement: guardStatement(request.statement, sender) }
     case 'batch':
-      return { ...request, steps: guardSteps(request.steps, mayWrite) }
+      return { ...request, steps: guardSteps(request.steps, sender) }
     case 'sequence':
       return request.sql === null
         ? request
-        : { ...request, sql: guardSql(request.sql, { kind: 'run', mayWrite }) }
+        : { ...request, sql: guardSql(request.sql, { ...sender, kind: 'run' }) }
     case 'store_sql':
-      return { ...request, sql: guardSql(request.sql, { kind: 'store', mayWrite }) }
+      return { ...request, sql: guardSql(request.sql, { ...sender, kind: 'store' }) }
     case 'describe':
-      return guardDescribe(request, mayWrite)
+      return guardDescribe(request, sender)
     case 'close_sql':
     case 'get_autocommit':
     case 'close':
@@ -45,24 +67,29 @@ function guardRequest(request: PipelineRequest, mayWrite: boolean): PipelineRequ
 
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
 
-function guardDescribe(request: DescribeRequest, mayWrite: boolean): PipelineRequest {
+function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
+  // the server would answer
+  if (sender.blockReads && request.type === 'describe') return executing(READS)
   // what a stored text does when it is prepared is not seen here
-  const isStored = request.sqlId !== null && !mayWrite
+  const isStored = request.sqlId !== null && !sender.mayWrite
   const refusal: SqlRefusal | null = isStored
     ? { type: 'permissions' }
     : request.sql === null
       ? null
-      : findRefusal(request.sql, { kind: 'describe', mayWrite })
+      : findRefusal(request.sql, { ...sender, kind: 'describe' })
   if (refusal === null) return request
   if (refusal.type === 'refused') return { ...request, sql: refusedSql(refusal) }
   // describing a write is not refused by the server, running it is
-  const statement = { sql: NEEDS_WRITE_RIGHT, sqlId: null, args: [], namedArgs: [] }
-  return { type: 'execute', statement }
+  return executing(NEEDS_WRITE_RIGHT)
 }
 
-function guardStatement(statement: StatementRequest, mayWrite: boolean): StatementRequest {
+function executing(sql: string): PipelineRequest {
+  return { type: 'execute', statement: { sql, sqlId: null, args: [], namedArgs: [] } }
+}
+
+function guardStatement(statement: StatementRequest, sender: Sender): StatementRequest {
   if (statement.sql === null) return statement
-  return { ...statement, sql: guardSql(statement.sql, { kind: 'run', mayWrite }) }
+  return { ...statement, sql: guardSql(statement.sql, { ...sender, kind: 'run' }) }
 }
 
 function guardSql(sql: string, use: SqlUse): string {

@@ -1,3 +1,4 @@
+import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 
 /** What is going to be done with a SQL text, and by whom. */
@@ -5,6 +6,11 @@ export interface SqlUse {
   /** `describe` prepares without asking the server's own filter; what is stored can be run and described. */
   readonly kind: 'run' | 'describe' | 'store'
   readonly mayWrite: boolean
+  /**
+   * `attached`: its stream has another database attached, or gets it in this request · `late`: its stream has run other
+   * requests before. The server ends when it reads an attached database while it holds the write lock.
+   */
+  readonly attach?: 'attached' | 'late'
 }
 
 /** Why a text must not reach the server. `permissions`: the sender may not do this; `refused`: nobody may. */
@@ -18,10 +24,19 @@ const OUTSIDE =
   'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
 const OUTSIDE_ANYWHERE = new RegExp(`(?<![\\w$])(?:${OUTSIDE})(?![\\w$])`, 'i')
 const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
-/** What nothing below looks at closer can have none of these words in it. */
-const SUSPICIOUS = new RegExp(`${OUTSIDE}|index|explain`, 'i')
+/** Functions that end the server, or read what is not theirs; of calls that are understood the list of safe ones decides. */
+const UNSAFE =
+  'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
+  'regexpi?|geopoly_debug|lsmode'
+/** What nothing below looks at closer can have none of these in it. */
+const SUSPICIOUS = new RegExp(`${OUTSIDE}|regexp|compress|index|explain|_shadow`, 'i')
+/** What the names of tables and functions are looked through for. */
+const OUTSIDE_OR_OPTIMIZE = new RegExp(`${OUTSIDE}|optimize`, 'i')
+const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${OUTSIDE}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
 const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
 const REASON_OUTSIDE = 'SQL must not reach files, the process or other SQL'
+const REASON_UNKNOWN = 'it is not among the functions that are known to be safe'
+const REASON_SHADOW = 'the server ends when it reads what it has not written itself'
 
 /** Pragmas that read and may have an argument. */
 const READING_PRAGMAS =
@@ -31,16 +46,21 @@ const WRITABLE_PRAGMAS = /^(?:defer_foreign_keys|foreign_keys|user_version)$/i
 /** Statements that have no effect when they are only prepared. */
 const HARMLESS_TO_PREPARE =
   /^(?:select|values|with|insert|replace|update|delete|begin|commit|end|rollback|savepoint|release|pragma)$/i
+/** What a stream may do that has a database attached. */
+const READS_ATTACHED =
+  /^(?:select|values|with|pragma|begin|commit|end|rollback|savepoint|release|attach|detach)$/i
+const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 
 /** Looks for what the server would do and must not; null when there is nothing. */
 export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
-  if (use.kind === 'run' && !suspicious.test(sql)) return null
+  const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
+  if (isPlain && callsOnlyKnown(sql)) return null
   const { tokens, isAmbiguous } = tokenizeSql(sql)
-  const name = findOutsideName(tokens, use)
+  const name = OUTSIDE_OR_OPTIMIZE.test(sql) ? findOutsideName(tokens, use) : null
   if (name !== null) return { type: 'refused', name, reason: REASON_OUTSIDE }
-  if (isAmbiguous && (suspicious.test(sql) || use.kind !== 'run')) {
+  if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
     return { type: 'refused', name: 'this text', reason: 'not every parser reads it alike' }
   }
   for (const statement of statementsOf(tokens)) {
@@ -79,12 +99,17 @@ function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
 
 function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRefusal | null {
   const isExplained = isWord(statement[0], 'explain')
-  const isPlan = isExplained && isWord(statement[1], 'query') && isWord(statement[2], 'plan')
-  const body = isExplained ? statement.slice(isPlan ? 3 : 1) : statement
+  const body = bodyOf(statement)
   const index = evilIndexName(body)
   if (index !== null) {
     return { type: 'refused', name: `the index name ${index}`, reason: 'the server would run it as SQL' }
   }
+  const attach = refusalByAttach(body, use)
+  if (attach !== null) return attach
+  const call = findUnknownCall(body)
+  if (call !== null) return { type: 'refused', name: call, reason: REASON_UNKNOWN }
+  const shadow = findChangedShadow(body)
+  if (shadow !== null) return { type: 'refused', name: `a change of ${shadow}`, reason: REASON_SHADOW }
   const isPrepared = isExplained || use.kind !== 'run'
   if (!isPrepared) return null
   if (isWord(body[0], 'pragma')) return refusalOfPragma(body, use, isExplained)
@@ -92,6 +117,13 @@ function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRef
   // DDL of vector indexes takes effect when it is prepared; what is stored meets this again when it is run
   const isOnlyPrepared = isExplained || use.kind === 'describe'
   return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
+}
+
+/** What is explained, in a statement that explains. */
+function bodyOf(statement: readonly SqlToken[]): readonly SqlToken[] {
+  if (!isWord(statement[0], 'explain')) return statement
+  const isPlan = isWord(statement[1], 'query') && isWord(statement[2], 'plan')
+  return statement.slice(isPlan ? 3 : 1)
 }
 
 /** The server makes SQL of the name of a vector index, and does not quote it. */
@@ -105,6 +137,44 @@ function evilIndexName(statement: readonly SqlToken[]): string | null {
     const isQuoted = token.kind === 'name' || token.kind === 'string'
     if (!isQuoted || PLAIN_NAME.test(token.text)) continue
     if (isVector || /[;'"`]|--|\/\*/.test(token.text)) return token.text
+  }
+  return null
+}
+
+/** Whether a text attaches a database, or may do so. */
+export function hasAttach(sql: string): boolean {
+  if (!/attach/i.test(sql)) return false
+  const { tokens, isAmbiguous } = tokenizeSql(sql)
+  return isAmbiguous || statementsOf(tokens).some((statement) => isWord(bodyOf(statement)[0], 'attach'))
+}
+
+function refusalByAttach([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlRefusal | null {
+  if (attach === undefined) return null
+  if (attach === 'late') {
+    const reason = 'on this back end it has to be in the first request of a stream'
+    return isWord(first, 'attach') ? { type: 'refused', name: 'ATTACH', reason } : null
+  }
+  const reads = first?.kind === 'word' && READS_ATTACHED.test(first.text)
+  if (reads && !(isWord(first, 'begin') && TAKES_WRITE_LOCK.test(second?.text ?? ''))) return null
+  const reason = 'on this back end a stream that attaches a database only reads'
+  return { type: 'refused', name: first?.text ?? '', reason }
+}
+
+/**
+ * The table behind a vector index that a statement, or one in a trigger, would change. A plain INSERT is let through:
+ * dumps have it.
+ */
+function findChangedShadow(statement: readonly SqlToken[]): string | null {
+  const isUpsert = statement.some((token) => isWord(token, 'conflict'))
+  for (const [at, { kind, text }] of statement.entries()) {
+    if (kind === 'other' || !/_shadow$/i.test(text)) continue
+    const from = statement[at - 1]?.text === '.' ? at - 2 : at
+    const words = statement.slice(Math.max(0, from - 4), from).map((token) => token.text.toLowerCase())
+    const isInsert = /(?:^| )insert into$/.test(words.join(' ')) && !isUpsert
+    const isChange = /(?:^| )(?:update(?: or \w+)?|delete from|into|alter table|rename to)$/.test(
+      words.join(' '),
+    )
+    if (isChange && !isInsert) return text
   }
   return null
 }

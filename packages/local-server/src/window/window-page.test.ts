@@ -28,6 +28,24 @@ test.each(['192.168.1.5', '10.0.0.1', 'fe80::1', '::ffff:192.168.1.5', '', undef
   },
 )
 
+test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:8080', '127.1.2.3', '[::1]:8080'])(
+  'asked for as %s',
+  async (host) => {
+    expect(await statusFor('127.0.0.1', { host })).toBe(200)
+  },
+)
+
+test.each([
+  'app.localhost',
+  'evil.LOCALHOST:8080',
+  'a.b.localhost',
+  'localhost.evil.example',
+  '192.168.1.5',
+  '',
+])('not when asked for as %s', async (host) => {
+  expect(await statusFor('127.0.0.1', { host })).toBe(403)
+})
+
 test.each(['x-forwarded-for', 'forwarded'])('nor somebody behind a proxy that says so: %s', async (name) => {
   expect(await statusFor('127.0.0.1', { host: 'localhost', [name]: 'for=203.0.113.7' })).toBe(403)
 })

@@ -196,7 +196,6 @@ function databaseTable(file: RegistryFile): Table<DatabaseRow> {
     schema: 'text',
     key: 'json',
     createdAt: 'integer',
-    readyAt: 'integer',
   })
 }
 

@@ -109,8 +109,6 @@ export interface DatabaseRow {
   /** Signs tokens for it alone. */
   readonly key: KeyPair
   readonly createdAt: number
-  /** From when on it answers. */
-  readonly readyAt: number
 }
 
 export interface ApiTokenRow {

@@ -43,6 +43,8 @@ const STEPS: readonly (readonly string[])[] = [
       rows_written INTEGER NOT NULL, bytes_synced INTEGER NOT NULL, PRIMARY KEY (database, hour)) WITHOUT ROWID`,
     `CREATE INDEX usage_hour_by_organization ON usage_hour (organization, hour)`,
   ],
+  // a time by a clock that may be set back
+  [`ALTER TABLE database DROP COLUMN "readyAt"`],
 ]
 
 /** Brings the file to the newest schema. @throws Error when a newer version has written it */

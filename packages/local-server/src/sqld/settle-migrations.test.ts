@@ -1,0 +1,110 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { sqliteModule } from '../sqlite-module.ts'
+import { findSqld } from './binary.ts'
+import { type SqldProcess, startSqld } from './process.ts'
+import { settleMigrations } from './settle-migrations.ts'
+
+const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
+const CONFIG = { allow_attach: false, block_reads: false, block_writes: false }
+const CHILDREN = ['one', 'two', 'three']
+
+async function run(server: SqldProcess, namespace: string, sql: string): Promise<string> {
+  const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
+  const headers = { 'x-namespace-bin': Buffer.from(namespace).toString('base64').replace(/=+$/, '') }
+  return await (await fetch(`${server.url}/v2/pipeline`, { method: 'POST', headers, body })).text()
+}
+
+/** The state of the newest migration, as soon as it is over. */
+async function outcome(server: SqldProcess): Promise<string> {
+  const headers = { 'x-namespace-bin': Buffer.from('schema').toString('base64') }
+  for (let attempt = 0; ; attempt += 1) {
+    const answer = await fetch(`${server.url}/v1/jobs`, { headers })
+    const { migrations } = (await answer.json()) as { migrations: { status: string }[] }
+    const status = migrations[0]?.status ?? 'none'
+    if (/^Run(?:Success|Failure)$/.test(status) || attempt === 200) return status
+    await sleep(20)
+  }
+}
+
+/** A server's directory with two migrations that were run; what is known of the second is made to be another state. */
+async function directoryWith(
+  children: readonly string[],
+  job: number,
+  tasks: readonly number[],
+): Promise<string> {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(dataDirectory, { recursive: true, force: true, maxRetries: 5 }))
+  const server = await startSqld({ dataDirectory, namespaces: true })
+  await server.admin.create('schema', CONFIG, { shared_schema: true })
+  for (const child of children) await server.admin.create(child, CONFIG, { shared_schema_name: 'schema' })
+  await server.admin.create('other', CONFIG)
+  await run(server, 'schema', 'CREATE TABLE log(a)')
+  await run(server, 'schema', 'INSERT INTO log VALUES (1)')
+  expect(await outcome(server)).toBe('RunSuccess')
+  await server.kill()
+  const { DatabaseSync } = sqliteModule()
+  const database = new DatabaseSync(join(dataDirectory, 'sqld/metastore/data'))
+  database.prepare('UPDATE jobs SET status = ? WHERE job_id = 2').run(job)
+  const ids = database.prepare('SELECT task_id FROM pending_tasks WHERE job_id = 2').all()
+  for (const [at, { task_id: id }] of ids.entries())
+    database
+      .prepare('UPDATE pending_tasks SET status = ? WHERE task_id = ?')
+      .run(tasks[at] ?? 0, id as number)
+  database.close()
+  return dataDirectory
+}
+
+describe.skipIf(isMissing)('a server that was killed in a migration', () => {
+  test.each([
+    ['done in every database', CHILDREN, 3, [4, 4, 4], 'goes on', 'RunSuccess'],
+    ['done in some', CHILDREN, 3, [4, 1, 4], 'goes on', 'RunSuccess'],
+    ['tried in every database', CHILDREN, 0, [1, 1, 1], 'goes on', 'RunSuccess'],
+    ['of a schema without databases', [], 3, [], 'goes on', 'RunSuccess'],
+    ['failed when it was tried', CHILDREN, 0, [1, 2, 1], 'has failed', 'RunFailure'],
+    ['partly taken back', CHILDREN, 2, [1, 5, 1], 'has failed', 'RunFailure'],
+    ['taken back', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],
+    ['failed in one database after another had it', CHILDREN, 3, [4, 5, 1], 'has failed', 'RunFailure'],
+  ])('%s', async (_, children, job, tasks, message, status) => {
+    const said = vi.spyOn(console, 'error').mockImplementation(() => {})
+    onTestFinished(() => said.mockRestore())
+    await using server = await startSqld({
+      dataDirectory: await directoryWith(children, job, tasks),
+      namespaces: true,
+    })
+    expect(said.mock.calls).toEqual([[expect.stringContaining(message)]])
+    expect(await outcome(server)).toBe(status)
+    expect(server.isRunning).toBe(true)
+    expect(await run(server, 'other', 'SELECT 1')).toContain('"value":"1"')
+    for (const child of ['schema', ...children]) {
+      // not run a second time, and open to the next one
+      expect(await run(server, child, 'SELECT count(*) FROM log')).toContain('"value":"1"')
+    }
+    expect(await run(server, 'schema', 'CREATE TABLE next(a)')).not.toContain('"error"')
+    for (const child of children)
+      expect(await run(server, child, 'INSERT INTO next VALUES (1)')).not.toContain('"error"')
+  })
+
+  test('one that it does not survive is ended as failed', async () => {
+    const dataDirectory = await directoryWith(CHILDREN, 0, [0, 0, 0])
+    const settled = await settleMigrations(join(dataDirectory, 'sqld'), { giveUp: true })
+    expect(settled).toEqual([{ job: 2, schema: 'schema', outcome: 'failed' }])
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    onTestFinished(() => void vi.restoreAllMocks())
+    await using server = await startSqld({ dataDirectory, namespaces: true })
+    expect(await outcome(server)).toBe('RunFailure')
+    expect(await run(server, 'one', 'INSERT INTO log VALUES (2)')).not.toContain('"error"')
+  })
+})
+
+test('a directory without migrations, or without anything, is left as it is', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  expect(await settleMigrations(directory, { giveUp: false })).toEqual([])
+})

@@ -1,0 +1,172 @@
+import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '../allowed-functions.ts'
+import type { SqlToken } from './sql-tokens.ts'
+
+/** SQLite's keywords: what stands before a bracket as one of these is no function, `regexp` excepted. */
+const KEYWORDS: ReadonlySet<string> = new Set(
+  `abort action add after all alter always analyze and as asc attach autoincrement before begin between by cascade case
+  cast check collate column commit conflict constraint create cross current current_date current_time current_timestamp
+  database default deferrable deferred delete desc detach distinct do drop each else end escape except exclude exclusive
+  exists explain fail filter first following for foreign from full generated glob group groups having if ignore immediate
+  in index indexed initially inner insert instead intersect into is isnull join key last left like limit match
+  materialized natural no not nothing notnull null nulls of offset on or order others outer over partition plan pragma
+  preceding primary query raise range recursive references reindex release rename replace restrict returning right
+  rollback row rows savepoint select set table temp temporary then ties to transaction trigger unbounded union unique
+  update using vacuum values view virtual when where window with within without`.split(/\s+/),
+)
+/** What names a table or a type comes after, and what no function is called after. */
+const BEFORE_NAMES = /^(?:into|references|table|view|exists|with|recursive|pragma|as|from|join)$/
+/** Reserved words that no operand ends with, and others that none begins with; every other word may be a column's name. */
+const NO_OPERAND_BEFORE =
+  /^(?:select|where|and|or|when|then|else|case|on|having|limit|distinct|all|in|is|between|values|set|returning|default|check|as|from|join|using|into|table|index|add|to|union|except|intersect|create|drop|alter|update|delete|insert)$/i
+const NO_OPERAND_AFTER =
+  /^(?:from|as|and|or|where|group|order|having|limit|union|except|intersect|is|isnull|notnull|in|between|then|else|when|on|using|join|collate|escape|set|values|returning|primary|unique|check|default|references|constraint|to)$/i
+const PRAGMA_TABLE = /^pragma_\w+$/
+
+/** `INSERT INTO name (`: no function. */
+const INSERT_HEAD = /^\s*insert\s+(?:or\s+\w+\s+)?into\s+(?:"[^"]*"|`[^`]*`|\w+)\s*\(/i
+const WORD_END = /[\w$\u0080-\uffff]$/
+const QUOTE = /["'`\]]/
+
+/** Whether a text calls nothing unknown for sure, without cutting it up: most texts do not. */
+export function callsOnlyKnown(sql: string): boolean {
+  let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
+  if (at === -1) return true
+  // what stands before a bracket may not be what it looks like
+  if (sql.includes('--') || sql.includes('/*') || sql.includes('\0')) return false
+  for (; at !== -1; at = sql.indexOf('(', at + 1)) {
+    const end = endOfWhite(sql, at)
+    if (QUOTE.test(sql[end - 1] ?? '')) return false
+    let start = end
+    while (start > 0 && WORD_END.test(sql[start - 1] as string)) start -= 1
+    const text = sql.slice(start, end)
+    if (text !== '' && !isKnown({ kind: 'word', text })) return false
+  }
+  return true
+}
+
+/** Where the white space begins that ends here. */
+function endOfWhite(sql: string, at: number): number {
+  let end = at
+  while (end > 0 && /\s/.test(sql[end - 1] as string)) end -= 1
+  return end
+}
+
+/** The first function that a statement would call and that is not known to be safe; null for none. */
+export function findUnknownCall(statement: readonly SqlToken[]): string | null {
+  if (isVirtualTable(statement)) return findCompressFunction(statement)
+  const form = formOf(statement)
+  let depth = 0
+  for (const [at, token] of statement.entries()) {
+    if (isText(token, ')')) depth -= 1
+    if (isText(token, '(')) depth += 1
+    if (isWord(token, 'regexp') && isOperator(statement, at)) return token.text
+    const isCall = isText(statement[at + 1], '(') && (token.kind === 'word' || token.kind === 'name')
+    if (!isCall || isKnown(token) || isDeclared({ statement, at, depth, form })) continue
+    return token.text
+  }
+  return null
+}
+
+function isKnown({ kind, text }: SqlToken): boolean {
+  const name = text.toLowerCase()
+  if (kind === 'word' && KEYWORDS.has(name)) return true
+  return ALLOWED_FUNCTIONS.has(name) || ALLOWED_TABLE_FUNCTIONS.has(name) || PRAGMA_TABLE.test(name)
+}
+
+interface Form {
+  /** The depth of brackets at which a table's columns are declared, with their types; null in other statements. */
+  readonly columnsDepth: number | null
+  /** Where the name of the table stands that an index is for. */
+  readonly indexedTable: number
+  readonly isAttach: boolean
+}
+
+function formOf(statement: readonly SqlToken[]): Form {
+  const isAttach = statement.some((token) => isWord(token, 'attach'))
+  const [first, second] = statement
+  const opening = statement.findIndex((token) => isText(token, '('))
+  if (isWord(first, 'alter')) return { columnsDepth: 0, indexedTable: -1, isAttach }
+  if (!isWord(first, 'create')) return { columnsDepth: null, indexedTable: -1, isAttach }
+  if (isWord(second, 'table')) {
+    const hasColumns = !statement.slice(0, Math.max(0, opening)).some((token) => isWord(token, 'as'))
+    return { columnsDepth: hasColumns ? 1 : null, indexedTable: -1, isAttach }
+  }
+  const isIndex = isWord(second, 'index') || (isWord(second, 'unique') && isWord(statement[2], 'index'))
+  return { columnsDepth: null, indexedTable: isIndex ? opening - 1 : -1, isAttach }
+}
+
+interface Place {
+  readonly statement: readonly SqlToken[]
+  readonly at: number
+  readonly depth: number
+  readonly form: Form
+}
+
+/** Whether what stands before a bracket is the name of a table, of a type, or of what the statement declares. */
+function isDeclared({ statement, at, depth, form }: Place): boolean {
+  if (depth === form.columnsDepth || at === form.indexedTable) return true
+  const before = statement[at - 1]
+  // only tables have a database in front
+  if (isText(before, '.')) return true
+  if (before?.kind === 'name' || before?.kind === 'string') return true
+  if (before?.kind === 'word') {
+    const word = before.text.toLowerCase()
+    if (!KEYWORDS.has(word)) return true
+    if (isWord(before, 'from') && isWord(statement[at - 2], 'distinct')) return false
+    if (BEFORE_NAMES.test(word)) return !(word === 'as' && form.isAttach)
+  }
+  return !form.isAttach && isTableExpression(statement, at + 1)
+}
+
+/** `name (columns) AS (SELECT …)` */
+function isTableExpression(statement: readonly SqlToken[], opening: number): boolean {
+  let depth = 0
+  for (let at = opening; at < statement.length; at += 1) {
+    if (isText(statement[at], '(')) depth += 1
+    if (isText(statement[at], ')')) depth -= 1
+    if (depth > 0) continue
+    if (!isWord(statement[at + 1], 'as')) return false
+    const next = isWord(statement[at + 2], 'not') ? at + 3 : at + 2
+    return isText(statement[isWord(statement[next], 'materialized') ? next + 1 : next], '(')
+  }
+  return false
+}
+
+/** Whether a word stands between two operands. */
+function isOperator(statement: readonly SqlToken[], at: number): boolean {
+  return endsOperand(statement[at - 1]) && beginsOperand(statement[at + 1])
+}
+
+function endsOperand(token: SqlToken | undefined): boolean {
+  if (token === undefined) return false
+  if (token.kind === 'word') return !NO_OPERAND_BEFORE.test(token.text)
+  return token.kind !== 'other' || /^[)0-9?:@$#xX]/.test(token.text)
+}
+
+function beginsOperand(token: SqlToken | undefined): boolean {
+  if (token === undefined) return false
+  if (token.kind === 'word') return !NO_OPERAND_AFTER.test(token.text)
+  return token.kind !== 'other' || /^[(+\-~0-9?:@$#xX]/.test(token.text)
+}
+
+function isVirtualTable([first, second]: readonly SqlToken[]): boolean {
+  return isWord(first, 'create') && isWord(second, 'virtual')
+}
+
+/** Full text search calls functions that are named in the arguments of its table. */
+function findCompressFunction(statement: readonly SqlToken[]): string | null {
+  for (const [at, { kind, text }] of statement.entries()) {
+    const isOption = kind !== 'other' && /^(?:un)?compress$/i.test(text) && isText(statement[at + 1], '=')
+    const named = statement[at + 2]
+    if (isOption && named !== undefined && !ALLOWED_FUNCTIONS.has(named.text.toLowerCase())) return named.text
+  }
+  return null
+}
+
+function isText(token: SqlToken | undefined, text: string): boolean {
+  return token?.kind === 'other' && token.text === text
+}
+
+function isWord(token: SqlToken | undefined, text: string): boolean {
+  return token?.kind === 'word' && token.text.toLowerCase() === text
+}

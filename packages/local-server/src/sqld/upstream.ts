@@ -1,0 +1,188 @@
+import { mkdir } from 'node:fs/promises'
+import http from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DatabaseId } from '../backend.ts'
+import type { KeyPair } from '../control-plane/registry/rows.ts'
+import type { ServiceRequest } from '../exchange.ts'
+import { OnwardTokens, type SenderRights } from './onward-tokens.ts'
+import { type SqldProcess, startAfter } from './process.ts'
+import { connectSqld, type RemoteSqldOptions, type SqldTarget } from './remote.ts'
+
+/** The server that requests go to. */
+export interface UpstreamOptions {
+  /** Where the server keeps its data. */
+  readonly directory: string
+  /** Whether everybody may do everything, without a token. */
+  readonly isOpen: boolean
+  /** Signs what is sent. */
+  readonly controlKey: KeyPair
+  /** The program; undefined to look for it. */
+  readonly sqldPath: string | undefined
+  /** A server that runs already, in place of one of our own. */
+  readonly remote: RemoteSqldOptions | undefined
+}
+
+/** What the server's user knows and does. */
+export interface UpstreamUser {
+  /** The server has started, also where it has ended by itself before. */
+  readonly onStart: () => void
+  /** Those of the databases that a sender may attach which can be attached now. */
+  readonly attachable: (allowed: SenderRights['attach']) => readonly string[]
+}
+
+/** What of a client's request is made anew for the server. */
+type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
+  readonly signal?: AbortSignal
+}
+
+/** The request of a client that may do something with a database. */
+export interface Call {
+  readonly id: DatabaseId
+  readonly request: OnwardRequest
+  readonly rights: SenderRights
+}
+
+/** How often a request is sent that the server answers with a false 404. */
+const DENIED_ATTEMPTS = 4
+/** How often a server is started again for one request. */
+const MAX_REVIVALS = 10
+/** How often a request is sent to a server that has just ended, and the wait between. */
+const REFUSED_ATTEMPTS = 100
+const RESTART_STEP_MS = 20
+/** Codes of a connection that the server's end has broken. */
+const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
+const NEVER = new AbortController().signal
+
+/** One libsql-server, with what is needed to send requests to it: it is started again when it has ended by itself. */
+export class Upstream {
+  readonly #options: UpstreamOptions
+  readonly #user: UpstreamUser
+  readonly #agent = new http.Agent({ keepAlive: true })
+  readonly #tokens: OnwardTokens
+  #process: SqldTarget | null = null
+  /** The same, where it is ours. */
+  #own: SqldProcess | null = null
+  #reviving: Promise<unknown> | null = null
+  #isClosed = false
+
+  constructor(options: UpstreamOptions, user: UpstreamUser) {
+    this.#options = options
+    this.#user = user
+    this.#tokens = new OnwardTokens(options.controlKey)
+  }
+
+  /** @returns what the program calls itself */
+  async start(): Promise<string> {
+    const { remote } = this.#options
+    this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
+    this.#user.onStart()
+    return this.#process.version
+  }
+
+  async #startOwn(): Promise<SqldTarget> {
+    const { directory, controlKey, sqldPath } = this.#options
+    await mkdir(directory, { recursive: true })
+    this.#own = await startAfter(this.#own, {
+      dataDirectory: directory,
+      namespaces: true,
+      ...(sqldPath !== undefined && { sqldPath }),
+      publicKeyPem: controlKey.publicPem,
+    })
+    return this.#own
+  }
+
+  get isRunning(): boolean {
+    return this.#process?.isRunning === true
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#agent.destroy()
+    await this.#process?.close()
+  }
+
+  /** The server, which is started again when it has gone away by itself, and again when it does not stay. */
+  async alive(): Promise<SqldTarget> {
+    for (let attempt = 0; attempt < MAX_REVIVALS; attempt += 1) {
+      const dead = this.#process
+      if (dead === null || dead.isRunning || this.#isClosed) break
+      this.#reviving ??= dead
+        .close()
+        .then(() => this.start())
+        .finally(() => {
+          this.#reviving = null
+        })
+      await this.#reviving
+    }
+    return this.#running
+  }
+
+  get #running(): SqldTarget {
+    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
+    return this.#process
+  }
+
+  /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */
+  async send(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await this.#sendWhenThere(call, body)
+      const isDenied = answer.statusCode === 404 && attempt < DENIED_ATTEMPTS
+      if (!isDenied || !(await (await this.alive()).admin.exists(call.id))) return answer
+      answer.resume()
+    }
+  }
+
+  /** A server that has ended by itself is waited for as long as nothing was sent to it; of a reader nothing can have changed. */
+  async #sendWhenThere(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.sendOnce(call, body)
+      } catch (error) {
+        const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+        const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.rights.write
+        const isOurs = this.#options.remote === undefined && !this.#isClosed
+        if (!isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true) throw error
+      }
+      await sleep(RESTART_STEP_MS)
+    }
+  }
+
+  /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */
+  async sendOnce({ id, request, rights }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+    const headers = {
+      host: 'localhost',
+      'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
+      ...(await this.#authorization(id, rights)),
+      ...(body !== null && { 'content-length': body.length }),
+    }
+    const { method, path, query, signal = NEVER } = request
+    const { host, port } = await this.alive()
+    return await new Promise((resolve, reject) => {
+      const target = {
+        host,
+        port,
+        agent: this.#agent,
+        method,
+        path: path + query,
+        headers,
+      }
+      const onward = http.request({ ...target, signal }, resolve)
+      onward.on('error', reject)
+      onward.end(body ?? undefined)
+    })
+  }
+
+  /** Nothing for a server elsewhere that takes no tokens. */
+  async #authorization(id: DatabaseId, rights: SenderRights): Promise<{ authorization?: string }> {
+    const { isOpen, remote } = this.#options
+    if (isOpen && remote !== undefined) return {}
+    const attach = this.#user.attachable(rights.attach)
+    const token = await this.#tokens.tokenFor(id, { ...rights, attach })
+    return { authorization: `Bearer ${token}` }
+  }
+}
+
+/** Whether the server's end has broken a connection, or not taken it. */
+export function isBroken(error: unknown): boolean {
+  return BROKEN.has((error as NodeJS.ErrnoException).code)
+}

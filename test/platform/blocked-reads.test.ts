@@ -1,0 +1,80 @@
+import { describe, expect, inject, test } from 'vitest'
+import { Scene, sql } from './platform-scene.ts'
+
+/** A database whose reads are blocked, with a row that nobody is to see. */
+async function blocked() {
+  const scene = await Scene.forTest()
+  const { host, id } = await scene.create('app')
+  const token = await scene.tokenFor('app')
+  await sql(host, token, ['CREATE TABLE t (secret)', "INSERT INTO t VALUES ('secret')"])
+  const block = async (isBlocked: boolean): Promise<void> => {
+    const body = { block_reads: isBlocked, allow_attach: true }
+    await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
+  }
+  return { scene, host, id, token, block }
+}
+
+describe('block_reads', () => {
+  test('a database that is blocked is not copied', async () => {
+    const { scene, block } = await blocked()
+    await block(true)
+    const copy = (name: string) =>
+      scene.ask('POST', `${scene.own}/databases`, {
+        body: { name, group: 'default', seed: { type: 'database', name: 'app' } },
+      })
+    expect(await copy('copy')).toEqual({ status: 403, body: { error: 'reads of database app are blocked' } })
+    await block(false)
+    expect((await copy('copy')).status).toBe(200)
+  })
+
+  test.skipIf(inject('target') !== 'sqld')('nothing is described', async () => {
+    const { host, token, block } = await blocked()
+    const describeIt = async (requests: readonly object[]): Promise<string> => {
+      const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
+      const headers = { authorization: `Bearer ${token}` }
+      return await (await fetch(`http://${host}/v3/pipeline`, { method: 'POST', headers, body })).text()
+    }
+    const texts = [
+      [{ type: 'describe', sql: 'SELECT * FROM t' }],
+      [
+        { type: 'store_sql', sql_id: 1, sql: 'SELECT * FROM t' },
+        { type: 'describe', sql_id: 1 },
+      ],
+    ]
+    for (const requests of texts) expect(await describeIt(requests)).toContain('"secret"')
+    await block(true)
+    for (const requests of texts) {
+      const answer = await describeIt(requests)
+      expect(answer).toContain('"BLOCKED"')
+      expect(answer).not.toContain('"secret"')
+    }
+  })
+
+  test.skipIf(inject('target') !== 'sqld')('change streams end, and none begins', async () => {
+    const { host, token, block } = await blocked()
+    const listen = () =>
+      fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
+    const open = await listen()
+    await block(true)
+    // it is cut off
+    await expect(open.text()).rejects.toThrow()
+    expect((await listen()).status).toBe(403)
+    await block(false)
+    const again = await listen()
+    expect(again.status).toBe(200)
+    await again.body?.cancel()
+  })
+
+  test.skipIf(inject('target') !== 'sqld')('it is not read by ATTACH', async () => {
+    const { scene, id, block } = await blocked()
+    const { host } = await scene.create('other')
+    await block(false)
+    const token = await scene.tokenFor('other', '', { permissions: { read_attach: { databases: ['app'] } } })
+    const read = () => sql(host, token, [`ATTACH "${id}" AS x`, 'SELECT secret FROM x.t'])
+    expect(await read()).toMatchObject({ status: 200, rows: [['secret']] })
+    await block(true)
+    expect(JSON.stringify(await read())).not.toContain('"secret"')
+    await block(false)
+    expect(await read()).toMatchObject({ status: 200, rows: [['secret']] })
+  })
+})
