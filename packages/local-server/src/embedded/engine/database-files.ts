@@ -44,14 +44,17 @@ export class DatabaseFiles {
   readonly #created = new Set<number>()
 
   readonly #gate: ReadGate
+  readonly #isKept: boolean
   #attachments = 0
 
   /**
-   * `path` is where the database file is; null for an engine without files.
+   * `path` is where the database file is; null for an engine without files. Only what is kept is waited for until it is
+   * on the disk.
    * @throws FileInUseError while another program has the file open
    */
-  constructor(path: string | null, gate: ReadGate) {
+  constructor(path: string | null, gate: ReadGate, isKept = true) {
     this.#gate = gate
+    this.#isKept = isKept
     if (path === null) return
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
@@ -168,6 +171,7 @@ export class DatabaseFiles {
   }
 
   sync(descriptor: number): number {
+    if (!this.#isKept) return 0
     return failureOf(() => {
       fsyncSync(descriptor)
       if (!this.#created.delete(descriptor)) return

@@ -179,7 +179,7 @@ export class Database {
   #open(): EngineConnection {
     const engine = this.#connection()
     engine.limitLength(MAX_VALUE_BYTES)
-    engine.run(`PRAGMA synchronous = ${this.#isKept ? 'FULL' : 'OFF'}`)
+    engine.run(`PRAGMA synchronous = ${this.#isKept ? 'FULL' : 'NORMAL'}`)
     const { sizeLimitBytes } = this.#settings
     if (sizeLimitBytes !== null) {
       const pageBytes = engine.readInteger('PRAGMA page_size')

@@ -63,7 +63,7 @@ export class OpenDatabase {
     this.#send = parts.send
     const board = new DatabaseBoard(memory)
     const gate = reader === null ? writerGate(board) : new ReaderGate(board, reader)
-    this.#files = new DatabaseFiles(path, gate)
+    this.#files = new DatabaseFiles(path, gate, isKept)
     const { onlyRead } = gate
     try {
       const engine = new EngineInstance(parts.module, { ...parts, files: this.#files, gate })
