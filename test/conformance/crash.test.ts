@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { killServer, startDevServer, temporaryDirectory } from './dev-server.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
@@ -117,7 +117,7 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
       let acknowledged = 0
       const dying = sleep(400).then(async () => {
         // a disk that others use can take its time
-        while (acknowledged < 20) await sleep(10)
+        await vi.waitUntil(() => acknowledged >= 20, { timeout: 30_000, interval: 10 })
         await killServer(first)
       })
       try {
