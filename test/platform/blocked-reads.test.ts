@@ -1,4 +1,4 @@
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
 /** A database whose reads are blocked, with a row that nobody is to see. */
@@ -27,7 +27,7 @@ describe('block_reads', () => {
     expect((await copy('copy')).status).toBe(200)
   })
 
-  test.skipIf(inject('target') !== 'sqld')('nothing is described', async () => {
+  test('nothing is described', async () => {
     const { host, token, block } = await blocked()
     const describeIt = async (requests: readonly object[]): Promise<string> => {
       const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
@@ -50,14 +50,14 @@ describe('block_reads', () => {
     }
   })
 
-  test.skipIf(inject('target') !== 'sqld')('change streams end, and none begins', async () => {
+  test('change streams end, and none begins', async () => {
     const { host, token, block } = await blocked()
     const listen = () =>
       fetch(`http://${host}/beta/listen?table=t`, { headers: { authorization: `Bearer ${token}` } })
     const open = await listen()
     await block(true)
-    // it is cut off
-    await expect(open.text()).rejects.toThrow()
+    // libsql-server cuts it off, the embedded server ends it
+    await open.text().catch(() => {})
     expect((await listen()).status).toBe(403)
     await block(false)
     const again = await listen()
@@ -65,7 +65,7 @@ describe('block_reads', () => {
     await again.body?.cancel()
   })
 
-  test.skipIf(inject('target') !== 'sqld')('it is not read by ATTACH', async () => {
+  test('it is not read by ATTACH', async () => {
     const { scene, id, block } = await blocked()
     const { host } = await scene.create('other')
     await block(false)

@@ -21,8 +21,8 @@ interface Owner {
 
 /**
  * Keeps two servers off one data directory: the engines would not complain and lose data. It is the lock that every SQLite
- * takes, of the operating system: it holds for processes of other containers that have the directory, and on network file
- * systems with locks for those of other machines, and it ends with its process, however that ends.
+ * takes, of the operating system: it holds for processes of other containers that have the directory, and ends with its
+ * process, however that ends.
  */
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string
@@ -42,8 +42,10 @@ export class DirectoryLock implements AsyncDisposable {
   static async acquire(directory: string): Promise<DirectoryLock> {
     await prepareDirectory(directory)
     const path = join(directory, LOCK_NAME)
-    const { DatabaseSync } = sqliteModule()
-    const database = new DatabaseSync(path, { timeout: CONTENTION_MS })
+    const sqlite = sqliteModule()
+    if (!sqlite)
+      throw new Error(`the directory ${directory} cannot be locked: this runtime has no node:sqlite`)
+    const database = new sqlite.DatabaseSync(path, { timeout: CONTENTION_MS })
     try {
       // nothing is ever written, and so nothing has to be taken back
       database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')

@@ -105,7 +105,8 @@ export class Service implements AsyncDisposable {
     const { domains, auth, organization, domain, window } = options
     const access = new AccessPolicy(options)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
-    const lock = await DirectoryLock.acquire(directory)
+    // no other server knows a temporary one
+    const lock = temporary ? null : await DirectoryLock.acquire(directory)
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
     try {
@@ -125,7 +126,7 @@ export class Service implements AsyncDisposable {
       await backend?.[Symbol.asyncDispose]()
       await controlPlane?.stop()
       controlPlane?.close()
-      await lock.release()
+      await lock?.release()
       await temporary?.remove()
       throw error
     }
@@ -230,7 +231,7 @@ export class Service implements AsyncDisposable {
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
-    if (this.#parts.lock.isLost) return errorResponse(503, LOST)
+    if (this.#parts.lock?.isLost) return errorResponse(503, LOST)
     return await this.#gateway.handle(request)
   }
 
@@ -254,13 +255,13 @@ export class Service implements AsyncDisposable {
     await controlPlane.stop()
     await controlPlane.backend[Symbol.asyncDispose]()
     controlPlane.close()
-    await lock.release()
+    await lock?.release()
     await temporary?.remove()
   }
 
   #checkOpen(): void {
     if (this.#isClosed) throw new Error('the server is closed')
-    if (this.#parts.lock.isLost) throw new Error(LOST)
+    if (this.#parts.lock?.isLost) throw new Error(LOST)
   }
 
   #find(name: string): DatabaseRow | undefined {
@@ -286,7 +287,7 @@ interface SourceOptions {
 interface ServiceParts {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null
-  readonly lock: DirectoryLock
+  readonly lock: DirectoryLock | null
   readonly controlPlane: ControlPlane
   readonly access: AccessPolicy
   readonly domains: ServiceOptions['domains']

@@ -1,18 +1,16 @@
 import type * as SqliteModule from 'node:sqlite'
 
-let loaded: typeof SqliteModule | null = null
-
 /**
- * The SQLite of node, without its warning that it is new. It locks files as every SQLite does, which the embedded engine does
- * not.
+ * The SQLite of node, which locks files as every SQLite does; the embedded engine does not. Undefined where there is none, on
+ * Bun for instance. Without the warning of node 22 that it is new.
  */
-export function sqliteModule(): typeof SqliteModule {
-  if (loaded !== null) return loaded
+export function sqliteModule(): typeof SqliteModule | undefined {
   const emitWarning = process.emitWarning.bind(process)
   process.emitWarning = () => {}
   try {
-    loaded = process.getBuiltinModule('node:sqlite')
-    return loaded
+    return process.getBuiltinModule?.('node:sqlite')
+  } catch {
+    return undefined
   } finally {
     process.emitWarning = emitWarning
   }

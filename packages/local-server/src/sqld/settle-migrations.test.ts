@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { sqliteModule } from '../sqlite-module.ts'
 import { findSqld } from './binary.ts'
 import { type SqldProcess, startSqld } from './process.ts'
 import { settleMigrations } from './settle-migrations.ts'
@@ -49,7 +49,6 @@ async function directoryWith(
   await run(server, 'schema', 'INSERT INTO log VALUES (1)')
   expect(await outcome(server)).toBe('RunSuccess')
   await server.kill()
-  const { DatabaseSync } = sqliteModule()
   const database = new DatabaseSync(join(dataDirectory, 'sqld/metastore/data'))
   database.prepare('UPDATE jobs SET status = ? WHERE job_id = 2').run(job)
   const ids = database.prepare('SELECT task_id FROM pending_tasks WHERE job_id = 2').all()

@@ -6,6 +6,9 @@ const run: SqlUse = { kind: 'run', mayWrite: true }
 describe('a function that is not known to be safe is refused wherever it is called', () => {
   test.each([
     "select replicate('abc', 2863311531)",
+    'select libsql_vector_idx()',
+    'select "libsql_vector_idx"(a) from t',
+    'create index i on t(libsql_vector_idx())',
     "SELECT RePLiCaTe /* */ -- x\n ('abc', 1)",
     `select "padl"('a', 4294967295), [padr]('a', 1), \`padc\`('a', 1)`,
     'values (rightstr(?, 1))',

@@ -62,6 +62,7 @@ export function findUnknownCall(statement: readonly SqlToken[]): string | null {
     if (isWord(token, 'regexp') && isOperator(statement, at)) return token.text
     const isCall = isText(statement[at + 1], '(') && (token.kind === 'word' || token.kind === 'name')
     if (!isCall || isKnown(token) || isDeclared({ statement, at, depth, form })) continue
+    if (isVectorIndex(token) && form.indexedTable >= 0 && !isText(statement[at + 2], ')')) continue
     return token.text
   }
   return null
@@ -70,8 +71,12 @@ export function findUnknownCall(statement: readonly SqlToken[]): string | null {
 function isKnown({ kind, text }: SqlToken): boolean {
   const name = text.toLowerCase()
   if (kind === 'word' && KEYWORDS.has(name)) return true
+  if (isVectorIndex({ kind, text })) return false
   return ALLOWED_FUNCTIONS.has(name) || ALLOWED_TABLE_FUNCTIONS.has(name) || PRAGMA_TABLE.test(name)
 }
+
+/** Anywhere but in the definition of an index, with an argument, it reads a pointer from anywhere. */
+const isVectorIndex = ({ text }: SqlToken): boolean => text.toLowerCase() === 'libsql_vector_idx'
 
 interface Form {
   /** The depth of brackets at which a table's columns are declared, with their types; null in other statements. */

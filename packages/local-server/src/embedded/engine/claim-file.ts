@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
-import type { DatabaseSync } from 'node:sqlite'
+import { sqliteModule } from '../../sqlite-module.ts'
 
 /** What a database file begins with. */
 export const MAGIC = Buffer.from('SQLite format 3\0')
@@ -56,12 +56,12 @@ function mark(path: string): void {
 
 /** Does something while no other program can have the file open. */
 function whileLocked(path: string, work: () => void): void {
-  const Sqlite = sqliteOfNode()
-  if (Sqlite === undefined) {
+  const sqlite = sqliteModule()
+  if (!sqlite) {
     if (existsSync(`${path}-wal`)) throw new FileInUseError(IN_USE_ELSEWHERE)
     return work()
   }
-  const database = new Sqlite(path, { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false })
+  const database = new sqlite.DatabaseSync(path, { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false })
   try {
     try {
       database.exec('PRAGMA locking_mode = EXCLUSIVE')
@@ -75,19 +75,6 @@ function whileLocked(path: string, work: () => void): void {
     work()
   } finally {
     database.close()
-  }
-}
-
-/** Undefined where there is none, on Bun for instance. Node 22 warns that it is new, which says nothing to users. */
-function sqliteOfNode(): typeof DatabaseSync | undefined {
-  const emitWarning = process.emitWarning.bind(process)
-  process.emitWarning = () => {}
-  try {
-    return process.getBuiltinModule?.('node:sqlite')?.DatabaseSync
-  } catch {
-    return undefined
-  } finally {
-    process.emitWarning = emitWarning
   }
 }
 
