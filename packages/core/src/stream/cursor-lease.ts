@@ -45,8 +45,7 @@ export function lendToCursor(stream: StreamState, { statement, ...call }: Cursor
 async function lend(stream: StreamState, call: QueuedCall, release: () => void): Promise<CursorLease> {
   const lease = leaseOf(stream, call, release)
   try {
-    // by themselves: the rows may be given up before the server has begun with them
-    if (call.prefix.length > 0) await stream.pump.sendPrefix(call, encodeSql('SELECT 1'))
+    if (call.prefix.length > 0) await sendPrefix(stream, call)
     lease.stopped.signal.throwIfAborted()
     stream.current?.clock.pause()
     return lease
@@ -54,6 +53,16 @@ async function lend(stream: StreamState, call: QueuedCall, release: () => void):
     lease.giveBack()
     throw error
   }
+}
+
+/** Sends the control statements by themselves: the rows may be given up before the server has begun with them. */
+function sendPrefix(stream: StreamState, call: QueuedCall): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const options = { ...call.options, readOnly: true }
+    const statements = [encodeSql('SELECT 1')]
+    const queued = { ...call, options, statements, lend: undefined, resolve: () => resolve(), reject }
+    void stream.pump.send([queued], false)
+  })
 }
 
 function leaseOf(stream: StreamState, call: QueuedCall, release: () => void): CursorLease {
@@ -68,10 +77,10 @@ function leaseOf(stream: StreamState, call: QueuedCall, release: () => void): Cu
       const error = stream.endError()
       if (!stream.isOpen) lease.over.abort(error)
       lease.stopped.abort(error)
-      void lease.finish().then(lease.giveBack, (error: unknown) => {
-        lease.fail(error)
-        lease.giveBack()
-      })
+      void lease
+        .finish()
+        .catch((error: unknown) => lease.fail(error))
+        .then(() => lease.giveBack())
     },
   }
   const lease: CursorLease = {

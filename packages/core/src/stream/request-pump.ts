@@ -1,5 +1,4 @@
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
-import type { EncodedStatement } from '../codec/statement.ts'
 import { ProtocolError } from '../errors.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import type { QueuedCall } from './queued-call.ts'
@@ -59,7 +58,7 @@ export class RequestPump {
       const [first] = calls
       if (first === undefined) break
       if (first.lend) await new Promise<void>(first.lend)
-      else await this.#send(calls, !this.#host.isOpen && this.#host.queue.length === 0)
+      else await this.send(calls, !this.#host.isOpen && this.#host.queue.length === 0)
     }
     if (!this.#host.isOpen && this.#host.queue.length === 0) {
       // also when closing went wrong together with something else
@@ -71,7 +70,7 @@ export class RequestPump {
   }
 
   /** Sends calls, the end of the stream with them when told so, and settles them. Never rejects. */
-  async #send(calls: readonly QueuedCall[], close: boolean): Promise<void> {
+  async send(calls: readonly QueuedCall[], close: boolean): Promise<void> {
     const connection = this.#host.connection
     const { http } = connection
     const transaction = this.#host.current
@@ -95,26 +94,6 @@ export class RequestPump {
       if (connection.progress.isSent) this.fail(calls, error, { continuesStream, started })
       else this.#notSent(calls, error)
     }
-  }
-
-  /** Sends the control statements of the reading of rows, with a statement that does nothing. */
-  sendPrefix(
-    { prefix, options, deadline, reject: _, ...call }: QueuedCall,
-    statement: EncodedStatement,
-  ): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const queued: QueuedCall = {
-        ...call,
-        prefix,
-        deadline,
-        options: { ...options, readOnly: true },
-        statements: [statement],
-        lend: undefined,
-        resolve: () => resolve(),
-        reject,
-      }
-      void this.#send([queued], false)
-    })
   }
 
   #settle(request: SqlRequest, answer: Parameters<SqlRequest['settle']>[0], writes: boolean): void {

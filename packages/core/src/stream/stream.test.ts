@@ -77,7 +77,7 @@ async function* linesUntil(text: string, end: Promise<string | void>): AsyncGene
 }
 
 const bodyOf = (text: string, end: Promise<string | void>): ReadableStream<Uint8Array> =>
-  ReadableStream.from(linesUntil(text, end)) as ReadableStream<Uint8Array>
+  ReadableStream.from(linesUntil(text, end))
 
 function scripted(
   body: string,
