@@ -221,10 +221,11 @@ test('calls with arguments that nobody expects do not end the engine', async () 
   const owner = (await server.headers('other')).authorization?.slice('Bearer '.length) as string
   for (const sql of CALL_SCHEMA) await query(other, sql, { token: owner })
   const random = seeded(Date.now())
-  for (let done = 0; done < 3_000; done += 1) {
-    const sql = generatedCall(random)
-    const { text } = await pipeline(other, [execute(sql), close], { token: owner })
-    expect(text, sql).not.toContain('engine')
+  // some at a time: the transaction of the other database is not to get too old meanwhile
+  for (let done = 0; done < 120; done += 1) {
+    const calls = Array.from({ length: 25 }, () => generatedCall(random))
+    const { text } = await pipeline(other, [...calls.map((sql) => execute(sql)), close], { token: owner })
+    expect(text, calls.join(';\n')).not.toContain('engine')
   }
   expect((await commit()).results[0]?.type).toBe('ok')
   expect(await query(server.url(), 'select count(*) from t', { token: reader })).toEqual([['1']])

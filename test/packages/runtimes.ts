@@ -88,7 +88,7 @@ export function testRuntimes({ project, programs, commandOf }: RuntimeTests): vo
 
     test('and a bundle for node has', async () => {
       const { imports } = await bundleForEdge(project, 'scenario/worker.ts', ['node'])
-      expect(imports).toContain('node:async_hooks')
+      expect(imports).toContain('node:diagnostics_channel')
     })
   })
 }
