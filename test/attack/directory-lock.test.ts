@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 
 const PROGRAM = fileURLToPath(new URL('programs/lock-contender.ts', import.meta.url))
 const CONTENDERS = 8
@@ -139,20 +139,57 @@ test.skipIf(!hasNamespaces)(
   },
 )
 
-test('a server whose lock was removed answers nothing any more', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
-  const said = vi.spyOn(console, 'error').mockImplementation(() => {})
-  onTestFinished(() => said.mockRestore())
-  await using first = await startLocalServer({ dataDirectory })
+describe('a lock that is not what it was', () => {
+  const SERVER = fileURLToPath(new URL('programs/locked-server.ts', import.meta.url))
+  const start = async () => {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-lock-'))
+    const child = spawn(
+      process.execPath,
+      ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', SERVER, dataDirectory],
+      { stdio: ['pipe', 'pipe', 'pipe'] },
+    )
+    const gone = once(child, 'exit')
+    onTestFinished(async () => {
+      child.kill('SIGKILL')
+      await gone
+      await rm(dataDirectory, { recursive: true, force: true })
+    })
+    const errors: string[] = []
+    child.stderr.on('data', (text: Buffer) => errors.push(String(text)))
+    const lines = linesOf(child)
+    const url = (await lines.next()).value as string
+    return { dataDirectory, child, gone, lines, errors, url }
+  }
   const ask = async (url: string): Promise<number> => {
     const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'select 1' } }] })
     return (await fetch(`${url}/v3/pipeline`, { method: 'POST', body })).status
   }
-  expect(await ask(first.url)).toBe(200)
-  await rm(join(dataDirectory, 'baton.lock.db'))
-  await expect.poll(() => ask(first.url), { timeout: 10_000 }).toBe(503)
-  expect(said.mock.calls).toEqual([[expect.stringContaining('was removed')]])
-  await expect(first.createDatabase('late')).rejects.toThrow('was removed')
+
+  test('a file that was removed is locked again, and the server goes on', async () => {
+    const { dataDirectory, child, url } = await start()
+    const lock = join(dataDirectory, 'baton.lock.db')
+    await rm(lock)
+    await expect.poll(() => existsSync(lock), { timeout: 10_000 }).toBe(true)
+    await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
+    expect(await ask(url)).toBe(200)
+  })
+
+  test('where another server was faster, the process ends at once and writes nothing', async () => {
+    const { dataDirectory, gone, errors } = await start()
+    // as the other one does it, within the second
+    await rm(join(dataDirectory, 'baton.lock.db'))
+    await writeFile(join(dataDirectory, 'baton.lock.db'), '')
+    expect(await gone).toEqual([null, 'SIGKILL'])
+    expect(errors.join('')).toContain(`another server has the directory ${dataDirectory}`)
+  })
+
+  test('a process that reads the file, and so drops its own lock, keeps the directory', async () => {
+    const { dataDirectory, child, lines, url } = await start()
+    child.stdin.write('read\n')
+    expect((await lines.next()).value).toBe('read')
+    await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
+    expect(await ask(url)).toBe(200)
+  })
 })
 
 test('a second server on one directory; one after the other; a directory that cannot be', async () => {

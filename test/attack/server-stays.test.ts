@@ -11,6 +11,11 @@ const READS: readonly (readonly string[])[] = [
   ["select regexp(replace(hex(zeroblob(25000)), '0', '('), 'a')"],
   ["select 'a' regexp replace(hex(zeroblob(25000)), '0', '(')"],
   ["select 'a' not regexp replace(hex(zeroblob(25000)), '0', '(')"],
+  ["select 1. regexp replace(hex(zeroblob(25000)), '0', '(')"],
+  ["select replace(hex(zeroblob(24000)), '00', 'a') like replace(hex(zeroblob(24000)), '00', '%a')"],
+  ["select replace(hex(zeroblob(24000)), '00', 'a') glob replace(hex(zeroblob(24000)), '00', '*a')"],
+  ["select json_set('{}', '$' || replace(hex(zeroblob(10000)), '00', '.a'), 1)"],
+  [`select ${Array(50_000).fill('1').join('+')}`],
 ]
 
 /** The same for those who may write. */

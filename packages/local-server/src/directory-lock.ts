@@ -3,6 +3,7 @@ import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
+import { processIdentity } from './process-identity.ts'
 import { sqliteModule } from './sqlite-module.ts'
 
 /** An empty file that is locked. It stays: another one of its name would be another lock. */
@@ -17,6 +18,8 @@ const SQLITE_BUSY = 5
 interface Owner {
   readonly pid: number
   readonly host: string
+  /** Tells a process from a later one with its id; see `processIdentity`. */
+  readonly identity: string | null
 }
 
 /**
@@ -26,35 +29,22 @@ interface Owner {
  */
 export class DirectoryLock implements AsyncDisposable {
   readonly #directory: string
-  readonly #database: DatabaseSync
-  readonly #file: string
+  #held: Held
   readonly #watch: NodeJS.Timeout
-  #isLost = false
 
-  private constructor(directory: string, database: DatabaseSync, file: string) {
+  private constructor(directory: string, held: Held) {
     this.#directory = directory
-    this.#database = database
-    this.#file = file
+    this.#held = held
     this.#watch = setInterval(() => void this.#look(), WATCH_MS).unref()
   }
 
   /** Rejects when another server has the directory, or when it cannot be written. */
   static async acquire(directory: string): Promise<DirectoryLock> {
     await prepareDirectory(directory)
-    const path = join(directory, LOCK_NAME)
-    const sqlite = sqliteModule()
-    if (!sqlite)
-      throw new Error(`the directory ${directory} cannot be locked: this runtime has no node:sqlite`)
-    const database = new sqlite.DatabaseSync(path, { timeout: CONTENTION_MS })
     try {
-      // nothing is ever written, and so nothing has to be taken back
-      database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-      const owner: Owner = { pid: process.pid, host: hostname() }
-      await writeFile(join(directory, OWNER_NAME), JSON.stringify(owner))
-      return new DirectoryLock(directory, database, await fileAt(path))
+      return new DirectoryLock(directory, await hold(directory))
     } catch (error) {
-      database.close()
-      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY)
+      if (!isBusy(error))
         throw new Error(`the directory ${directory} cannot be locked: ${String(error)}`, { cause: error })
       throw new Error(`the directory ${directory} is in use by ${await readOwner(directory)}`, {
         cause: error,
@@ -62,39 +52,96 @@ export class DirectoryLock implements AsyncDisposable {
     }
   }
 
-  /** Whether the locked file is gone, so that another server may have the directory, too. */
-  get isLost(): boolean {
-    return this.#isLost
-  }
-
   async release(): Promise<void> {
     clearInterval(this.#watch)
-    if (!this.#database.isOpen) return
-    if (!this.#isLost) await rm(join(this.#directory, OWNER_NAME), { force: true })
-    this.#database.close()
+    const { database } = this.#held
+    if (!database.isOpen) return
+    await rm(join(this.#directory, OWNER_NAME), { force: true })
+    database.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
   }
 
+  /** A file that was removed is made and locked again. Where another server was faster, this one must not write any more. */
   async #look(): Promise<void> {
+    const { database, file, note } = this.#held
     const found = await fileAt(join(this.#directory, LOCK_NAME))
-    if (found === this.#file || this.#isLost || !this.#database.isOpen) return
-    this.#isLost = true
-    console.error(`the lock of the directory ${this.#directory} was removed: nothing is answered any more`)
+    const noted = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
+    if (!database.isOpen) return
+    if (found === null) {
+      const held = await hold(this.#directory).catch((error: unknown) => (isBusy(error) ? 'lost' : null))
+      if (held === 'lost') return this.#die()
+      if (held === null) return // the directory is gone
+      if (!database.isOpen) return held.database.close() // released meanwhile
+      this.#held = held
+      database.close()
+    } else if (found !== file || (noted !== '' && noted !== note)) this.#die()
+  }
+
+  /** As if it were killed: to close the files would write to them. */
+  #die(): void {
+    console.error(
+      `another server has the directory ${this.#directory}, as the lock of this one was removed: this process ends, so that it does not write over what that one has written`,
+    )
+    process.kill(process.pid, 'SIGKILL')
   }
 }
 
-/** Names the file that is at a path now. */
-async function fileAt(path: string): Promise<string> {
+/** A lock that is held, and what tells that it still is. */
+interface Held {
+  readonly database: DatabaseSync
+  readonly file: string | null
+  readonly note: string
+}
+
+/** @throws Error with `errcode` of SQLITE_BUSY when another process has the lock */
+async function hold(directory: string): Promise<Held> {
+  const sqlite = sqliteModule()
+  if (!sqlite) throw new Error('this runtime has no node:sqlite')
+  const path = join(directory, LOCK_NAME)
+  const database = new sqlite.DatabaseSync(path, { timeout: CONTENTION_MS })
+  try {
+    // nothing is ever written, and so nothing has to be taken back
+    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    // a process that only reads the file drops its own lock: that is how POSIX has it
+    if (await isHeldByNote(directory))
+      throw Object.assign(new Error('its owner lives'), { errcode: SQLITE_BUSY })
+    const identity = await processIdentity(process.pid)
+    const owner: Owner = { pid: process.pid, host: hostname(), identity }
+    const note = JSON.stringify(owner)
+    await writeFile(join(directory, OWNER_NAME), note)
+    return { database, file: await fileAt(path), note }
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+const isBusy = (error: unknown): boolean => (error as { errcode?: number }).errcode === SQLITE_BUSY
+
+/** Names the file that is at a path now; null when there is none. */
+async function fileAt(path: string): Promise<string | null> {
   const found = await stat(path, { bigint: true }).catch(() => null)
-  return found === null ? 'none' : `${found.dev} ${found.ino}`
+  return found && `${found.dev} ${found.ino}`
+}
+
+async function noteOf(directory: string): Promise<Partial<Owner>> {
+  return JSON.parse(await readFile(join(directory, OWNER_NAME), 'utf8')) as Partial<Owner>
+}
+
+/** Whether another process is noted that lives, on this machine and where its id can be seen. */
+async function isHeldByNote(directory: string): Promise<boolean> {
+  const { pid, host, identity } = await noteOf(directory).catch((): Partial<Owner> => ({}))
+  if (pid === undefined || pid === process.pid || host !== hostname() || typeof identity !== 'string')
+    return false
+  return (await processIdentity(pid)) === identity
 }
 
 async function readOwner(directory: string): Promise<string> {
   try {
-    const { pid, host } = JSON.parse(await readFile(join(directory, OWNER_NAME), 'utf8')) as Partial<Owner>
+    const { pid, host } = await noteOf(directory)
     const where = host === undefined || host === hostname() ? '' : ` of ${host}`
     if (typeof pid === 'number') return `process ${pid}${where}`
   } catch {

@@ -79,8 +79,6 @@ export interface TokenOptions {
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
-const LOST =
-  'the lock of the data directory was removed, and another server may have it: start this one again'
 /** The slug of the organization of a server, unless it is named. */
 export const HOME_ORGANIZATION = 'local'
 
@@ -231,7 +229,6 @@ export class Service implements AsyncDisposable {
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
-    if (this.#parts.lock?.isLost) return errorResponse(503, LOST)
     return await this.#gateway.handle(request)
   }
 
@@ -261,7 +258,6 @@ export class Service implements AsyncDisposable {
 
   #checkOpen(): void {
     if (this.#isClosed) throw new Error('the server is closed')
-    if (this.#parts.lock?.isLost) throw new Error(LOST)
   }
 
   #find(name: string): DatabaseRow | undefined {

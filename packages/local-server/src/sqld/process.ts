@@ -225,6 +225,9 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
   }
 }
 
+/** Address space for the stack of each thread; only what is used takes memory. */
+const STACK_BYTES = 1024 ** 3
+
 async function startOnce(plan: StartPlan): Promise<Started> {
   const args = await commandLine(plan)
   const child = spawn('/bin/sh', ['-c', WATCHED, 'baton-sqld', plan.binary, ...args], {
@@ -236,6 +239,8 @@ async function startOnce(plan: StartPlan): Promise<Started> {
     env: {
       ...process.env,
       RUST_LOG: process.env['RUST_LOG'] ?? 'error',
+      // long patterns, paths of JSON and expressions call themselves: with the usual 2 MiB they end the server
+      RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
       // not on the command line, which everybody on this machine can read
       LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
     },

@@ -139,19 +139,24 @@ function isTableExpression(statement: readonly SqlToken[], opening: number): boo
 
 /** Whether a word stands between two operands. */
 function isOperator(statement: readonly SqlToken[], at: number): boolean {
-  return endsOperand(statement[at - 1]) && beginsOperand(statement[at + 1])
+  const [first, before] = [statement[at - 2], statement[at - 1]]
+  // a column of this name, which is sorted by or added
+  if (isWord(before, 'by') && first?.kind === 'word' && /^(?:order|group|partition)$/i.test(first.text))
+    return false
+  if (isWord(before, 'column') && isWord(first, 'add')) return false
+  return endsOperand(before) && beginsOperand(statement[at + 1])
 }
 
 function endsOperand(token: SqlToken | undefined): boolean {
   if (token === undefined) return false
   if (token.kind === 'word') return !NO_OPERAND_BEFORE.test(token.text)
-  return token.kind !== 'other' || /^[)0-9?:@$#xX]/.test(token.text)
+  return token.kind !== 'other' || /^(?:[)0-9?:@$#xX]|\.[0-9])/.test(token.text)
 }
 
 function beginsOperand(token: SqlToken | undefined): boolean {
   if (token === undefined) return false
   if (token.kind === 'word') return !NO_OPERAND_AFTER.test(token.text)
-  return token.kind !== 'other' || /^[(+\-~0-9?:@$#xX]/.test(token.text)
+  return token.kind !== 'other' || /^(?:[(+\-~0-9?:@$#xX]|\.[0-9])/.test(token.text)
 }
 
 function isVirtualTable([first, second]: readonly SqlToken[]): boolean {

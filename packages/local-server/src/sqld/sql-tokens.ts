@@ -21,7 +21,7 @@ const AMBIGUOUS = /[\0\v\ufeff]+/y
 /** `$a(…)` is one token for SQLite. */
 const CALLED_VARIABLE = /[$@:#][\w$:\u0080-\uffff]+\(/y
 const WORD = /[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y
-const OTHER = /[0-9][\w$\u0080-\uffff]*|[$@:#?][\w$:\u0080-\uffff]*|[^]/y
+const OTHER = /\.?[0-9][\w$\u0080-\uffff]*(?:\.[\w$\u0080-\uffff]*)?|\?[0-9]*|[$@:#][\w$:\u0080-\uffff]*|[^]/y
 const CLOSING: Readonly<Record<string, string>> = { "'": "'", '"': '"', '`': '`', '[': ']' }
 
 /** Cuts SQL into tokens by the rules of SQLite's tokenizer. */
