@@ -10,6 +10,7 @@ import {
   refuseControl,
   refuseSavepoint,
 } from './codec/statement.ts'
+import { StreamError, TransportError } from './errors.ts'
 import type { StatementOptions } from './options.ts'
 import { RowReader } from './row-reader.ts'
 import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
@@ -70,9 +71,13 @@ export async function* readRows(
     yield* reader.rows()
     report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {
-    report?.fail(error)
-    lease.fail(error)
-    throw atCaller(error, [encoded])
+    const { isSent } = reader.progress
+    if (isSent) lease.fail(error)
+    // the end of the stream does not undo what takes effect by itself
+    const isUnclear = error instanceof StreamError && isSent && !lease.inTransaction && !lease.request.isRead
+    const reason = isUnclear ? new TransportError('CLOSED', error.message, 'unknown', error) : error
+    report?.fail(reason)
+    throw atCaller(reason, [encoded])
   } finally {
     // also when the loop over the rows was left early
     if (reader.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })

@@ -36,6 +36,8 @@ export class RowReader {
   count = 0
   /** The loop over the rows was left before their end. */
   isLeft = false
+  /** Whether the request has left. */
+  readonly progress = { isSent: false }
   readonly #lease: CursorLease
   readonly #statement: EncodedStatement
   readonly #options: StatementOptions
@@ -160,6 +162,7 @@ export class RowReader {
           ...options,
           // the time is for each silence
           deadline: http.deadline(this.#deadline.timeoutMs),
+          progress: this.progress,
           lane: null,
           isRepeatable,
           onLate: holdsLock ? () => this.#closeLate(exchange) : undefined,

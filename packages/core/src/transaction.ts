@@ -90,9 +90,10 @@ export class Transaction extends SqlExecutor {
   async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
     checkCallback(callback)
     checkOptions(options, CALL_OPTIONS)
-    return await this.#whenFree(options, () =>
-      new Transaction(this.#stream, this).#performInside(this, callback),
-    )
+    return await this.#whenFree(options, () => {
+      this.#stream.checkNoCursor()
+      return new Transaction(this.#stream, this).#performInside(this, callback)
+    })
   }
 
   /** Runs the callback of this handle as a savepoint of another. */
@@ -108,7 +109,7 @@ export class Transaction extends SqlExecutor {
       return result
     } finally {
       // what is under way belongs to it
-      if (this.#end === 'rolled back') await stream.pump.busy
+      if (this.#end === 'rolled back') await stream.pump.sending
       // ended from outside, it has nothing to do with the stream any more
       if (parent.#child === this) {
         if (this.#end === 'rolled back') stream.rollbackTo(name)

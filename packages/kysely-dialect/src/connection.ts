@@ -38,7 +38,7 @@ export class BatonConnection implements DatabaseConnection {
   #refusal: string | null = null
   /** Queries that were refused. */
   #refused = 0
-  /** Queries that the transaction has run. */
+  /** Queries of the transaction that have had an answer: its BEGIN has left. */
   #executed = 0
   /** Streams whose rows Kysely has not read to their end. */
   #reading = 0
@@ -65,6 +65,8 @@ export class BatonConnection implements DatabaseConnection {
     const prefetched = takePrefetched(query.queryId)
     if (prefetched) return (await prefetched) as QueryResult<R>
     const command = commandOf(query)
+    // not from the queue of a transaction
+    if (command?.kind === 'begin') this.#openIfOver()
     if (command?.kind !== 'end') this.#checkOpen()
     // Kysely's signal must not end the request unless it asks to by cancelQuery(): the transaction would end with it
     this.#abort = options?.signal ? new AbortController() : null
@@ -89,7 +91,6 @@ export class BatonConnection implements DatabaseConnection {
       throw new RangeError('`chunkSize` must be a positive integer')
     this.#checkOpen()
     this.#checkAccess(query)
-    this.#executed += 1
     this.#reading += 1
     const source = readRows<R>(this.#stream ?? this.#client, toStatement(query), undefined, {
       signal: options?.signal,
@@ -97,6 +98,7 @@ export class BatonConnection implements DatabaseConnection {
     let rows: R[] = []
     try {
       for await (const row of source) {
+        this.#executed += 1
         if (rows.push(row) < chunkSize) continue
         yield { rows }
         rows = []
@@ -146,11 +148,15 @@ export class BatonConnection implements DatabaseConnection {
    * Lets the connection be used again, when the transaction has ended and Kysely's queue has nothing more of it: what waits
    * there comes in the turn after the query before it was refused, and behind the stream that is read.
    */
-  async #reopen(): Promise<void> {
+  async #reopen(isOver = true): Promise<void> {
     for (let refused = -1; refused < this.#refused; ) {
       refused = this.#refused
       await new Promise((resolve) => setTimeout(resolve))
     }
+    if (isOver) this.#openIfOver()
+  }
+
+  #openIfOver(): void {
     if (this.#refusal === OVER && this.#reading === 0) this.#open()
   }
 
@@ -187,16 +193,18 @@ export class BatonConnection implements DatabaseConnection {
     return result
   }
 
-  /** Refuses what comes while a transaction of Kysely's ends, and after a COMMIT that was refused until the rollback. */
+  /**
+   * Refuses what comes while a transaction of Kysely's ends; and after a COMMIT that failed, until the rollback or, as Kysely does
+   * not always roll back what was lost, the next transaction.
+   */
   async #afterTransaction(ended: Promise<PromiseSettledResult<unknown>[]>): Promise<void> {
     this.#refusal ??= OVER
     const refused = this.#refused
     const [outcome] = await ended
-    // Kysely does not roll back what was lost
-    if (outcome?.status === 'rejected' && !(outcome.reason instanceof StreamError)) return
-    // when all its queries were awaited, there is nothing to wait for
-    if (this.#executed > 0 && this.#reading === 0 && this.#refused === refused) this.#open()
-    else await this.#reopen()
+    const isDone = outcome?.status === 'fulfilled'
+    // its end took a request, in which all that was not awaited has come: there is nothing to wait for
+    if (isDone && this.#executed > 0 && this.#reading === 0 && this.#refused === refused) this.#open()
+    else await this.#reopen(isDone)
   }
 
   /** What runs behind a COMMIT that Kysely knows nothing of would be in no transaction, and stay. */
@@ -218,10 +226,10 @@ export class BatonConnection implements DatabaseConnection {
 
   async #executeBatch({ queries, mode, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#checkAccess(query)
-    this.#executed += 1
     const executor: Executor = this.#stream ?? this.#client
     try {
       const results = await executor.batch(queries.map(toStatement), { mode, signal: this.#abort?.signal })
+      this.#executed += 1
       return { rows: results.map((result, at) => queryResult(queries[at] as CompiledQuery, result)) }
     } catch (error) {
       if (recover?.(error)) return { rows: [] }

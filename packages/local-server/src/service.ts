@@ -9,7 +9,7 @@ import { mintDatabaseToken, type TokenAccess } from './control-plane/tokens/data
 import type { Dialect } from './dialect.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { EmbeddedBackend } from './embedded/backend.ts'
-import { errorResponse, type ServiceRequest, type ServiceResponse } from './exchange.ts'
+import type { ServiceRequest, ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'

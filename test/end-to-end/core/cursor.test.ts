@@ -298,3 +298,48 @@ test.each([0, 1, 2, 3])(
     expect((await db.execute('select distinct a from given')).rows).toEqual([{ a: 2 }])
   },
 )
+
+test('a savepoint in the loop over the rows of its transaction is refused, as a statement is', async () => {
+  await using db = createClient(database.config)
+  await db.transaction(async (tx) => {
+    for await (const _ of readRows(tx, 'select 1 union select 2'))
+      await expect(tx.savepoint((inner) => inner.execute('select 1'))).rejects.toThrow('rows are being read')
+  })
+  await db.transaction(async (tx) => {
+    const rows = readRows(tx, 'select 1 union select 2')
+    await rows.next()
+    await rows.return()
+    await tx.savepoint((inner) => inner.execute('select 1'))
+  })
+})
+
+test('rows of a write outside of a transaction whose client is closed: the outcome is unknown', async () => {
+  await using direct = createClient(database.config)
+  await direct.batch(['drop table if exists closed', 'create table closed (a)'])
+  const db = createClient(database.config)
+  const rows = readRows(db, 'insert into closed values (1), (2) returning a')
+  await rows.next()
+  await db.close()
+  await expect(rows.next()).rejects.toMatchObject({ code: 'CLOSED', outcome: 'unknown' })
+  await using stream = direct.openStream()
+  const others = readRows(stream, 'insert into closed values (3), (4) returning a')
+  await others.next()
+  await stream.close()
+  await expect(others.next()).rejects.toMatchObject({ outcome: 'unknown' })
+})
+
+test('a token that is not there for the rows leaves the transaction as it was', async () => {
+  let fails = false
+  const authToken = () => {
+    if (fails) throw new Error('no token')
+    return database.authToken ?? ''
+  }
+  await using db = createClient({ ...database.config, authToken })
+  await db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    fails = true
+    await expect(readRows(tx, 'select 1').next()).rejects.toThrow('no token')
+    fails = false
+    await tx.execute('select 2')
+  })
+})

@@ -109,3 +109,70 @@ test('a batch that is not awaited before commit() has its results', async () => 
   await trx.commit().execute()
   expect(await results).toEqual([[{ id: 1, name: 'a' }], [{ name: 'a' }]])
 })
+
+describe.each(['a transaction', 'a transaction of a connection'] as const)(
+  '%s, with twenty inserts behind',
+  (kind) => {
+    const many = (trx: Kysely<Tables>): Promise<unknown>[] =>
+      Array.from({ length: 20 }, () =>
+        insertion(trx, 'behind')
+          .execute()
+          .catch(() => {}),
+      )
+    const odd = Symbol('not encodable') as unknown as string
+
+    test.each([
+      ['a batch that cannot be encoded', (trx: Kysely<Tables>) => batch(trx, [insertion(trx, odd)])],
+      [
+        'a stream that cannot be encoded',
+        (trx: Kysely<Tables>) => rowsOf(insertion(trx, odd).returningAll().stream()),
+      ],
+    ])('%s, and the callback throws some microtasks later', async (_, begin) => {
+      for (const turns of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
+        const given: Promise<unknown>[] = []
+        const run = KINDS[kind] as (body: Body) => Promise<void>
+        const ended = run(async (trx) => {
+          given.push(
+            begin(trx).catch(() => {}),
+            ...many(trx),
+          )
+          for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+          throw mine
+        })
+        await expect(ended).rejects.toBe(mine)
+        await Promise.all(given)
+      }
+      const { rows } = await sql<{ n: number }>`select count(*) as n from item where name = 'behind'`.execute(
+        db,
+      )
+      expect(rows).toEqual([{ n: 0 }])
+    })
+
+    test('the server has ended it, and the callback returns', async () => {
+      await sql`create unique index once on item (name) where name = 'one'`.execute(db)
+      const given: Promise<unknown>[] = []
+      const ended = db.transaction().execute(async (trx) => {
+        await insertion(trx, 'one').execute()
+        await sql`insert or rollback into item (name) values ('one')`.execute(trx).catch(() => {})
+        await insertion(trx, 'lost')
+          .execute()
+          .catch(() => {})
+        given.push(...many(trx))
+      })
+      await expect(ended).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+      await Promise.all(given)
+      expect(await db.selectFrom('item').selectAll().execute()).toEqual([])
+    })
+  },
+)
+
+test('after a COMMIT that was lost the controlled transaction runs nothing more', async () => {
+  await sql`create unique index once on item (name) where name = 'one'`.execute(db)
+  const trx = await db.startTransaction().execute()
+  await insertion(trx, 'one').execute()
+  await sql`insert or rollback into item (name) values ('one')`.execute(trx).catch(() => {})
+  await expect(trx.commit().execute()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(insertion(trx, 'outside').execute()).rejects.toThrow()
+  await trx.rollback().execute()
+  expect(await db.selectFrom('item').selectAll().execute()).toEqual([])
+})

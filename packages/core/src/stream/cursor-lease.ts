@@ -1,5 +1,5 @@
 import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
-import { SqlError, StreamError } from '../errors.ts'
+import { HttpError, SqlError, StreamError } from '../errors.ts'
 import type { StatementOptions } from '../options.ts'
 import type { QueuedCall } from './queued-call.ts'
 import { type MarkLost, SqlRequest } from './sql-request.ts'
@@ -102,7 +102,10 @@ function leaseOf(stream: StreamState, call: QueuedCall, release: () => void): Cu
     fail: (error) => {
       // an error of the statement itself leaves the stream as it was; and one of the stream has been dealt with
       const isKnown = error instanceof SqlError || error instanceof StreamError
-      if (stream.cursor === cursor && !isKnown) stream.pump.fail([], error)
+      if (stream.cursor !== cursor || isKnown) return
+      // a server without cursors knows the stream all the same
+      const isMissing = error instanceof HttpError && error.status === 404 && !error.body
+      stream.pump.fail([], error, { continuesStream: !isMissing })
     },
     giveBack: () => {
       if (stream.cursor !== cursor) return

@@ -32,6 +32,8 @@ export class RequestPump {
   readonly #rowids = new InsertedRowids()
   /** Settles when it is idle again; null when it is. */
   #busy: Promise<void> | null = null
+  /** Settles when the request that is under way is answered; null when none is. The reading of rows is none. */
+  sending: Promise<void> | null = null
   /** Whether what is added now has to wait: it is past the tick in which its next request gathers. */
   isSending = false
 
@@ -58,7 +60,11 @@ export class RequestPump {
       const [first] = calls
       if (first === undefined) break
       if (first.lend) await new Promise<void>(first.lend)
-      else await this.send(calls, !this.#host.isOpen && this.#host.queue.length === 0)
+      else {
+        this.sending = this.send(calls, !this.#host.isOpen && this.#host.queue.length === 0)
+        await this.sending
+        this.sending = null
+      }
     }
     if (!this.#host.isOpen && this.#host.queue.length === 0) {
       // also when closing went wrong together with something else

@@ -112,7 +112,7 @@ function isDeclared({ statement, at, depth, form }: Place): boolean {
   if (depth === form.columnsDepth || at === form.indexedTable) return true
   const before = statement[at - 1]
   // only tables have a database in front
-  if (isText(before, '.')) return true
+  if (isText(before, '.') || (isText(before, ',') && isInFrom(statement, at))) return true
   if (before?.kind === 'name' || before?.kind === 'string') return true
   if (before?.kind === 'word') {
     const word = before.text.toLowerCase()
@@ -121,6 +121,22 @@ function isDeclared({ statement, at, depth, form }: Place): boolean {
     if (BEFORE_NAMES.test(word)) return !(word === 'as' && form.isAttach)
   }
   return !form.isAttach && isTableExpression(statement, at + 1)
+}
+
+const CLAUSE = /^(?:select|from|where|on|using|set|values|having|by|limit|returning|when|then)$/i
+
+/** Whether a comma stands in a list of tables: what follows it is one, also with arguments. */
+function isInFrom(statement: readonly SqlToken[], at: number): boolean {
+  let depth = 0
+  for (let before = at - 1; before >= 0; before -= 1) {
+    const token = statement[before]
+    if (isText(token, ')')) depth += 1
+    if (isText(token, '(')) depth -= 1
+    if (depth < 0) return false
+    if (depth > 0 || token?.kind !== 'word' || !CLAUSE.test(token.text)) continue
+    return isWord(token, 'from') && !isWord(statement[before - 1], 'distinct')
+  }
+  return false
 }
 
 /** `name (columns) AS (SELECT …)` */
