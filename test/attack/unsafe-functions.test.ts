@@ -214,6 +214,48 @@ test('pieces of a blob can be read, also behind its end', async () => {
   expect((await commit()).results[0]?.type).toBe('ok')
 })
 
+/** An array in an array and so on, as JSONB. */
+function nestedArrays(depth: number): Buffer {
+  const blob = Buffer.alloc(depth * 5)
+  for (let at = 0; at < depth; at += 1) {
+    blob[at * 5] = 0xeb
+    blob.writeUInt32BE((depth - at - 1) * 5, at * 5 + 1)
+  }
+  return blob
+}
+
+test('JSON that is deeper than JSON may be is refused, and a transaction stays open', async () => {
+  const { server, reader, commit } = await scene()
+  await using _ = server
+  const path = "'$' || replace(hex(zeroblob(100000)), '00', '.a')"
+  const indexes = "'$' || replace(hex(zeroblob(100000)), '00', '[#]')"
+  const texts = [
+    `select json_set('{}', ${path}, 1)`,
+    `select json_insert('[]', ${indexes}, 1)`,
+    `select json_extract('{}', ${path})`,
+    `select '{}' -> (${path})`,
+  ]
+  const blobs = [
+    'json(?)',
+    "json_extract(?, '$[0]')",
+    'json_patch(?, ?)',
+    'jsonb_patch(?, ?)',
+    'json_array(json(?))',
+  ]
+  const base64 = nestedArrays(200_000).toString('base64')
+  for (const sql of [...texts, ...blobs.map((call) => `select ${call}`)]) {
+    const args = Array.from({ length: sql.split('?').length - 1 }, () => ({ type: 'blob', base64 }))
+    const stmt = { sql, args }
+    const { status, text } = await pipeline(server.url(), [{ type: 'execute', stmt }, close], {
+      token: reader,
+    })
+    expect([status, text.includes('engine')], sql).toEqual([200, false])
+  }
+  const deep = `select json_extract(json_set('{}', '$' || replace(hex(zeroblob(900)), '00', '.a'), 7), '$' || replace(hex(zeroblob(900)), '00', '.a'))`
+  expect(await query(server.url(), deep, { token: reader })).toEqual([['7']])
+  expect((await commit()).results[0]?.type).toBe('ok')
+})
+
 test('calls with arguments that nobody expects do not end the engine', async () => {
   const { server, token, reader, commit } = await scene()
   await using _ = server

@@ -1,6 +1,37 @@
+/** Lets a function of JSON that calls itself do so as often as JSON may be deep, and no more. */
+const shallow = (result, name, parameters, names, tooDeep) => [
+  `static ${result} ${name}(\n`,
+  `static int ${name}Depth = 0;\nstatic ${result} ${name}Once(${parameters});\n` +
+    `static ${result} ${name}(${parameters}){\n  ${result} rc;\n` +
+    `  if( ${name}Depth>=JSON_MAX_DEPTH ){ ${tooDeep} }\n` +
+    `  ${name}Depth++;\n  rc = ${name}Once(${names});\n  ${name}Depth--;\n  return rc;\n}\n` +
+    `static ${result} ${name}Once(\n`,
+]
+
 /** What is changed in the sources, so that no argument makes a function use memory that is not its own. */
 const CHANGES = {
   'sqlite3.c': [
+    shallow(
+      'u32',
+      'jsonTranslateBlobToText',
+      'const JsonParse *p, u32 i, JsonString *out',
+      'p, i, out',
+      'out->eErr |= JSTRING_MALFORMED; return p->nBlob+1;',
+    ),
+    shallow(
+      'u32',
+      'jsonLookupStep',
+      'JsonParse *p, u32 root, const char *path, u32 label',
+      'p, root, path, label',
+      'return JSON_LOOKUP_PATHERROR;',
+    ),
+    shallow(
+      'int',
+      'jsonMergePatch',
+      'JsonParse *target, u32 at, const JsonParse *patch, u32 patchAt',
+      'target, at, patch, patchAt',
+      'return JSON_MERGE_BADPATCH;',
+    ),
     // the text behind its last character is printed
     [
       'if( iBuf > MAX_FLOAT_CHAR_SZ ){\n        *pzErrMsg = sqlite3_mprintf("vector: float string',

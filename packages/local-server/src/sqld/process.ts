@@ -218,9 +218,9 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
     try {
       return await startOnce(plan)
     } catch (error) {
-      // somebody may have taken a port between our look and the server's start
+      // another process may have taken a port between our look and the server's start: that of the admin API, where one is given
       const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
-      if (!isPortTaken || attempt === START_ATTEMPTS || options.port !== undefined) throw error
+      if (!isPortTaken || attempt === START_ATTEMPTS) throw error
     }
   }
 }
