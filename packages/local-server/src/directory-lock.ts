@@ -35,7 +35,13 @@ export class DirectoryLock implements AsyncDisposable {
   private constructor(directory: string, held: Held) {
     this.#directory = directory
     this.#held = held
-    this.#watch = setInterval(() => void this.#look(), WATCH_MS).unref()
+    // one look after the other: a slow one would take its own new file for that of another server
+    let looking: Promise<void> | null = null
+    this.#watch = setInterval(() => {
+      looking ??= this.#look().finally(() => {
+        looking = null
+      })
+    }, WATCH_MS).unref()
   }
 
   /** Rejects when another server has the directory, or when it cannot be written. */
