@@ -30,6 +30,7 @@ export default defineConfig(async () => ({
             'test/differential/*.test.ts',
             'test/faults/*.test.ts',
             'test/readme/*.test.ts',
+            'test/simulation/*.test.ts',
             'test/{examples,opentelemetry,targets,testing}/*.test.ts',
           ],
           testTimeout: TEST_TIMEOUT_MS,

@@ -1,5 +1,5 @@
 // The long forms of the tests with faults, on every server under test: thousands of transactions, tens of thousands of
-// writes, ten thousand pairs of a write and a read through replicas, ten thousand histories of savepoints and of lists,
+// writes, ten thousand pairs of a write and a read through replicas, ten thousand histories of lists,
 // two thousand calls of the platform API while its server is killed, and a hundred migrations of shared schemas.
 // FAULT_SEED repeats a run.
 import { spawnSync } from 'node:child_process'
@@ -9,7 +9,6 @@ const env = {
   FAULT_INTERLUDES: '10',
   FAULT_WRITES: '20000',
   FAULT_PAIRS: '10000',
-  FAULT_HISTORIES: '10000',
   FAULT_APPENDS: '10000',
   FAULT_PLATFORM_CALLS: '2000',
   CRASH_ROUNDS: '100',

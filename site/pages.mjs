@@ -58,6 +58,11 @@ export const GROUPS = [
     title: 'Service',
     pages: [
       { from: 'docs/self-hosting.md', to: 'self-hosting', title: 'Self-hosting' },
+      {
+        from: 'docs/libsql-server-lost-writer.md',
+        to: 'libsql-server-lost-writer',
+        title: 'A defect of libsql-server',
+      },
       { from: 'docs/platform.md', to: 'platform', title: 'Platform API, route by route' },
       { from: 'docs/limits.md', to: 'limits', title: 'Limits' },
       { from: 'docs/performance.md', to: 'performance', title: 'Performance' },

@@ -40,6 +40,28 @@ test('a server without /v3 gets transactions on /v2, each statement behind a BEG
   expect(received[1]?.body).not.toContain('is_autocommit')
 })
 
+test.each(['throw', 'rollback'])(
+  'a transaction that ends with a %s settles when the server has ended it',
+  async (end) => {
+    let isEnded = false
+    const { db } = await scripted((request, response, count) => {
+      if (!request.body.includes('"requests":[{"type":"close"}]')) streams()(request, response, count)
+      else
+        setTimeout(() => {
+          isEnded = true
+          streams()(request, response, count)
+        }, 20)
+    })
+    const run = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      if (end === 'throw') throw new Error('mine')
+      await tx.rollback()
+    })
+    await run.catch((error: unknown) => expect(error).toEqual(new Error('mine')))
+    expect(isEnded).toBe(true)
+  },
+)
+
 test('a batch with foreign keys off switches them off before it begins, and does nothing when that fails', async () => {
   const { db, received } = await scripted(streams())
   expect(await db.batch(['drop table a', 'select 1'], { foreignKeys: 'off' })).toHaveLength(2)

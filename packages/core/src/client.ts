@@ -10,10 +10,9 @@ import { SqlExecutor } from './sql-executor.ts'
 import { Coalescer } from './stateless/coalescer.ts'
 import { sendStateless } from './stateless/send-stateless.ts'
 import type { QueuedCall, Results } from './stream/queued-call.ts'
-import { batchMode, SqlRequest } from './stream/sql-request.ts'
+import { ServerStream } from './stream/server-stream.ts'
+import { areRead, batchMode, SqlRequest } from './stream/sql-request.ts'
 import { Stream } from './stream/stream.ts'
-import { StreamConnection } from './stream/stream-connection.ts'
-import { StreamState } from './stream/stream-state.ts'
 import { checkCallback, Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
@@ -85,7 +84,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     lifetime.begin()
     try {
       for (let attempt = 0; ; attempt++) {
-        const stream = new StreamState(new StreamConnection(this.#http, true))
+        const stream = new ServerStream(this.#http, true)
         stream.begin(mode)
         try {
           return await Transaction.run(stream, callback)
@@ -104,7 +103,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */
   openStream(): Stream {
-    return new Stream(new StreamState(new StreamConnection(this.#http)))
+    return new Stream(new ServerStream(this.#http))
   }
 
   /** Whether the server says it is well. @throws TransportError when there is no answer */
@@ -148,13 +147,24 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   ): Promise<Results> {
     const http = this.#http
     if (statements.length === 0) return Promise.resolve([])
-    const prefix = scope === 'atomic' ? [beginStatement(batchMode(statements, options))] : []
+    const isRead = areRead(statements, options)
+    const prefix = scope === 'atomic' ? [beginStatement(batchMode(isRead, options))] : []
     // inside a transaction the pragma would do nothing
     if (options.foreignKeys === 'off') prefix.unshift('PRAGMA foreign_keys = off')
     return http.events.query(statements, null, () => {
       const deadline = http.deadline(options.timeoutMs)
       return new Promise((resolve, reject) => {
-        const call = { statements, scope, prefix, canCoalesce: false, options, deadline, resolve, reject }
+        const call = {
+          statements,
+          scope,
+          prefix,
+          isRead,
+          canCoalesce: false,
+          options,
+          deadline,
+          resolve,
+          reject,
+        }
         this.#send(call).catch(reject)
       })
     })

@@ -6,10 +6,13 @@ export interface Clock {
   after(ms: number, callback: () => void): () => void
 }
 
+const ORIGIN = performance.timeOrigin
+
 export const systemClock: Clock = {
-  now: () => performance.timeOrigin + performance.now(),
+  now: () => ORIGIN + performance.now(),
   after(ms, callback) {
-    const timer = ms === Infinity ? undefined : setTimeout(callback, Math.max(0, ms))
+    // a timer would leave the rest of a millisecond out, and come early
+    const timer = ms === Infinity ? undefined : setTimeout(callback, Math.max(0, Math.ceil(ms)))
     return () => clearTimeout(timer)
   },
 }

@@ -178,12 +178,16 @@ const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readon
   Symbol.iterator in headers ? headers : Object.entries(headers)
 
 function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {
-  if (url === undefined)
-    throw new TypeError('url is undefined: is the environment variable set that it comes from?')
+  if (url === undefined || url === '')
+    throw new TypeError(
+      `url is ${url === undefined ? 'undefined' : 'empty'}: is the environment variable set that it comes from?`,
+    )
   const text = String(url)
   const [, given = '', rest] = /^(libsql|https?):(\/\/.*)$/i.exec(text) ?? []
   const scheme = given.toLowerCase()
   const isPlain = scheme === 'http' || (scheme === 'libsql' && /[?&]tls=0(&|$)/.test(rest ?? ''))
+  if (/^[\w.-]+:\d+(\/|$)/.test(text))
+    throw new TypeError(`url has no scheme: did you mean http://${shown(text).slice(1, -1)}?`)
   if (rest === undefined)
     throw new TypeError(
       `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file or :memory: use what \`npx @batonsql/local-server dev\` prints, for ws: use http:`,

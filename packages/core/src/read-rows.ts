@@ -3,19 +3,17 @@ import { checkOptions, STATEMENT_OPTIONS } from './check-options.ts'
 import type { Client } from './client.ts'
 import type { ArrayRow, ObjectRow } from './codec/result.ts'
 import {
-  type EncodedStatement,
   encodeStatement,
   type InArgs,
   type InStatement,
   refuseControl,
   refuseSavepoint,
 } from './codec/statement.ts'
-import { StreamError, TransportError } from './errors.ts'
+import type { QueryReport } from './events.ts'
 import type { StatementOptions } from './options.ts'
 import { RowReader } from './row-reader.ts'
-import { type CursorLease, lendToCursor } from './stream/cursor-lease.ts'
+import type { HandleCall, ServerStream } from './stream/server-stream.ts'
 import { Stream, stateOf } from './stream/stream.ts'
-import type { StreamState } from './stream/stream-state.ts'
 import { actOn, Transaction } from './transaction.ts'
 
 /**
@@ -53,46 +51,32 @@ export async function* readRows(
   if (!isInside) refuseSavepoint(encoded.sql)
   const options = { ...given }
   options.signal?.throwIfAborted()
-  const isOwn = !(db instanceof Stream || db instanceof Transaction)
-  const own = isOwn ? stateOf(db.openStream()) : null
-  const lease =
-    db instanceof Transaction
-      ? await actOn(db, options, (stream, handle) =>
-          lendToCursor(stream, { owner: db, statement: encoded, options, ...handle }),
-        )
-      : await lendToStream(own ?? stateOf(db as Stream), db, encoded, options)
-  const { events, lifetime } = lease.connection.http
-  const report = events.begin([encoded], lease.transaction)
-  const reader = new RowReader(lease, encoded, options)
-  let isBegun = false
+  const own = db instanceof Stream || db instanceof Transaction ? null : stateOf(db.openStream())
+  const lifetime = own?.http.lifetime
+  lifetime?.begin()
+  let reader: RowReader | undefined
+  let report: QueryReport | null = null
   try {
-    if (isOwn) lifetime.begin()
-    isBegun = isOwn
+    const open = (stream: ServerStream, handle: HandleCall): Promise<RowReader> =>
+      RowReader.open(stream, db, encoded, { ...handle, options })
+    if (db instanceof Transaction) reader = await actOn(db, options, open)
+    else {
+      const stream = own ?? stateOf(db as Stream)
+      reader = await open(stream, { deadline: stream.http.deadline(options.timeoutMs) })
+    }
+    report = reader.http.events.begin([encoded], reader.transactionId)
     yield* reader.rows()
     report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
   } catch (error) {
-    const { isSent } = reader.progress
-    if (isSent) lease.fail(error)
-    // the end of the stream does not undo what takes effect by itself
-    const isUnclear = error instanceof StreamError && isSent && !lease.inTransaction && !lease.request.isRead
-    const reason = isUnclear ? new TransportError('CLOSED', error.message, 'unknown', error) : error
+    const reason = reader ? reader.fail(error) : error
     report?.fail(reason)
+    report = null
     throw atCaller(reason, [encoded])
   } finally {
     // also when the loop over the rows was left early
-    if (reader.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
-    lease.giveBack()
+    if (reader?.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
+    reader?.giveBack()
     await own?.close()
-    if (isBegun) lifetime.end()
+    lifetime?.end()
   }
-}
-
-function lendToStream(
-  stream: StreamState,
-  owner: object,
-  statement: EncodedStatement,
-  options: StatementOptions,
-): Promise<CursorLease> {
-  const deadline = stream.connection.http.deadline(options.timeoutMs)
-  return lendToCursor(stream, { owner, statement, options, deadline })
 }

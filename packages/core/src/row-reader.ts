@@ -9,15 +9,18 @@ import {
   openCursor,
   refusal,
 } from './cursor-exchange.ts'
-import { ProtocolError, SqlError } from './errors.ts'
-import type { Deadline } from './http/deadline.ts'
-import type { SendOptions } from './http/http.ts'
-import { sendWithIndex } from './http/replica-read.ts'
+import { ProtocolError, SqlError, StreamError, TransportError } from './errors.ts'
+import { type Http, valueOf } from './http/http.ts'
 import type { StatementOptions } from './options.ts'
-import type { CursorLease } from './stream/cursor-lease.ts'
-import { stolen } from './stream/sql-request.ts'
+import type { Cursor } from './stream/cursor.ts'
+import type { QueuedCall } from './stream/queued-call.ts'
+import type { HandleCall, SentAt, ServerStream } from './stream/server-stream.ts'
+import { areRead, SqlRequest, stolen } from './stream/sql-request.ts'
 import { timeoutError } from './transport/failure.ts'
 import type { WireColumn, WireError, WireValue } from './wire.ts'
+
+/** What is read, and for how long. */
+type CursorCall = HandleCall & { readonly options: StatementOptions }
 
 type CursorEntry =
   | { readonly baton: string | null }
@@ -30,18 +33,27 @@ type CursorEntry =
 
 type Row = ObjectRow | ArrayRow
 
-/** Reads the answer to one cursor request. */
-export class RowReader {
+/** Reads the answer to one cursor request. It has its stream to itself until it gives it back. */
+export class RowReader implements Cursor {
+  readonly owner: object
+  isStopped = false
   /** Rows that were given. */
   count = 0
   /** The loop over the rows was left before their end. */
   isLeft = false
-  /** Whether the request has left. */
-  readonly progress = { isSent: false }
-  readonly #lease: CursorLease
+  readonly #stream: ServerStream
   readonly #statement: EncodedStatement
-  readonly #options: StatementOptions
-  readonly #deadline: Deadline
+  readonly #call: CursorCall
+  readonly #inTransaction: boolean
+  readonly #request: SqlRequest
+  /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream may go on. */
+  readonly #stopped = new AbortController()
+  /** Aborted, too, when the stream ends. */
+  readonly #over = new AbortController()
+  /** Set when the request has left. */
+  #sent: SentAt | null = null
+  /** Why the reading has failed, and what that means. */
+  #failure: { readonly error: unknown; readonly reason: unknown } | null = null
   /** Settles when the server has begun to answer, or will not. */
   #opening: Promise<readonly Line[]> | null = null
   #exchange: CursorExchange | null = null
@@ -52,17 +64,90 @@ export class RowReader {
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
   #isDone = false
 
-  constructor(lease: CursorLease, statement: EncodedStatement, options: StatementOptions) {
-    this.#lease = lease
+  private constructor(stream: ServerStream, owner: object, statement: EncodedStatement, call: CursorCall) {
+    this.#stream = stream
+    this.owner = owner
     this.#statement = statement
-    this.#options = options
-    this.#deadline = lease.connection.http.deadline(options.timeoutMs)
-    lease.finish = () => this.#finish()
+    this.#call = call
+    this.#inTransaction = stream.inTransaction
+    const ignore = (): void => {}
+    const scope = this.#inTransaction ? 'inside' : 'alone'
+    const queued = { ...call, statements: [statement], scope, canCoalesce: false } as const
+    this.#request = new SqlRequest([
+      {
+        ...queued,
+        prefix: [],
+        isRead: areRead([statement], call.options),
+        resolve: ignore,
+        reject: ignore,
+      },
+    ])
+  }
+
+  /** Waits for its turn in the stream's queue. */
+  static async open(
+    stream: ServerStream,
+    owner: object,
+    statement: EncodedStatement,
+    call: CursorCall,
+  ): Promise<RowReader> {
+    const reader = new RowReader(stream, owner, statement, call)
+    await stream.read(reader, statement, call)
+    return reader
+  }
+
+  get isRead(): boolean {
+    return this.#request.isRead
+  }
+
+  get http(): Http {
+    return this.#stream.http
+  }
+
+  /** The number of the transaction in events. */
+  get transactionId(): number | null {
+    return this.#stream.transactionId
+  }
+
+  stop(isOver: boolean, reason: unknown): void {
+    this.isStopped = true
+    if (isOver) this.#over.abort(reason)
+    this.#stopped.abort(reason)
+    void this.#finish()
+      .catch((error: unknown) => this.fail(error))
+      .then(() => this.giveBack())
+  }
+
+  /** The stream goes on. */
+  giveBack(): void {
+    this.#stream.giveBack(this)
+  }
+
+  /** Tells the stream that the reading has failed. @returns what the loop over the rows throws */
+  fail(error: unknown): unknown {
+    if (!this.#sent) return error
+    // also found out by what ended the reading
+    if (this.#failure && this.#failure.error === error) return this.#failure.reason
+    const reason = this.#reasonOf(error, this.#sent)
+    this.#failure = { error, reason }
+    return reason
+  }
+
+  #reasonOf(error: unknown, sent: SentAt): unknown {
+    let reason: unknown = error
+    const [call] = this.#request.calls as [QueuedCall]
+    const reject = (its: unknown): void => {
+      reason = its
+    }
+    this.#stream.cursorFailed(this, error, { ...call, reject }, sent)
+    // the end of the stream does not undo what takes effect by itself
+    if (this.#inTransaction || this.#request.isRead || !(reason instanceof StreamError)) return reason
+    return new TransportError('CLOSED', reason.message, 'unknown', reason)
   }
 
   async *rows(): AsyncGenerator<Row, void, undefined> {
-    const { stopped, over } = this.#lease
-    const { signal } = this.#options
+    const [stopped, over] = [this.#stopped, this.#over]
+    const { signal } = this.#call.options
     // given up by the user, the stream ends
     const giveUp = (): void => {
       over.abort(signal?.reason)
@@ -92,7 +177,7 @@ export class RowReader {
     } catch (error) {
       isOver = true
       // the stream may go on
-      if (stopped.signal.aborted) await this.#finish().catch((reason: unknown) => this.#lease.fail(reason))
+      if (stopped.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
       else this.#exchange?.abort()
       throw error
     } finally {
@@ -108,7 +193,9 @@ export class RowReader {
   async #leave(): Promise<void> {
     this.isLeft = true
     await this.#finish()
-    if (!this.#lease.request.isRead) this.#checkEnd()
+    if (this.#request.isRead) return
+    this.#over.signal.throwIfAborted()
+    this.#checkEnd()
   }
 
   /** Ends the reading before its end, so that the stream can go on. */
@@ -118,79 +205,95 @@ export class RowReader {
   }
 
   async #finishNow(): Promise<void> {
-    const { request, over } = this.#lease
     // the stream goes on with the baton in the answer
-    await this.#opening?.catch(() => {})
+    await this.#opening
     // what changes something is read to its end: ended in the middle, it would take the transaction with it
-    if (request.isRead || over.signal.aborted) this.#exchange?.abort()
-    else
-      for (let line = await this.#next(over.signal); !line.done; line = await this.#next(over.signal))
+    const { signal } = this.#over
+    if (this.#request.isRead || signal.aborted) {
+      this.#exchange?.abort()
+      return
+    }
+    try {
+      for (let line = await this.#next(signal); !line.done; line = await this.#next(signal))
         if (!line.value.startsWith('{"type":"row"')) this.#read(line.value)
+    } catch (error) {
+      // the server would not go on with the stream
+      this.#exchange?.abort()
+      throw error
+    }
   }
 
   /** Sends the request. @returns the first lines of the answer */
   async #open(): Promise<readonly Line[]> {
-    const { connection, holdsLock, request } = this.#lease
-    const { http, baton, address } = connection
-    const isRepeatable = baton === null && request.isRead && !holdsLock
-    const send = (index: string | null, options: SendOptions): Promise<readonly Line[]> => {
-      const batch = request.encodeBatch(true, index)
-      const body = `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${batch}}`
-      let exchange: CursorExchange
-      return http.send<Opening, readonly Line[]>(
-        {
-          method: 'POST',
-          path: '/v3/cursor',
-          body,
-          address,
-          send: (head) => {
-            exchange = openCursor(openBody(http.transport, head))
-            return exchange
-          },
-          read: ({ status, retryAfter, lines, first, text }) => {
-            if (!lines) throw refusal(status, address.origin, text, retryAfter, this.#statement.sql)
-            this.#exchange = exchange
-            this.#lines = lines
-            this.#lease.opened()
-            const [head, ...rest] = first
-            // the stream goes on with its baton, whether its rows are wanted or not
-            if (head && !head.done) this.#read(head.value)
-            return rest
-          },
-        },
-        {
-          ...options,
+    const { connection, http } = this.#stream
+    const { baton, address } = connection
+    const request = this.#request
+    const holdsLock = request.writes || this.#stream.holdsLock
+    const deadline = http.deadline(this.#call.options.timeoutMs)
+    const startedAt = http.clock.now()
+    let exchange: CursorExchange | undefined
+    const sent = await http.send<Opening, readonly Line[]>(
+      {
+        method: 'POST',
+        path: '/v3/cursor',
+        body: (index) => {
           // the time is for each silence
-          deadline: http.deadline(this.#deadline.timeoutMs),
-          progress: this.progress,
-          lane: null,
-          isRepeatable,
-          onLate: holdsLock ? () => this.#closeLate(exchange) : undefined,
+          deadline.restart()
+          return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(true, index)}}`
         },
-      )
+        address,
+        send: (head) => {
+          exchange = openCursor(openBody(http.transport, head))
+          return exchange
+        },
+        read: ({ status, retryAfter, lines, first, text }) => {
+          if (!lines) throw refusal(status, address.origin, text, retryAfter, this.#statement.sql)
+          this.#exchange = exchange ?? null
+          this.#lines = lines
+          this.#stream.gotAnswer(request.writes)
+          const [head, ...rest] = first
+          // the stream goes on with its baton, whether its rows are wanted or not
+          if (head && !head.done) this.#read(head.value)
+          return rest
+        },
+      },
+      {
+        deadline,
+        signal: this.#over.signal,
+        lane: null,
+        // a transaction has its snapshot already
+        needsIndex: request.isFirst,
+        isRepeatable: baton === null && request.isRead && !holdsLock,
+        mayHoldLock: holdsLock,
+      },
+    )
+    if (sent.isOk || sent.isSent) this.#sent = { startedAt, continuesStream: baton !== null }
+    if (!sent.isOk && sent.readLate && exchange) connection.closeAfter(this.#readBaton(exchange))
+    if (!sent.isOk && sent.error instanceof SqlError && baton !== null) {
+      // the server has dropped the stream with a statement that it cannot parse
+      connection.baton = null
+      const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_EXPIRED'
+      this.#stream.markLost(code, 'the server dropped the stream', sent.error)
     }
-    const call = { deadline: this.#deadline, signal: this.#lease.over.signal }
-    // a transaction has its snapshot already
-    return await (request.isFirst ? sendWithIndex(http, isRepeatable, call, send) : send(null, call))
+    return valueOf(sent)
   }
 
   /** Given up before there were rows, with the write lock: the stream is closed when its baton is known. */
-  #closeLate(exchange: CursorExchange): Promise<void> {
-    const baton = exchange.head.then(({ first: [line] }) => {
-      exchange.abort()
-      return line?.done === false ? (JSON.parse(line.value) as { baton: string | null }).baton : null
-    })
-    return this.#lease.connection.closeAfter(baton)
+  async #readBaton(exchange: CursorExchange): Promise<void> {
+    const [line] = (await exchange.head).first
+    exchange.abort()
+    if (line?.done !== false) throw new ProtocolError('an answer without a baton')
+    this.#read(line.value)
   }
 
   /** Waits for the next line, no longer than the server may be silent. */
   async #next(signal: AbortSignal): Promise<Line> {
     if (!this.#lines) return { done: true, value: undefined }
-    const { http, address } = this.#lease.connection
-    const { timeoutMs } = this.#deadline
+    const { http, connection } = this.#stream
+    const { timeoutMs = http.config.requestTimeoutMs } = this.#call.options
     const waiter = http.lifetime.wait<Line>(
-      { ms: timeoutMs, signal, late: () => timeoutError(timeoutMs, address.origin, true) },
-      () => 'unknown',
+      { ms: timeoutMs, signal, late: () => timeoutError(timeoutMs, connection.address.origin, true) },
+      () => true,
     )
     this.#pending ??= this.#lines.next()
     this.#pending.then(waiter.resolve, waiter.reject)
@@ -209,12 +312,12 @@ export class RowReader {
   }
 
   #take(entry: CursorEntry): Row[] {
-    const { connection, markLost } = this.#lease
-    const { config, server } = connection.http
+    const { connection, http, markLost } = this.#stream
+    const { config, server } = http
     if (!('type' in entry)) connection.baton = entry.baton
     else if (entry.type === 'replication_index') server.sawIndex(entry.replication_index)
     else if (entry.type === 'step_begin')
-      this.#decode = rowDecoder(entry.cols, config.intMode, this.#options.rowMode)
+      this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
     else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
     else if (entry.type === 'step_end') this.#isDone = true
     else if (entry.type === 'step_error' || entry.type === 'error') {
@@ -225,9 +328,8 @@ export class RowReader {
   }
 
   #checkEnd(): void {
-    const { inTransaction, markLost } = this.#lease
-    if (inTransaction && this.#decode === null)
-      throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
+    if (this.#inTransaction && this.#decode === null)
+      throw this.#stream.markLost('TRANSACTION_LOST', 'the server had ended the transaction')
     if (!this.#isDone) throw new ProtocolError('the rows broke off before their end')
   }
 }

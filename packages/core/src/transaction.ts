@@ -5,14 +5,14 @@ import type { Deadline } from './http/deadline.ts'
 import type { CallOptions, StatementOptions } from './options.ts'
 import { SqlExecutor } from './sql-executor.ts'
 import type { Results } from './stream/queued-call.ts'
-import type { HandleCall, StreamState } from './stream/stream-state.ts'
+import type { HandleCall, ServerStream } from './stream/server-stream.ts'
 
 /** For the reading of rows: acts on a transaction's stream, as soon as no savepoint has it. */
 export let actOn: <T>(
   tx: Transaction,
   options: CallOptions,
-  act: (stream: StreamState, handle: HandleCall) => T,
-) => Promise<Awaited<T>>
+  act: (stream: ServerStream, handle: HandleCall) => Promise<T>,
+) => Promise<T>
 
 /** @throws TypeError where something else is given first, such as a mode */
 export function checkCallback(callback: unknown): void {
@@ -27,21 +27,25 @@ export function checkCallback(callback: unknown): void {
  * those issued together travel together. The server lets it hold the write lock for 5 s when others wait.
  */
 export class Transaction extends SqlExecutor {
-  readonly #stream: StreamState
+  readonly #stream: ServerStream
   readonly #parent: Transaction | null
   /** The savepoint inside this one whose callback runs. They run one after the other, and hold up this handle's statements. */
   #child: Transaction | null = null
+  /** The last call that waits for its turn; null when none does. Settles when it has acted. */
+  #last: Promise<void> | null = null
   #end: 'committed' | 'rolled back' | null = null
-  #tellEnded!: () => void
+  #tellEnded = (): void => {}
   /** Settles when this handle, a savepoint, does not hold up the one around it any more. */
-  readonly #ended = new Promise<void>((resolve) => {
-    this.#tellEnded = resolve
-  })
+  #ended: Promise<void> | undefined
 
-  constructor(stream: StreamState, parent: Transaction | null = null) {
+  constructor(stream: ServerStream, parent: Transaction | null = null) {
     super((statements, _, options) => this.#run(statements, options))
     this.#stream = stream
     this.#parent = parent
+    if (!parent) return
+    this.#ended = new Promise((resolve) => {
+      this.#tellEnded = resolve
+    })
   }
 
   /** When others that wait to write may take over, in ms since the epoch; null as long as it has not got the write lock. */
@@ -51,16 +55,16 @@ export class Transaction extends SqlExecutor {
 
   /** Time until then in ms; Infinity as long as it has not got the write lock. */
   get remainingMs(): number {
-    const { clock } = this.#stream.connection.http
+    const { clock } = this.#stream.http
     return this.expiresAt === null ? Infinity : Math.max(0, this.expiresAt - clock.now())
   }
 
   /** What is sent was written when the call was made, whatever it waits for. */
   #run(statements: readonly EncodedStatement[], given: StatementOptions): Promise<Results> {
     const options = { ...given }
-    return this.#whenFree(options, (deadline) =>
-      this.#stream.run(statements, 'atomic', options, { deadline, refusal: this.#refusal }),
-    )
+    const run = (deadline: Deadline): Promise<Results> =>
+      this.#stream.run(statements, 'atomic', options, { deadline, refusal: this.#refusal })
+    return this.#whenFree(options, run)
   }
 
   /** Why what is queued must not run any more. */
@@ -70,15 +74,45 @@ export class Transaction extends SqlExecutor {
    * Waits for savepoints inside this one, in which this handle's statements must not land, and acts in the same tick in which
    * there is none.
    */
-  async #whenFree<T>(
-    { timeoutMs, signal }: CallOptions,
-    act: (deadline: Deadline) => T,
-  ): Promise<Awaited<T>> {
-    const deadline = this.#stream.connection.http.deadline(timeoutMs)
-    const what = 'a savepoint (inside its callback use its own argument)'
-    while (this.#child) await this.#stream.waitFor(this.#child.#ended, what, deadline, signal)
+  #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const deadline = this.#stream.http.deadline(timeoutMs)
+    if (this.#child || this.#last) return this.#actInTurn(deadline, signal, act)
     this.#checkOpen()
-    return await act(deadline)
+    return act(deadline)
+  }
+
+  /** Waits behind the calls that wait, and for the savepoint that is running. */
+  async #actInTurn<T>(
+    deadline: Deadline,
+    signal: AbortSignal | undefined,
+    act: (deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const what = 'a savepoint (inside its callback use its own argument)'
+    const before = this.#last
+    let letNext = (): void => {}
+    const last = new Promise<void>((resolve) => {
+      letNext = () => {
+        if (this.#last === last) this.#last = null
+        resolve()
+      }
+    })
+    this.#last = last
+    let acted: Promise<T>
+    try {
+      // the savepoint may wait for the rows, and their loop for this call
+      this.#stream.checkNoCursor(this)
+      if (before) await this.#stream.waitFor(before, what, deadline, signal)
+      while (this.#child)
+        await this.#stream.waitFor(this.#child.#ended as Promise<void>, what, deadline, signal)
+      this.#checkOpen()
+      acted = act(deadline)
+    } catch (error) {
+      // those behind it still wait for those before it
+      void (before ?? Promise.resolve()).then(letNext)
+      throw error
+    }
+    letNext()
+    return await acted
   }
 
   /**
@@ -109,7 +143,7 @@ export class Transaction extends SqlExecutor {
       return result
     } finally {
       // what is under way belongs to it
-      if (this.#end === 'rolled back') await stream.pump.sending
+      if (this.#end === 'rolled back') await stream.answered
       // ended from outside, it has nothing to do with the stream any more
       if (parent.#child === this) {
         if (this.#end === 'rolled back') stream.rollbackTo(name)
@@ -178,7 +212,7 @@ export class Transaction extends SqlExecutor {
   }
 
   /** Runs a callback as a transaction on a stream of its own. */
-  static async run<T>(stream: StreamState, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
+  static async run<T>(stream: ServerStream, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const tx = new Transaction(stream)
     let result: T
     try {
@@ -190,8 +224,12 @@ export class Transaction extends SqlExecutor {
     if (tx.#end === 'committed') {
       // in this order and in one tick: COMMIT and the stream's end share a request
       const committed = stream.commit()
-      await Promise.allSettled([committed, stream.close()])
-      await committed
+      const closed = stream.close()
+      try {
+        await committed
+      } finally {
+        await closed
+      }
     }
     return result
   }

@@ -30,7 +30,9 @@ describe('close', () => {
     const query = expect(db.execute(SLOW)).rejects.toThrow('the client is closed')
     await db.close()
     await Promise.all([cut, query])
-    await expect(db.execute('select 1')).rejects.toThrow('the client is closed')
+    const closed = { code: 'CLOSED', outcome: 'not_applied', message: 'the client is closed' }
+    await expect(db.execute('select 1')).rejects.toMatchObject(closed)
+    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closed)
     await db.close()
     const before = Date.now()
     await direct.execute('insert into t values (3)')

@@ -207,7 +207,7 @@ describe('what was configured wrongly, and can only be told by asking', () => {
     ])
       await expect(work()).rejects.toMatchObject({
         code: 'NETWORK',
-        message: expect.stringMatching(/without TLS\? use http:.*tls=0/) as string,
+        message: expect.stringMatching(/does not speak TLS: use http:.*tls=0/) as string,
       })
     plain.close()
     // nobody there at all is no matter of TLS

@@ -1,38 +1,16 @@
 import { createClient } from '@batonsql/core'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { randomFault } from '../../faults/accounting.ts'
 import { openFaultyDatabase, seed, sizeOf } from '../../faults/faulty-database.ts'
 import { runListAppend } from '../../faults/list-append.ts'
 import { drizzleLists, kyselyLists, ofCore } from '../../faults/list-clients.ts'
 import { seeded } from '../../faults/random.ts'
-import { structureTransactions } from '../../faults/structured-transactions.ts'
 
 // The short forms. The long ones: npm run test:faults.
-const histories = sizeOf('FAULT_HISTORIES', 60)
 const appends = sizeOf('FAULT_APPENDS', 200)
 const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()
-
-describe.each([
-  ['/v3', false],
-  ['/v2', true],
-])('on %s', (_, hidesV3) => {
-  test(`savepoints in and beside each other, calls that nobody awaits, handles that are over: nothing is torn (seed ${seed})`, {
-    timeout,
-  }, async () => {
-    proxy.hidesV3 = hidesV3
-    await using db = createClient({ ...database.config, url: proxy.url })
-    const account = await structureTransactions(db, direct, histories, seeded(seed), !hidesV3)
-    console.log(`structured: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`)
-    expect(account.mistakes).toEqual([])
-    // the test is about something
-    expect(account.committed).toBeGreaterThan(histories / 10)
-    expect(account.savepoints).toBeGreaterThan(histories / 2)
-    // too seldom for the short form: some seeds have none
-    if (histories >= 1_000) expect(account.misuses).toBeGreaterThan(0)
-  })
-})
 
 test.each([
   ['core', ofCore],

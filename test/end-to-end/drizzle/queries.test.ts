@@ -420,7 +420,7 @@ describe('drizzle()', () => {
     [null, /expected a URL, a client, .* not null/],
     [5, /expected a URL, a client, .* not number/],
     [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
-    ['localhost:8080', /not "localhost:8080"/],
+    ['localhost:8080', /did you mean http:\/\/localhost:8080\?/],
   ])('refuses %o', (given, message) => {
     expect(() => drizzle(given as never)).toThrow(message)
     expect(() => drizzle(given as never)).not.toThrow('secret')

@@ -10,10 +10,13 @@ export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
 
 /** The statement that begins a transaction. @throws TypeError for another mode */
 export function beginStatement(mode: TransactionMode = 'immediate'): string {
-  // a word of somebody else's would become SQL
-  checkOption('mode', mode, TRANSACTION_OPTIONS.mode)
+  // another word would become SQL
+  if (mode !== 'immediate') checkOption('mode', mode, TRANSACTION_OPTIONS.mode)
   return `BEGIN ${mode.toUpperCase()}`
 }
+
+/** Whether a statement of ours, or one without a beginning of blanks and comments, begins a transaction. */
+export const isBegin = (sql: string | undefined): boolean => sql !== undefined && /^begin/i.test(sql)
 
 /** Puts a replication index into a statement or a batch. */
 export const withIndex = (json: string | undefined, index: string | null): string =>

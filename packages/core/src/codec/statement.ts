@@ -53,6 +53,10 @@ const ROLLBACK_TO = new RegExp(`rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BL
 /** The first word of a statement, in lower case, behind blanks and comments. */
 export const verbOf = (sql: string): string => VERB.exec(sql)?.[1]?.toLowerCase() ?? ''
 
+/** A statement without the blanks and comments in front. */
+export const trimStart = (sql: string): string =>
+  sql.slice((VERB.exec(sql)?.[0].length ?? 0) - verbOf(sql).length)
+
 /** Whether a statement begins or ends a transaction; null for all others, also for ROLLBACK TO a savepoint. */
 export function transactionControl(sql: string): 'begin' | 'commit' | 'rollback' | null {
   const verb = verbOf(sql)

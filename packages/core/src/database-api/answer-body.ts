@@ -1,6 +1,6 @@
 import { openBody } from '#transport'
 import { HttpError } from '../errors.ts'
-import type { Http } from '../http/http.ts'
+import { type Http, valueOf } from '../http/http.ts'
 import { ERROR_TEXT_LENGTH } from '../limits.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
@@ -58,7 +58,7 @@ export class AnswerBody {
     const message = {
       method: 'GET',
       path,
-      body: null,
+      body: () => null,
       address,
       send: (sent) => {
         started = http.clock.now()
@@ -72,7 +72,7 @@ export class AnswerBody {
       },
     } satisfies Parameters<typeof http.send<TransportBody, AnswerBody>>[0]
     const options = { signal, deadline: http.deadline(timeoutMs), lane: http.reads, isRepeatable: true }
-    return await http.send<TransportBody, AnswerBody>(message, options)
+    return valueOf(await http.send<TransportBody, AnswerBody>(message, options))
   }
 
   /** The next part; null after the last one. @throws TransportError TIMEOUT after too long a silence */

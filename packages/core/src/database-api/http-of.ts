@@ -3,4 +3,4 @@ import type { Http } from '../http/http.ts'
 import { stateOf } from '../stream/stream.ts'
 
 /** What sends the requests of a client. Sends nothing: a stream is opened by its first request. */
-export const httpOf = (db: Client): Http => stateOf(db.openStream()).connection.http
+export const httpOf = (db: Client): Http => stateOf(db.openStream()).http

@@ -124,6 +124,24 @@ test('a server in trouble does not get everything three times: the budget is sha
   expect(received).toHaveLength(60)
 })
 
+test('ten calls that go well earn one more attempt', async () => {
+  let isWell = false
+  const { db, received } = await scripted((request, response, count) =>
+    isWell ? answer(response, executed) : status(503, '')(request, response, count),
+  )
+  const attempts = async (calls: number): Promise<number> => {
+    const before = received.length
+    await Promise.allSettled(Array.from({ length: calls }, () => db.execute('select 1')))
+    return received.length - before
+  }
+  expect(await attempts(5)).toBe(15)
+  expect(await attempts(1)).toBe(1)
+  isWell = true
+  expect(await attempts(11)).toBe(11)
+  isWell = false
+  expect(await attempts(1)).toBe(2)
+})
+
 test('maxRetries: 0 sends once', async () => {
   const { db, received } = await scripted(status(503, ''), { maxRetries: 0 })
   await expect(db.execute('select 1')).rejects.toMatchObject({ status: 503, outcome: 'unknown' })
@@ -208,6 +226,22 @@ test('one call that hangs holds up no other', async () => {
   const hanging = db.execute('select hang', [], { timeoutMs: 200 })
   for (let i = 0; i < 5; i++) expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   await expect(hanging).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('a write that hangs while others are answered says where to read; a read does not', async () => {
+  const { db } = await scripted((request, response) => {
+    if (!request.body.includes('hang')) answer(response, executed)
+  })
+  const messageOf = async (sql: string): Promise<string> => {
+    const hanging = db.execute(sql, [], { timeoutMs: 100 }).catch((error: Error) => error.message)
+    await db.execute('select 1')
+    const outcome = await hanging
+    return typeof outcome === 'string' ? outcome : ''
+  }
+  expect(await messageOf("insert into t values ('hang')")).toContain('docs/self-hosting.md')
+  expect(await messageOf("select 'hang'")).not.toContain('docs/self-hosting.md')
+  const alone = db.execute("insert into t values ('hang')", [], { timeoutMs: 40 })
+  await expect(alone).rejects.not.toThrow('docs/self-hosting.md')
 })
 
 test("an aborted call rejects with the signal's reason", async () => {

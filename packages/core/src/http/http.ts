@@ -1,9 +1,9 @@
 import { createTransport } from '#transport'
 import { atCaller } from '../at-caller.ts'
-import { CALL_OPTIONS, checkOptions, kindOf } from '../check-options.ts'
+import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../check-options.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
-import { HttpError, type Outcome } from '../errors.ts'
+import { HttpError, TransportError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { GIVE_UP_LIMIT_MS, WRITE_TRANSACTIONS } from '../limits.ts'
 import type { CallOptions } from '../options.ts'
@@ -19,41 +19,65 @@ import type {
 import { Deadline } from './deadline.ts'
 import { Lane } from './lane.ts'
 import { Lifetime } from './lifetime.ts'
+import { dropIfBehind, watchReplica } from './replica-watch.ts'
 import { RetryPolicy } from './retry.ts'
 import { ServerState } from './server-state.ts'
 import { Waiter, type WaitOptions } from './waiter.ts'
 import { WriteLock } from './write-lock.ts'
 
-/** What the sender of a request knows of its call. */
-export interface SendOptions {
+/** What is known of a request. */
+export interface RequestOptions {
   readonly signal?: AbortSignal | undefined
   readonly deadline: Deadline
-  /** Called each time the request leaves, after its waits, with what gives it up. */
-  readonly onSend?: ((giveUp: (reason: unknown) => void) => void) | undefined
-  /** Takes note of whether a request has left that may have run: not one that is about to be sent again. */
-  readonly progress?: { isSent: boolean } | undefined
-}
-
-/** What is known of a request. */
-export interface RequestOptions extends SendOptions {
   /** Where it queues for its turn; null for what continues a stream: behind others it could keep the write lock from them. */
   readonly lane: Lane | null
   /** Whether it does no harm to run it twice. */
   readonly isRepeatable?: boolean | undefined
+  /** Whether a replica must have what this client has written or seen: the index goes into its body. */
+  readonly needsIndex?: boolean | undefined
   /**
-   * Set for a request that may hold or get the write lock. When its call is given up, it is left to finish, so that its
-   * stream can be closed: the server would keep the lock for the rest of its 5 s otherwise. Gets what reads the late answer.
+   * Whether it may be sent once more, without the index, to a replica that waits for one that will not come.
+   * @default isRepeatable
    */
-  readonly onLate?: ((readAnswer: () => Promise<string>) => unknown) | undefined
+  readonly mayDropIndex?: boolean | undefined
+  /**
+   * Whether it may hold or get the write lock. When its call is given up, it is left to finish, so that its stream can be
+   * closed: the server would keep the lock for the rest of its 5 s otherwise.
+   */
+  readonly mayHoldLock?: boolean | undefined
   /** Whether it ends a stream, which goes on when the client is closed meanwhile. */
   readonly endsStream?: boolean | undefined
 }
+
+/** What became of a request. */
+export type Sent<R> =
+  | { readonly isOk: true; readonly value: R }
+  | {
+      readonly isOk: false
+      readonly error: unknown
+      /** Whether it has left, and may have run. */
+      readonly isSent: boolean
+      /** Reads the answer that is still to come to a request that was left to finish; null for any other. */
+      readonly readLate: (() => Promise<R>) | null
+    }
+
+/** A request that did not leave. */
+export const notSent = (error: unknown): Sent<never> => ({
+  isOk: false,
+  error,
+  isSent: false,
+  readLate: null,
+})
+
+/** What may be the matter when a write is not answered and others are. */
+const PASSED_OVER = ', others were answered: see docs/self-hosting.md'
 
 /** One request, and how its answer is read. */
 export interface Message<T extends TransportHead, R> {
   readonly method: 'GET' | 'POST'
   readonly path: string
-  readonly body: string | null
+  /** @param index state of the database to wait for, where the request needs one */
+  body(index: string | null): string | null
   readonly address: Address
   send(request: TransportRequest): Exchange<T>
   /** @throws HttpError for a status other than 2xx */
@@ -74,6 +98,8 @@ export class Http {
   readonly writeLock: WriteLock
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
+  /** How many requests of calls were answered, those that continue a stream excepted. */
+  #answers = 0
 
   constructor(config: ResolvedConfig, clock: Clock = systemClock) {
     const { concurrency, queueLimit } = config
@@ -93,21 +119,35 @@ export class Http {
   }
 
   /** The time of a call that begins now. @throws TypeError when `timeoutMs` is no time */
-  deadline(timeoutMs: number = this.config.requestTimeoutMs): Deadline {
-    return new Deadline(this.clock, timeoutMs)
+  deadline(timeoutMs?: number): Deadline {
+    if (timeoutMs !== undefined) checkOption('timeoutMs', timeoutMs, TIME)
+    return new Deadline(this.clock, timeoutMs ?? this.config.requestTimeoutMs)
   }
 
   /**
    * Sends a body of JSON, again where the policy allows it, within one deadline.
    * @returns the answer's text @throws HttpError for a status other than 2xx
    */
-  post(
+  async post(path: string, body: string, options: RequestOptions): Promise<string> {
+    return valueOf(
+      await this.exchange(
+        path,
+        () => body,
+        options,
+        (text) => text,
+      ),
+    )
+  }
+
+  /** Sends a body of JSON as `post` does. Never rejects. @param read reads the answer's text */
+  exchange<R>(
     path: string,
-    body: string,
+    body: (index: string | null) => string,
     options: RequestOptions,
+    read: (text: string) => R,
     address: Address = this.config.address,
-  ): Promise<string> {
-    return this.send({ method: 'POST', path, body, address, ...this.#text(address) }, options)
+  ): Promise<Sent<R>> {
+    return this.send({ method: 'POST', path, body, address, ...this.#text(address, read) }, options)
   }
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
@@ -115,11 +155,12 @@ export class Http {
     checkOptions(options, CALL_OPTIONS)
     const { signal, timeoutMs } = options
     const { address } = this.config
-    const message = { method: 'GET', path, body: null, address, ...this.#text(address) } as const
+    const body = (): null => null
+    const message = { method: 'GET', path, body, address, ...this.#text(address, (text) => text) } as const
     const deadline = this.deadline(timeoutMs)
     this.lifetime.begin()
     try {
-      return await this.send(message, { signal, deadline, lane: this.reads, isRepeatable: true })
+      return valueOf(await this.send(message, { signal, deadline, lane: this.reads, isRepeatable: true }))
     } catch (error) {
       throw atCaller(error)
     } finally {
@@ -127,67 +168,67 @@ export class Http {
     }
   }
 
-  #text({ origin }: Address): Pick<Message<TransportResponse, string>, 'send' | 'read'> {
+  #text<R>(
+    { origin }: Address,
+    read: (text: string) => R,
+  ): Pick<Message<TransportResponse, R>, 'send' | 'read'> {
     return {
       send: (request) => this.#observed(request),
       read({ status, text, retryAfter }) {
         if (status < 200 || status > 299) throw new HttpError(status, origin, text, retryAfter)
-        return text
+        return read(text)
       },
     }
   }
 
-  async send<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<R> {
-    const { signal, deadline, isRepeatable = false } = options
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const result = await this.#attempt(message, options)
-        this.#retries.succeeded()
-        return result
-      } catch (error) {
-        const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
-        if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) throw error
-        this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
-        if (options.progress) options.progress.isSent = false
-        await this.lifetime.wait({ ms: delayMs, signal }).promise
-      }
+  /** Sends a request, again where the policy allows it. Never rejects. */
+  send<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<Sent<R>> {
+    return this.#attempt(message, options, 0)
+  }
+
+  async #attempt<T extends TransportHead, R>(
+    message: Message<T, R>,
+    options: RequestOptions,
+    attempt: number,
+  ): Promise<Sent<R>> {
+    const { signal, deadline, lane, endsStream } = options
+    const { method, path, address } = message
+    const { origin, basePath } = address
+    let exchange: Exchange<T> | null = null
+    let isAnswered = false
+    let place: Lane | null = null
+    let index: string | null = null
+    let stopWatch: (() => void) | undefined
+    let failure: Sent<R> & { isOk: false }
+    const isSent = (): boolean => exchange?.isSent === true
+    let answersBefore = 0
+    const late = (): Error => {
+      const isPassedOver = options.mayHoldLock && isSent() && this.#answers > answersBefore
+      return timeoutError(deadline.timeoutMs, origin, isSent(), isPassedOver ? PASSED_OVER : '')
     }
-  }
-
-  /** Waits for something in the middle of a call. */
-  #wait<T>(options: WaitOptions, endsStream: boolean | undefined, outcome?: () => Outcome): Waiter<T> {
-    return endsStream ? new Waiter<T>(this.clock, options) : this.lifetime.wait<T>(options, outcome)
-  }
-
-  async #attempt<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<R> {
-    const { signal, deadline, lane, onSend, onLate, endsStream, progress = { isSent: false } } = options
-    progress.isSent = false
-    const { origin } = message.address
-    const late = (isSent: boolean): Error => timeoutError(deadline.timeoutMs, origin, isSent)
-    const notSent = { signal, ms: deadline.leftMs, late: () => late(false) }
-    if (notSent.ms <= 0) throw late(false)
-    await lane?.acquire(notSent)
-    let release = (): void => lane?.release()
     try {
-      const headers = await this.#withToken(notSent, endsStream)
+      let ms = deadline.leftMs
+      if (ms <= 0) throw late()
+      const queued = lane?.acquire({ signal, ms, late })
+      if (queued) await queued.promise
+      place = lane
+      const { authToken } = this.config
+      const headers =
+        typeof authToken === 'function' ? await this.#withToken(authToken, options) : this.#headers
       signal?.throwIfAborted()
-      const ms = deadline.leftMs
-      if (ms <= 0) throw late(false)
-      const { method, path, body, address } = message
-      let exchange: Exchange<T> | null = null
-      const isSent = (): boolean => exchange?.isSent === true
-      const waiter = this.#wait<T>({ signal, ms, late: () => late(isSent()) }, endsStream, () =>
-        isSent() ? 'unknown' : 'not_applied',
-      )
-      onSend?.(waiter.reject)
-      if (waiter.isOver) return message.read(await waiter.promise)
-      progress.isSent = true
-      exchange = message.send({ method, origin, path: address.basePath + path, headers, body })
-      const { answer } = exchange
-      let isAnswered = false
-      answer.then(
+      if (options.needsIndex) index = this.server.replicationIndex
+      const body = message.body(index)
+      ms = deadline.leftMs
+      if (ms <= 0) throw late()
+      const waiter = this.#wait<T>({ signal, ms, late }, endsStream, isSent)
+      if (index !== null && (options.mayDropIndex ?? options.isRepeatable))
+        stopWatch = watchReplica(this, index, () => waiter.reject(DROPPED))
+      answersBefore = this.#answers
+      exchange = message.send({ method, origin, path: basePath + path, headers, body })
+      exchange.answer.then(
         (head) => {
           isAnswered = true
+          if (lane) this.#answers += 1
           waiter.resolve(head)
         },
         (error: unknown) => {
@@ -195,34 +236,64 @@ export class Http {
           waiter.reject(error)
         },
       )
-      try {
-        return await message.read(await waiter.promise)
-      } catch (error) {
-        if (isAnswered) throw error
-        if (!onLate || !exchange.isSent) exchange.abort()
-        else {
-          this.#leave(
-            exchange,
-            async () => await onLate(() => answer.then((late) => message.read(late)) as Promise<string>),
-            release,
-          )
-          release = () => {}
-        }
-        throw error
+      const value = message.read(await waiter.promise)
+      const sent = { isOk: true, value: value instanceof Promise ? await value : value } as const
+      this.#retries.succeeded()
+      return sent
+    } catch (error) {
+      failure = { isOk: false, error, isSent: isSent(), readLate: null }
+      // one that waits for an index has not begun
+      const isLeft = options.mayHoldLock && isSent() && error !== DROPPED
+      if (exchange && !isAnswered && !isLeft) exchange.abort()
+      else if (exchange && !isAnswered) {
+        const { answer } = exchange
+        this.#leave(exchange, place)
+        place = null
+        failure = { ...failure, readLate: async () => message.read(await answer) }
       }
     } finally {
-      release()
+      stopWatch?.()
+      place?.release()
     }
+    return await this.#sendAgain(message, options, attempt, failure, index)
+  }
+  /** Sends a request once more, if it may be. */
+  async #sendAgain<T extends TransportHead, R>(
+    message: Message<T, R>,
+    options: RequestOptions,
+    attempt: number,
+    failure: Sent<R> & { isOk: false },
+    index: string | null,
+  ): Promise<Sent<R>> {
+    const { error } = failure
+    if (error === DROPPED) return await this.#attempt(message, options, attempt)
+    if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
+      void dropIfBehind(this, index)
+    const { signal, deadline, isRepeatable = false } = options
+    const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
+    if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) return failure
+    this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+    try {
+      await this.lifetime.wait({ ms: delayMs, signal }).promise
+    } catch (reason) {
+      return notSent(reason)
+    }
+    return await this.#attempt(message, options, attempt + 1)
   }
 
-  /** Lets a request finish that was given up. */
-  #leave(exchange: Exchange<TransportHead>, follow: () => Promise<unknown>, release: () => void): void {
+  /** Waits for something in the middle of a call. */
+  #wait<T>(options: WaitOptions, endsStream: boolean | undefined, isSent?: () => boolean): Waiter<T> {
+    return endsStream ? new Waiter<T>(this.clock, options) : this.lifetime.wait<T>(options, isSent)
+  }
+
+  /** Lets a request finish that was given up; it keeps its place. */
+  #leave(exchange: Exchange<TransportHead>, place: Lane | null): void {
     const cancel = this.clock.after(GIVE_UP_LIMIT_MS, () => exchange.abort())
     const end = (): void => {
       cancel()
-      release()
+      place?.release()
     }
-    this.lifetime.addBackground(follow().then(end, end), () => exchange.abort())
+    this.lifetime.addBackground(exchange.answer.then(end, end), () => exchange.abort())
   }
 
   #observed(request: TransportRequest): Exchange {
@@ -243,10 +314,13 @@ export class Http {
     return exchange
   }
 
-  async #withToken(options: WaitOptions, endsStream: boolean | undefined): Promise<Record<string, string>> {
-    const { authToken } = this.config
-    if (typeof authToken !== 'function') return this.#headers
-    const waiter = this.#wait<string>(options, endsStream)
+  async #withToken(
+    authToken: () => string | Promise<string>,
+    options: RequestOptions,
+  ): Promise<Record<string, string>> {
+    const { signal, deadline, endsStream } = options
+    const late = (): Error => timeoutError(deadline.timeoutMs, this.config.address.origin, false)
+    const waiter = this.#wait<string>({ signal, ms: deadline.leftMs, late }, endsStream)
     new Promise<string>((resolve) => resolve(authToken())).then(waiter.resolve, waiter.reject)
     return { ...this.#headers, ...authorization(await waiter.promise) }
   }
@@ -256,6 +330,15 @@ export class Http {
     await this.lifetime.close(drainMs)
     await this.transport.close()
   }
+}
+
+/** Why a read is given up that waits for an index which will not come. */
+const DROPPED = Symbol('dropped')
+
+/** @throws the error of a request that was not answered */
+export function valueOf<R>(sent: Sent<R>): R {
+  if (!sent.isOk) throw sent.error
+  return sent.value
 }
 
 const byteLength = (text: string | null | undefined): number => new TextEncoder().encode(text ?? '').length

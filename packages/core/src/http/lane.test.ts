@@ -12,11 +12,11 @@ const open = (limit: number, queueLimit: number) => {
 
 test('lets through as many as there is room for, the others in the order in which they came', async () => {
   const { lane } = open(2, 10)
-  expect(lane.acquire({ late })).toBe(undefined)
-  expect(lane.acquire({ late })).toBe(undefined)
+  expect(lane.acquire({ late })).toBe(null)
+  expect(lane.acquire({ late })).toBe(null)
   const order: number[] = []
-  const third = lane.acquire({ late })?.then(() => order.push(3))
-  const fourth = lane.acquire({ late })?.then(() => order.push(4))
+  const third = lane.acquire({ late })?.promise.then(() => order.push(3))
+  const fourth = lane.acquire({ late })?.promise.then(() => order.push(4))
   expect(lane.queued).toBe(2)
   lane.release()
   await third
@@ -26,7 +26,7 @@ test('lets through as many as there is room for, the others in the order in whic
   expect(order).toEqual([3, 4])
   lane.release()
   lane.release()
-  expect(lane.acquire({ late })).toBe(undefined)
+  expect(lane.acquire({ late })).toBe(null)
 })
 
 test('a queue that is full turns away', () => {
@@ -41,20 +41,20 @@ test('a queue that is full turns away', () => {
 test('who has waited too long, or gives up, leaves the queue, and takes nobody’s place', async () => {
   const { lane, clock } = open(1, 10)
   void lane.acquire({ late })
-  const slow = expect(lane.acquire({ ms: 1_000, late })).rejects.toThrow('late')
+  const slow = expect(lane.acquire({ ms: 1_000, late })?.promise).rejects.toThrow('late')
   await clock.advance(999)
   expect(lane.queued).toBe(1)
   await clock.advance(1)
   await slow
   const controller = new AbortController()
   const reason = new Error('changed my mind')
-  const waiting = lane.acquire({ late, signal: controller.signal })
+  const waiting = lane.acquire({ late, signal: controller.signal })?.promise
   controller.abort(reason)
   await expect(waiting).rejects.toBe(reason)
   expect(() => lane.acquire({ late, signal: AbortSignal.abort(reason) })).toThrow(reason)
   lane.release()
-  expect(lane.acquire({ late })).toBe(undefined)
-  expect(lane.acquire({ late })).not.toBe(undefined)
+  expect(lane.acquire({ late })).toBe(null)
+  expect(lane.acquire({ late })).not.toBe(null)
   expect(clock.pending).toBe(0)
 })
 
@@ -62,7 +62,7 @@ test.each([null, false, 0, ''])('an abort with %j rejects with just that', async
   const { lane } = open(1, 10)
   void lane.acquire({ late })
   const controller = new AbortController()
-  const waiting = lane.acquire({ late, signal: controller.signal })
+  const waiting = lane.acquire({ late, signal: controller.signal })?.promise
   controller.abort(reason)
   await expect(waiting).rejects.toBe(reason)
 })
@@ -70,7 +70,7 @@ test.each([null, false, 0, ''])('an abort with %j rejects with just that', async
 test('closing at once turns away those that queue, as not applied', async () => {
   const { lane, lifetime } = open(1, 10)
   void lane.acquire({ late })
-  const waiting = lane.acquire({ late })
+  const waiting = lane.acquire({ late })?.promise
   await lifetime.close(0)
   await expect(waiting).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   expect(() => lane.acquire({ late })).toThrow('the client is closed')

@@ -21,19 +21,19 @@ export class Lane {
   }
 
   /**
-   * Waits for a place; undefined when there is one at once.
-   * @throws TransportError `QUEUE_FULL`, or when the client is closed; what `options` reject with
+   * Takes a place. @returns what waits for it; null when there is one at once
+   * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects as `options` say
    */
-  acquire(options: Omit<WaitOptions, 'onEnd'>): Promise<void> | undefined {
+  acquire(options: Omit<WaitOptions, 'onEnd'>): Waiter | null {
     options.signal?.throwIfAborted()
     if (this.#free > 0) {
       this.#free -= 1
-      return undefined
+      return null
     }
     if (this.queued >= this.#queueLimit) throw queueFull(this.#queueLimit)
     const waiter = this.#lifetime.wait({ ...options, onEnd: () => this.#waiting.delete(waiter) })
     this.#waiting.add(waiter)
-    return waiter.promise
+    return waiter
   }
 
   /** Gives the place to the next in the queue. */

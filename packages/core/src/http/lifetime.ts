@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { Outcome } from '../errors.ts'
 import { CLOSE_TIMEOUT_MS } from '../limits.ts'
-import { closedError, cutError } from '../transport/failure.ts'
+import { closedError } from '../transport/failure.ts'
 import { Waiter, type WaitOptions } from './waiter.ts'
 
 /** A stream that the server holds. */
@@ -15,7 +14,7 @@ export class Lifetime {
   readonly clock: Clock
   readonly #streams = new Set<OpenStream>()
   /** Calls that wait: for a place, a token, an answer, or before they are sent again. */
-  readonly #waits = new Map<{ reject(reason: unknown): void }, () => Outcome>()
+  readonly #waits = new Map<{ reject(reason: unknown): void }, () => boolean>()
   /** Requests that were given up and are left to finish, with what ends them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
   /** Calls of `close` that wait for everything else to end. */
@@ -33,7 +32,7 @@ export class Lifetime {
     return this.#isClosed
   }
 
-  /** A call has begun, which may take several requests with waits between them. @throws TypeError once the client is closed */
+  /** A call has begun, which may take several requests with waits between them. @throws TransportError once the client is closed */
   begin(hasBegun = false): void {
     if (this.#cut || (this.#isClosed && !hasBegun)) throw closedError()
     this.#calls += 1
@@ -41,15 +40,15 @@ export class Lifetime {
 
   end(): void {
     this.#calls -= 1
-    this.#checkEmpty()
+    if (this.#isClosed) this.#checkEmpty()
   }
 
   /**
-   * Lets a call wait for something. @param outcome what is known of its work when the client is closed meanwhile
+   * Lets a call wait for something. @param mayHaveRun asked when the client is closed meanwhile
    * @throws TransportError once the client is closed
    */
-  wait<T = void>(options: WaitOptions, outcome: () => Outcome = () => 'not_applied'): Waiter<T> {
-    if (this.#cut) throw cutError('not_applied')
+  wait<T = void>(options: WaitOptions, mayHaveRun = (): boolean => false): Waiter<T> {
+    if (this.#cut) throw closedError()
     const waiter: Waiter<T> = new Waiter<T>(this.clock, {
       ...options,
       onEnd: () => {
@@ -57,7 +56,7 @@ export class Lifetime {
         options.onEnd?.()
       },
     })
-    this.#waits.set(waiter, outcome)
+    this.#waits.set(waiter, mayHaveRun)
     return waiter
   }
 
@@ -72,7 +71,7 @@ export class Lifetime {
   noteStream(stream: OpenStream, isOpen: boolean): void {
     if (isOpen) this.#streams.add(stream)
     else this.#streams.delete(stream)
-    this.#checkEmpty()
+    if (this.#isClosed) this.#checkEmpty()
   }
 
   /**
@@ -93,7 +92,7 @@ export class Lifetime {
 
   async #cutOff(): Promise<void> {
     for (const closing of this.#closings) closing.resolve()
-    for (const [waiter, outcome] of this.#waits) waiter.reject(cutError(outcome()))
+    for (const [waiter, mayHaveRun] of this.#waits) waiter.reject(closedError(mayHaveRun()))
     for (const stream of this.#streams) this.addBackground(stream.abandon())
     // those whose call was given up just now hear of it first
     await Promise.resolve()
@@ -105,8 +104,8 @@ export class Lifetime {
   }
 
   #checkEmpty(): void {
-    if (!this.#isClosed || !this.#isEmpty) return
-    // whoever got an answer just now may have a stream by it
+    if (!this.#isEmpty) return
+    // an answer that has come just now may have brought a stream
     setTimeout(() => {
       if (this.#isEmpty) for (const closing of this.#closings) closing.resolve()
     })

@@ -16,6 +16,7 @@ export class Waiter<T = void> {
   resolve!: (value: T) => void
   reject!: (reason: unknown) => void
   isOver = false
+  isResolved = false
 
   constructor(clock: Clock, { ms = Infinity, signal, late, onEnd }: WaitOptions) {
     this.promise = new Promise((resolve, reject) => {
@@ -27,6 +28,7 @@ export class Waiter<T = void> {
         onEnd?.()
       }
       this.resolve = (value) => {
+        if (!this.isOver) this.isResolved = true
         end()
         resolve(value)
       }

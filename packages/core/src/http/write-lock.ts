@@ -1,5 +1,6 @@
 import { TransportError } from '../errors.ts'
 import type { Lane } from './lane.ts'
+import type { Waiter } from './waiter.ts'
 
 /**
  * The calls of one client that want the database's write lock. Its transactions take turns here and not at the server, which
@@ -28,8 +29,8 @@ export class WriteLock {
     return () => this.#wanted.delete(entry)
   }
 
-  /** Waits for a transaction's turn. @returns what ends it @throws TransportError; the signal's reason */
-  async takeTurn(signal: AbortSignal): Promise<() => void> {
+  /** Asks for a transaction's turn. @throws TransportError when too many wait */
+  takeTurn(sql: string): WriteTurn {
     const timeoutMs = this.#timeoutMs
     const ahead = this.#turns.queued
     const late = (): Error =>
@@ -38,7 +39,28 @@ export class WriteLock {
         `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    await this.#turns.acquire({ ms: timeoutMs, signal, late })
-    return () => this.#turns.release()
+    return new WriteTurn(this.#turns, this.#turns.acquire({ ms: timeoutMs, late }), this.want(sql))
+  }
+}
+
+/** The turn of a transaction among those of its client that write. */
+export class WriteTurn {
+  /** What waits for it; null when it came at once. */
+  readonly waiter: Waiter | null
+  /** Notes that the server has answered: the lock is not wanted any more, it is held. */
+  readonly answered: () => void
+  readonly #turns: Lane
+
+  constructor(turns: Lane, waiter: Waiter | null, answered: () => void) {
+    this.#turns = turns
+    this.waiter = waiter
+    this.answered = answered
+  }
+
+  /** Lets the next one write. Called once, also when the turn has not come: its wait ends then. */
+  end(): void {
+    this.answered()
+    if (!this.waiter || this.waiter.isResolved) this.#turns.release()
+    else this.waiter.reject(undefined)
   }
 }

@@ -42,14 +42,12 @@ export class Coalescer {
     return new Promise((done) => {
       const { clock, config } = this.#http
       const { deadline, options } = call
-      const { signal, timeoutMs } = options
-      const late = (): Error => timeoutError(deadline.timeoutMs, config.address.origin, true)
-      // without a time of its own it has that of the request
-      const ms = timeoutMs === undefined ? Infinity : deadline.leftMs
-      const watch = signal || ms !== Infinity ? new Waiter(clock, { ms, signal, late }) : null
+      const isSent = (): boolean => !this.#waiting.includes(entry)
+      const late = (): Error => timeoutError(deadline.timeoutMs, config.address.origin, isSent())
+      const watch = new Waiter(clock, { ms: deadline.leftMs, signal: options.signal, late })
       const end = (): void => {
         entry.isOver = true
-        watch?.resolve()
+        watch.resolve()
         done()
       }
       const fail = (error: unknown): void => {
@@ -70,7 +68,7 @@ export class Coalescer {
         isOver: false,
         onGivenUp: () => {},
       }
-      watch?.promise.catch((reason: unknown) => {
+      watch.promise.catch((reason: unknown) => {
         fail(reason)
         entry.onGivenUp(reason)
       })
@@ -112,25 +110,15 @@ export class Coalescer {
   async #send(entries: readonly Entry[]): Promise<void> {
     const operations = entries.map(({ operation }) => operation)
     const calls = operations.flatMap(({ calls: [call] }) => call ?? [])
-    const { deadline } = calls.reduce((a, b) => (b.deadline.leftMs > a.deadline.leftMs ? b : a))
-    let giveUp: ((reason: unknown) => void) | undefined
-    let lastReason: unknown
-    const giveUpIfAlone = (): void => {
-      if (entries.every(({ isOver }) => isOver)) giveUp?.(lastReason)
-    }
+    const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt > a.deadline.endsAt ? b : a))
+    const givenUp = new AbortController()
     for (const entry of entries) {
       entry.onGivenUp = (reason) => {
-        lastReason = reason
-        giveUpIfAlone()
+        if (entries.every(({ isOver }) => isOver)) givenUp.abort(reason)
       }
     }
     try {
-      const onSend = (giveUpThis: (reason: unknown) => void): void => {
-        giveUp = giveUpThis
-        // given up while it waited for its turn
-        giveUpIfAlone()
-      }
-      await sendStateless(this.#http, operations, { deadline, onSend }, this.#writes)
+      await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, this.#writes)
     } catch (error) {
       for (const call of calls) call.reject(copyOf(error))
     }

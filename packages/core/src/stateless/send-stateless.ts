@@ -1,8 +1,7 @@
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
-import type { Http, SendOptions } from '../http/http.ts'
+import { type Http, type RequestOptions, valueOf } from '../http/http.ts'
 import type { Lane } from '../http/lane.ts'
-import { sendWithIndex } from '../http/replica-read.ts'
 import type { SqlRequest } from '../stream/sql-request.ts'
 
 /**
@@ -13,23 +12,26 @@ import type { SqlRequest } from '../stream/sql-request.ts'
 export async function sendStateless(
   http: Http,
   operations: readonly SqlRequest[],
-  call: SendOptions,
+  call: Pick<RequestOptions, 'deadline' | 'signal'>,
   writing: Lane = http.writes,
 ): Promise<void> {
-  const isRead = operations.every((operation) => operation.isRead)
+  const isRepeatable = operations.every((operation) => operation.isRead)
   const writes = operations.some((operation) => operation.writes)
-  const text = await sendWithIndex(http, isRead, call, (index, options) => {
-    // what comes after the first sees at least what that saw
-    const parts = operations.map((operation, at) => operation.encode(false, at === 0 ? index : null))
-    return http.post('/v2/pipeline', pipelineBody([...parts, CLOSE]), {
-      ...options,
-      isRepeatable: isRead,
-      lane: writes ? writing : http.reads,
-      // the request ends its stream by itself
-      onLate: writes ? (readAnswer) => readAnswer() : undefined,
-    })
-  })
-  const response = decodePipeline(text)
+  // what comes after the first sees at least what that saw
+  const encode = (index: string | null): string =>
+    pipelineBody([
+      ...operations.map((operation, at) => operation.encode(false, at === 0 ? index : null)),
+      CLOSE,
+    ])
+  const lane = writes ? writing : http.reads
+  const options = {
+    ...call,
+    lane,
+    isRepeatable,
+    needsIndex: true,
+    mayHoldLock: writes,
+  }
+  const response = valueOf(await http.exchange('/v2/pipeline', encode, options, decodePipeline))
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [at, operation] of operations.entries()) {
     http.server.sawIndex(replicationIndexOf(response, at))

@@ -25,11 +25,12 @@ const request = (error: unknown, more: Partial<FailedRequest> = {}): FailedReque
 })
 const call = (more: Partial<FailedCall> = {}): FailedCall => ({
   scope: 'inside',
-  commits: false,
   isRead: false,
-  isGivenUp: false,
+  options: {},
   ...more,
 })
+const commit = { ends: 'commit' } as const
+const isGivenUp = { options: { signal: AbortSignal.abort(mine) } }
 
 test.each([
   ['an expired stream', expired, {}, 'TRANSACTION_EXPIRED', true],
@@ -62,7 +63,7 @@ describe('a call', () => {
     given: Partial<FailedCall>,
     more: Partial<FailedRequest> = {},
   ): unknown => {
-    const failed = request(error, { commits: given.commits ?? false, ...more })
+    const failed = request(error, { commits: given.ends === 'commit', ...more })
     return callError(call(given), failed, classifyFailure(failed), lost)
   }
 
@@ -75,13 +76,13 @@ describe('a call', () => {
     ['inside, refused before it ran', busy, {}, busy],
     ['inside, never sent', refused, {}, refused],
     ['inside, of another that was given up', mine, {}, lost],
-    ['inside, given up', mine, { isGivenUp: true }, mine],
-    ['a commit, expired', expired, { commits: true }, lost],
-    ['a commit, never sent', refused, { commits: true }, refused],
-    ['a commit, given up', mine, { commits: true, isGivenUp: true }, mine],
-    ['a commit, broken', broken, { commits: true }, broken],
-    ['a commit, late', late, { commits: true }, late],
-    ['a commit, nonsense', nonsense, { commits: true }, nonsense],
+    ['inside, given up', mine, isGivenUp, mine],
+    ['a commit, expired', expired, commit, lost],
+    ['a commit, never sent', refused, commit, refused],
+    ['a commit, given up', mine, { ...commit, ...isGivenUp }, mine],
+    ['a commit, broken', broken, commit, broken],
+    ['a commit, late', late, commit, late],
+    ['a commit, nonsense', nonsense, commit, nonsense],
     ['a read outside, stream gone', invalid, { scope: 'alone', isRead: true }, lost],
     ['a write outside, expired', expired, { scope: 'alone' }, lost],
     ['a write outside, broken', broken, { scope: 'atomic' }, broken],
@@ -90,10 +91,10 @@ describe('a call', () => {
   })
 
   test.each([
-    ['a commit: the first copy of it may have been there', { commits: true }, invalid],
-    ['a commit', { commits: true }, missing],
-    ['a commit', { commits: true }, denied],
-    ['a commit', { commits: true }, busy],
+    ['a commit: the first copy of it may have been there', commit, invalid],
+    ['a commit', commit, missing],
+    ['a commit', commit, denied],
+    ['a commit', commit, busy],
     ['a write outside a transaction', { scope: 'alone' }, invalid],
     ['a batch outside a transaction', { scope: 'atomic' }, invalid],
   ] as const)('%s, refused by status: nobody knows', (_, given, error) => {

@@ -1,5 +1,6 @@
 import { DatabaseError, HttpError, type StreamError, TransportError } from '../errors.ts'
 import { STREAM_IDLE_MS } from '../limits.ts'
+import type { QueuedCall } from './queued-call.ts'
 
 /** A request of a stream that got no usable answer. */
 export interface FailedRequest {
@@ -46,13 +47,7 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
 }
 
 /** What is known of one of the calls of the request. */
-export interface FailedCall {
-  readonly scope: 'alone' | 'chain' | 'atomic' | 'inside'
-  readonly commits: boolean
-  readonly isRead: boolean
-  /** Whether its own signal ended the request. */
-  readonly isGivenUp: boolean
-}
+export type FailedCall = Pick<QueuedCall, 'scope' | 'ends' | 'isRead' | 'options'>
 
 /** The error of a call. @param lost the stream's own */
 export function callError(
@@ -62,14 +57,17 @@ export function callError(
   lost: StreamError,
 ): unknown {
   const { error, continuesStream } = request
-  if (call.isGivenUp) return error
+  const { signal } = call.options
+  const commits = call.ends === 'commit'
+  // given up by its own signal
+  if (signal?.aborted && error === signal.reason) return error
   if (call.isRead && failure.isUnknownStream) return lost
   // without a COMMIT nothing was kept, whatever the request did
-  const keepsNothing = failure.hasRunNothing || (call.scope === 'inside' && !call.commits)
+  const keepsNothing = failure.hasRunNothing || (call.scope === 'inside' && !commits)
   if (keepsNothing) {
     const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
     return isKnown && !failure.isUnknownStream ? error : lost
   }
-  const isOnce = !continuesStream && !call.commits
+  const isOnce = !continuesStream && !commits
   return isOnce || !(error instanceof HttpError) ? error : error.withOutcome('unknown')
 }

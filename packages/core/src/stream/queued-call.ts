@@ -2,6 +2,7 @@ import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { Deadline } from '../http/deadline.ts'
 import type { StatementOptions } from '../options.ts'
+import type { Cursor } from './cursor.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 
@@ -13,18 +14,18 @@ export interface QueuedCall {
   readonly scope: 'alone' | 'chain' | 'atomic' | 'inside'
   /** Which end of the transaction it is, if it is one. */
   readonly ends?: 'commit' | 'rollback' | undefined
+  /** What reads the rows of the statement, if it is not read as a whole. */
+  readonly cursor?: Cursor | undefined
   /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that travel in front. */
   prefix: readonly string[]
   /** Whether it may share a request with others. */
   canCoalesce: boolean
+  /** Whether it does no harm to run it twice. */
+  readonly isRead: boolean
   readonly options: StatementOptions
   readonly deadline: Deadline
   /** Why it must not run any more: the savepoint that it belongs to is over. */
   readonly refusal?: (() => Error | null) | undefined
-  /** For the reading of rows: gives the stream to it until `giveBack` is called. */
-  readonly lend?: ((giveBack: () => void) => void) | undefined
-  /** For the reading of rows: the handle that reads them. */
-  readonly owner?: object | undefined
   /** Ends the watch over its deadline and signal, which the request has from then on. */
   stopWatch?: (() => void) | undefined
   readonly resolve: (results: Results) => void

@@ -3,6 +3,7 @@ import {
   decodeBatch,
   ifNot,
   ifOk,
+  isBegin,
   isWireError,
   TransactionGuard,
   type TransactionMode,
@@ -10,7 +11,7 @@ import {
 } from '../codec/batch.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
-import { type EncodedStatement, encodeSql, isReadOnly, transactionControl } from '../codec/statement.ts'
+import { type EncodedStatement, encodeSql, isReadOnly } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
 import type { Deadline } from '../http/deadline.ts'
@@ -43,6 +44,10 @@ const COMMIT = encodeSql('COMMIT')
 /** The SQL operation of one HTTP request: what it says for its entries, and what they hear. */
 export class SqlRequest {
   readonly calls: readonly QueuedCall[]
+  /** Whether it does no harm to send it twice, as the first of its stream. */
+  readonly isRead: boolean
+  /** Whether it takes the write lock, as far as the texts tell. */
+  readonly writes: boolean
   /** For each call the numbers of its steps: the prefix's, then the statements', then the COMMIT of an atomic batch. */
   #steps: number[][] = []
   #length = 0
@@ -51,6 +56,8 @@ export class SqlRequest {
 
   constructor(calls: readonly QueuedCall[]) {
     this.calls = calls
+    this.isRead = calls.every(({ isRead }) => isRead)
+    this.writes = calls.some(takesLock)
   }
 
   /** Writes it as wire JSON. */
@@ -73,7 +80,7 @@ export class SqlRequest {
         return scope === 'inside' ? guard.next(steps) : ''
       }
       for (const sql of prefix) {
-        const begins = transactionControl(sql) === 'begin'
+        const begins = isBegin(sql)
         own.push(steps.addSql(sql, begins && scope === 'inside' ? '' : condition()))
         if (begins) guard.begun(own.at(-1) as number)
       }
@@ -160,20 +167,10 @@ export class SqlRequest {
     return ranNothing && scope === 'inside' ? { prefix } : {}
   }
 
-  /** Whether it does no harm to send it twice, as the first of its stream. */
-  get isRead(): boolean {
-    return this.calls.every(isRead)
-  }
-
   /** Whether this request fixes the snapshot; in a transaction its first one did. */
   get isFirst(): boolean {
     const [{ scope, prefix }] = this.calls as [QueuedCall]
-    return scope !== 'inside' || transactionControl(prefix[0] ?? '') === 'begin'
-  }
-
-  /** Whether it takes the write lock, as far as the texts tell. */
-  get writes(): boolean {
-    return this.calls.some(takesLock)
+    return scope !== 'inside' || isBegin(prefix[0])
   }
 
   get lastSql(): string | undefined {
@@ -182,7 +179,7 @@ export class SqlRequest {
 
   /** The deadline that is over first, of the calls that share the request. */
   get deadline(): Deadline {
-    return this.calls.reduce((a, b) => (b.deadline.leftMs < a.deadline.leftMs ? b : a)).deadline
+    return this.calls.map(({ deadline }) => deadline).reduce((a, b) => (b.endsAt < a.endsAt ? b : a))
   }
 
   get signals(): readonly AbortSignal[] {
@@ -193,26 +190,24 @@ export class SqlRequest {
 const unclearCommit = (cause?: SqlError): ProtocolError =>
   new ProtocolError('the answer does not say whether the COMMIT took effect', cause && { cause })
 
-const isRead = ({ options, statements }: QueuedCall): boolean =>
-  options.readOnly ?? statements.every(({ sql }) => isReadOnly(sql))
+/** Whether it does no harm to run statements twice. */
+export const areRead = (statements: readonly EncodedStatement[], { readOnly }: BatchOptions): boolean =>
+  readOnly ?? statements.every(({ sql }) => isReadOnly(sql))
 
-/** How a batch that is a transaction of its own begins, when nobody says: what only reads need not wait for the write lock. */
-export const batchMode = (
-  statements: readonly EncodedStatement[],
-  { mode, readOnly = statements.every(({ sql }) => isReadOnly(sql)) }: BatchOptions,
-): TransactionMode => mode ?? (readOnly ? 'deferred' : 'immediate')
+/** How a batch that is a transaction of its own begins, if it is not said: what only reads need not wait for the write lock. */
+export const batchMode = (isRead: boolean, { mode }: BatchOptions): TransactionMode =>
+  mode ?? (isRead ? 'deferred' : 'immediate')
 
 /** Whether a call takes the write lock, as far as its texts tell. */
 export const takesLock = (call: QueuedCall): boolean =>
-  call.prefix.some((sql) => transactionControl(sql) === 'begin' && /immediate|exclusive/i.test(sql)) ||
-  !isRead(call)
+  !call.isRead || call.prefix.some((sql) => isBegin(sql) && /immediate|exclusive/i.test(sql))
 
 function settle(call: QueuedCall, read: () => Results): void {
   try {
     call.resolve(read())
   } catch (error) {
     const reason = ProtocolError.of(error)
-    if (reason instanceof RangeError && !isRead(call)) {
+    if (reason instanceof RangeError && !call.isRead) {
       reason.message += '; the statement has run'
       Object.assign(reason, { outcome: 'unknown' })
     }

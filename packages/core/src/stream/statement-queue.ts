@@ -1,4 +1,5 @@
-import { transactionControl } from '../codec/statement.ts'
+import { isBegin } from '../codec/batch.ts'
+import { encodeSql } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import { Waiter } from '../http/waiter.ts'
 import { queueFull, timeoutError } from '../transport/failure.ts'
@@ -8,26 +9,36 @@ import type { QueuedCall } from './queued-call.ts'
 export class StatementQueue {
   readonly #http: Http
   readonly #calls: QueuedCall[] = []
+  readonly #onGivenUp: () => void
   /** BEGIN and savepoints that wait for a call to travel with. */
   #prefix: readonly string[] = []
-  /** The calls wait for the write lock: their time has not begun. */
-  isHeld = false
+  /** A reading of rows whose control statements are under way. */
+  #behindPrefix: QueuedCall | null = null
 
-  constructor(http: Http) {
+  /** @param onGivenUp called when a call has left because of its time or its signal */
+  constructor(http: Http, onGivenUp: () => void) {
     this.#http = http
+    this.#onGivenUp = onGivenUp
   }
 
   get length(): number {
     return this.#calls.length
   }
 
-  get head(): QueuedCall | undefined {
-    return this.#calls[0]
+  /** Whether control statements wait for a call. */
+  get hasPrefix(): boolean {
+    return this.#prefix.length > 0
   }
 
-  /** Whether a BEGIN waits, so that the server knows of no transaction. */
+  /** Whether a BEGIN waits for a call, so that the server knows of no transaction. */
   get isToBegin(): boolean {
-    return transactionControl(this.#prefix[0] ?? '') === 'begin'
+    return isBegin(this.#prefix[0])
+  }
+
+  /** Whether the call at the head brings the BEGIN. */
+  get headBegins(): boolean {
+    const [head] = this.#calls
+    return head?.scope === 'inside' && isBegin(head.prefix[0])
   }
 
   /** Lets a control statement travel with the next call. */
@@ -60,7 +71,7 @@ export class StatementQueue {
   /** Adds a call, which takes the control statements along. @throws TransportError `QUEUE_FULL` */
   add(call: QueuedCall): void {
     const { queueLimit } = this.#http.config
-    if (!call.ends && this.length >= queueLimit) throw queueFull(queueLimit)
+    if (!call.ends && this.#calls.length >= queueLimit) throw queueFull(queueLimit)
     if (call.scope === 'inside') {
       call.prefix = this.#prefix
       this.dropPrefix()
@@ -71,62 +82,73 @@ export class StatementQueue {
   /** Puts calls in front that have to be sent once more. */
   putBack(calls: readonly QueuedCall[]): void {
     this.#calls.unshift(...calls)
-    for (const call of calls) this.watch(call)
   }
 
-  /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
-  take(most: number): QueuedCall[] {
+  /** Turns away the calls whose handle is over. @returns the one that is next */
+  findHead(): QueuedCall | undefined {
+    if (this.#calls.length === 0) return undefined
     for (const call of this.#calls.slice()) {
       const refusal = call.refusal?.()
       if (refusal) this.remove(call, refusal)
     }
+    return this.#calls[0]
+  }
+
+  /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
+  take(most: number): QueuedCall[] {
     let count = 1
-    while (count < most && this.head?.canCoalesce && this.#calls[count]?.canCoalesce) count += 1
+    if (this.#calls[0]?.canCoalesce) while (count < most && this.#calls[count]?.canCoalesce) count += 1
     const calls = this.#calls.splice(0, count)
-    for (const call of calls) this.#unwatch(call)
+    for (const call of calls) unwatch(call)
     // those that stay wait for the request of these
-    for (const call of this.#calls) if (!call.stopWatch) this.watch(call)
+    this.watchAll()
     return calls
   }
 
-  /** Gives control statements that did not travel to whatever comes next, from a place in the queue on. */
+  /**
+   * Takes the control statements of a reading of rows, to travel by themselves: the rows may be given up before the server has
+   * begun with them.
+   */
+  takePrefix(call: QueuedCall): QueuedCall {
+    const { prefix } = call
+    call.prefix = []
+    this.#behindPrefix = call
+    this.watchAll()
+    // the time is that of the request; given up by its signal, it leaves the queue, and the transaction goes on
+    this.watch(call, true)
+    const resolve = (): void => {
+      this.#behindPrefix = null
+    }
+    const reject = (error: unknown): void => {
+      resolve()
+      this.remove(call, error)
+    }
+    const statements = [encodeSql('SELECT 1')]
+    return { ...call, prefix, statements, options: {}, isRead: true, cursor: undefined, resolve, reject }
+  }
+
+  /** Gives control statements that did not travel to the next call, from a place in the queue on, or to the next that comes. */
   passPrefix(prefix: readonly string[], at = 0): void {
     const next = this.#calls.slice(at).find(({ scope }) => scope === 'inside')
     if (next) next.prefix = [...prefix, ...next.prefix]
     else this.#prefix = [...prefix, ...this.#prefix]
   }
 
-  /** Turns away all that wait. */
+  /** Turns away the calls that wait; a reading whose control statements are under way has the error of those. */
   rejectAll(error: unknown): void {
-    for (const call of this.#calls.slice()) this.remove(call, error)
+    for (const call of this.#calls.slice()) if (call !== this.#behindPrefix) this.remove(call, error)
   }
 
   /** Turns away the readings of rows that wait. @param owner only those of this handle @returns whether there was one */
-  rejectCursors(error: unknown, owner?: object): boolean {
-    const cursors = this.#calls.filter((call) => call.lend && (!owner || call.owner === owner))
-    for (const call of cursors) this.remove(call, error)
-    return cursors.length > 0
-  }
-
-  /** Stops the time of the calls, and of those that come. */
-  hold(): void {
-    this.isHeld = true
-    for (const call of this.#calls) this.watch(call)
-  }
-
-  /** Begins the time of the calls. @param isSending whether they wait for a request that is under way, too */
-  letGo(isSending: boolean): void {
-    this.isHeld = false
-    for (const call of this.#calls) {
-      call.deadline.restart()
-      if (isSending) this.watch(call)
-      else this.#unwatch(call)
-    }
+  rejectCursors(makeError: () => Error, owner?: object): boolean {
+    const calls = this.#calls.filter(({ cursor }) => cursor && (!owner || cursor.owner === owner))
+    for (const call of calls) this.remove(call, makeError())
+    return calls.length > 0
   }
 
   /** Turns a call away, whose control statements travel with the next. */
   remove(call: QueuedCall, reason: unknown): void {
-    this.#unwatch(call)
+    unwatch(call)
     const at = this.#calls.indexOf(call)
     if (at < 0) return
     this.#calls.splice(at, 1)
@@ -134,25 +156,40 @@ export class StatementQueue {
     call.reject(reason)
   }
 
-  /** Lets a call that still waits go when its time is over, or its signal says so. */
-  watch(call: QueuedCall): void {
-    this.#unwatch(call)
+  /** Lets the calls that wait go when their time is over, or their signal says so. @param isHeld whether their time has not begun */
+  watchAll(isHeld = false): void {
+    for (const call of this.#calls) if (isHeld || !call.stopWatch) this.watch(call, isHeld)
+  }
+
+  /** Begins the time of the calls, after a wait that does not count. */
+  restartTime(): void {
+    for (const call of this.#calls) {
+      call.deadline.restart()
+      unwatch(call)
+    }
+  }
+
+  watch(call: QueuedCall, isHeld: boolean): void {
+    unwatch(call)
     const { deadline, options } = call
-    if (this.isHeld && !options.signal) return
+    if (isHeld && !options.signal) return
     const { clock, config } = this.#http
     const waiter = new Waiter(clock, {
-      ms: this.isHeld ? Infinity : deadline.leftMs,
+      ms: isHeld ? Infinity : deadline.leftMs,
       signal: options.signal,
       late: () => timeoutError(deadline.timeoutMs, config.address.origin, false),
     })
-    waiter.promise.catch((reason: unknown) => this.remove(call, reason))
+    waiter.promise.catch((reason: unknown) => {
+      this.remove(call, reason)
+      this.#onGivenUp()
+    })
     call.stopWatch = () => waiter.resolve()
   }
+}
 
-  #unwatch(call: QueuedCall): void {
-    call.stopWatch?.()
-    call.stopWatch = undefined
-  }
+function unwatch(call: QueuedCall): void {
+  call.stopWatch?.()
+  call.stopWatch = undefined
 }
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

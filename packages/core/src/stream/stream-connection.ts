@@ -1,35 +1,32 @@
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import { type Address, followBaseUrl } from '../config.ts'
 import { HttpError } from '../errors.ts'
-import type { Http, SendOptions } from '../http/http.ts'
+import { type Http, notSent, type Sent } from '../http/http.ts'
 import { joinSignals } from '../http/join-signals.ts'
 import type { OpenStream } from '../http/lifetime.ts'
-import { sendWithIndex } from '../http/replica-read.ts'
 import { CLOSE_TIMEOUT_MS } from '../limits.ts'
 import type { WireStreamResult } from '../wire.ts'
 import type { SqlRequest } from './sql-request.ts'
 
+/** The result of the one operation of a request. */
+export type Answer = WireStreamResult | undefined
+
 /** The server's side of a stream: the baton that continues it, and the address and protocol version it is bound to. */
-export class StreamConnection implements OpenStream {
+export class StreamConnection {
   readonly http: Http
   address: Address
-  lastSql: string | undefined
-  /** Whether the last request has left, and may have run. */
-  readonly progress = { isSent: false }
-  /** Closes the stream when the client is closed. */
-  abandon: () => Promise<void> = async () => {}
-  /** Whether the last request failed, so that nobody should wait for the next. */
-  isBroken = false
+  readonly #stream: OpenStream
   readonly #belongsToCall: boolean
   #baton: string | null = null
   #isV3 = true
-  /** A request that was given up, until its stream is closed. */
+  /** The end of a stream whose request was given up and is still under way. */
   #late: Promise<void> | null = null
 
   /** @param belongsToCall whether it is opened by a call that the client knows of */
-  constructor(http: Http, belongsToCall = false) {
+  constructor(http: Http, stream: OpenStream, belongsToCall: boolean) {
     this.http = http
     this.address = http.config.address
+    this.#stream = stream
     this.#belongsToCall = belongsToCall
   }
 
@@ -39,8 +36,9 @@ export class StreamConnection implements OpenStream {
   }
 
   set baton(baton: string | null) {
+    if ((baton === null) !== (this.#baton === null))
+      this.http.lifetime.noteStream(this.#stream, baton !== null)
     this.#baton = baton
-    this.http.lifetime.noteStream(this, baton !== null)
   }
 
   /** Whether a request can have the server itself check for the transaction. */
@@ -48,54 +46,70 @@ export class StreamConnection implements OpenStream {
     return this.#isV3 && this.http.server.hasV3 !== false
   }
 
+  /** Notes that an answer made sense: the server knows the protocol of this version. */
+  confirmVersion(): void {
+    this.http.server.hasV3 = this.#isV3
+  }
+
   /**
-   * Sends one request. A server that turns out to have no `/v3` gets it once more on `/v2`.
+   * Sends one request. Never rejects.
    * @param holdsLock whether the stream has the write lock, or may get it by this request
    */
-  async send(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<WireStreamResult | undefined> {
+  async send(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<Sent<Answer>> {
     const { server, lifetime } = this.http
-    this.progress.isSent = false
     const isNew = this.#baton === null
-    if (!isNew) return this.#read(await this.#post(request, close, holdsLock), close)
-    this.#isV3 = server.hasV3 ?? true
-    lifetime.begin(this.#belongsToCall)
-    try {
-      let text: string
+    if (isNew) {
+      this.#isV3 = server.hasV3 ?? true
       try {
-        text = await this.#post(request, close, holdsLock)
+        lifetime.begin(this.#belongsToCall)
       } catch (error) {
-        const isMissing = error instanceof HttpError && error.status === 404 && !error.body
-        // others may have found it out meanwhile
-        if (!isMissing || !this.#isV3 || server.hasV3 === true) throw error
-        this.#isV3 = false
-        text = await this.#post(request, close, holdsLock)
+        return notSent(error)
       }
-      server.hasV3 = this.#isV3
-      return this.#read(text, close)
-    } finally {
-      lifetime.end()
     }
+    const { signals } = request
+    const joined = signals.length > 1 ? joinSignals(signals) : null
+    const signal = joined?.signal ?? signals[0]
+    let sent = await this.#post(request, close, holdsLock, signal)
+    // others may have found it out meanwhile
+    if (isNew && !sent.isOk && isMissing(sent.error) && this.#isV3 && server.hasV3 !== true) {
+      this.#isV3 = false
+      sent = await this.#post(request, close, holdsLock, signal)
+    }
+    joined?.stop()
+    if (!sent.isOk && sent.readLate) this.closeAfter(sent.readLate())
+    if (isNew) lifetime.end()
+    return sent
   }
 
-  /** Closes the stream, after a request that was given up and is still under way. Never rejects. */
-  async end(): Promise<void> {
-    await this.#late
-    await this.#close()
+  get #path(): string {
+    return `/v${this.#isV3 ? 3 : 2}/pipeline`
   }
 
-  async #close(timeoutMs?: number): Promise<void> {
-    const { http } = this
-    if (this.#baton === null) return
-    const body = pipelineBody([CLOSE], this.#baton)
-    const options = { deadline: http.deadline(timeoutMs), lane: null, endsStream: true }
-    const done = http.post(this.#path, body, options, this.address).catch(() => {})
-    http.lifetime.addBackground(done)
-    await done
-    // answered or not: nobody will ask for it again
-    this.baton = null
+  #post(
+    request: SqlRequest,
+    close: boolean,
+    holdsLock: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<Sent<Answer>> {
+    const { http, baton } = this
+    return http.exchange(
+      this.#path,
+      (index) => pipelineBody([request.encode(this.#isV3, index), ...(close ? [CLOSE] : [])], baton),
+      {
+        deadline: request.deadline,
+        signal,
+        lane: baton === null ? (holdsLock ? http.writes : http.reads) : null,
+        needsIndex: request.isFirst,
+        isRepeatable: baton === null && request.isRead && !holdsLock,
+        mayDropIndex: baton === null && request.isRead,
+        mayHoldLock: holdsLock,
+      },
+      (text) => this.#read(text, close),
+      this.address,
+    )
   }
 
-  #read(text: string, close: boolean): WireStreamResult | undefined {
+  #read(text: string, close: boolean): Answer {
     const { config, server } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
@@ -105,59 +119,58 @@ export class StreamConnection implements OpenStream {
     return results[0]
   }
 
-  get #path(): string {
-    return `/v${this.#isV3 ? 3 : 2}/pipeline`
+  /** Whether the server may have the stream still. */
+  get mayBeOpen(): boolean {
+    return this.#baton !== null || this.#late !== null
   }
 
-  async #post(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<string> {
-    const { http, baton, progress } = this
-    this.lastSql = request.lastSql ?? this.lastSql
-    const send = (index: string | null, options: SendOptions): Promise<string> => {
-      const requests = [request.encode(this.#isV3, index)]
-      if (close) requests.push(CLOSE)
-      return http.post(
-        this.#path,
-        pipelineBody(requests, baton),
-        {
-          ...options,
-          progress,
-          lane: baton === null ? (holdsLock ? http.writes : http.reads) : null,
-          onLate: holdsLock
-            ? (readAnswer) => this.closeAfter(readAnswer().then((text) => this.#batonIn(text, close)))
-            : undefined,
-        },
-        this.address,
-      )
-    }
-    const { deadline, signals } = request
-    const joined = signals.length > 1 ? joinSignals(signals) : null
-    const options = { deadline, signal: joined?.signal ?? signals[0] }
-    const isRead = request.isRead && baton === null
-    try {
-      return await (request.isFirst ? sendWithIndex(http, isRead, options, send) : send(null, options))
-    } finally {
-      joined?.stop()
-    }
+  /** Closes the stream, after a request that was given up and is still under way. Never rejects. */
+  async end(): Promise<void> {
+    await this.#late
+    await this.#close()
   }
 
-  #batonIn(text: string, close: boolean): string | null {
-    this.#read(text, close)
-    return this.baton
+  async #close(): Promise<void> {
+    const { http } = this
+    if (this.#baton === null) return
+    const body = pipelineBody([CLOSE], this.#baton)
+    // given up, it would leave the write lock taken
+    const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
+    const controller = new AbortController()
+    const { signal } = controller
+    const options = { deadline: http.deadline(timeoutMs), signal, lane: null, endsStream: true }
+    const done = http.exchange(
+      this.#path,
+      () => body,
+      options,
+      () => {},
+      this.address,
+    )
+    http.lifetime.addBackground(done, () => controller.abort())
+    // answered or not: it is not asked for again
+    await done
+    this.baton = null
   }
 
   /**
    * Closes the stream of a request that was given up, when its answer is there.
-   * @param baton the one in the answer; rejects when there is no answer
+   * @param answer sets the baton that continues the stream; rejects when there is no answer
    */
-  closeAfter(baton: Promise<string | null>): Promise<void> {
+  closeAfter(answer: Promise<unknown>): void {
     // no other request may continue it meanwhile
     const last = this.#baton
     this.baton = null
     const close = async (): Promise<void> => {
-      this.baton = await baton.catch(() => last)
-      await this.#close(CLOSE_TIMEOUT_MS)
+      await answer.catch(() => {
+        this.baton = last
+      })
+      await this.#close()
     }
     this.#late = close()
-    return this.#late
+    this.http.lifetime.addBackground(this.#late)
   }
 }
+
+/** Whether the server does not know the path. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof HttpError && error.status === 404 && !error.body

@@ -5,9 +5,8 @@ import { type ClientConfig, resolveConfig } from '../config.ts'
 import type { ClientEvent } from '../events.ts'
 import { Http } from '../http/http.ts'
 import { readRows } from '../read-rows.ts'
+import { ServerStream } from './server-stream.ts'
 import { Stream, stateOf } from './stream.ts'
-import { StreamConnection } from './stream-connection.ts'
-import { StreamState } from './stream-state.ts'
 
 // The states of a stream, against a server that answers when it is told to.
 
@@ -55,7 +54,7 @@ function start(config: Partial<ClientConfig> = {}) {
     clock,
   )
   opened.push({ http, clock })
-  const stream = new Stream(new StreamState(new StreamConnection(http)))
+  const stream = new Stream(new ServerStream(http))
   /** The request that has just left. */
   const next = async (): Promise<Request> => {
     await settle()
@@ -326,7 +325,7 @@ test('the end of a stream that has lost its transaction is sent by itself', asyn
 test('a transaction that waits for its turn sends nothing, and its time has not begun', async () => {
   const { http, next, requests, clock } = start({ requestTimeoutMs: 100 })
   const open = (): Stream => {
-    const stream = new Stream(new StreamState(new StreamConnection(http)))
+    const stream = new Stream(new ServerStream(http))
     stream.begin()
     return stream
   }
@@ -375,7 +374,7 @@ test('what stays behind a request that is not answered ends with its own time or
 test('what is issued while a transaction waits for its turn ends with its own time once that has come', async () => {
   const { http, next, clock } = start({ requestTimeoutMs: 300 })
   const open = (): Stream => {
-    const stream = new Stream(new StreamState(new StreamConnection(http)))
+    const stream = new Stream(new ServerStream(http))
     stream.begin()
     return stream
   }
@@ -412,7 +411,7 @@ test('what is issued while a transaction waits for its turn ends with its own ti
 test('a transaction that gave its wait up takes nothing from the next one of its stream', async () => {
   const { http, stream, next, clock } = start({ requestTimeoutMs: 300 })
   // as many as hold the write lock or are next
-  const holders = [1, 2].map(() => new Stream(new StreamState(new StreamConnection(http))))
+  const holders = [1, 2].map(() => new Stream(new ServerStream(http)))
   const begun = holders.map((holder) => {
     holder.begin()
     return holder.execute('insert into t values (1)')
@@ -443,7 +442,7 @@ test('a transaction that gave its wait up takes nothing from the next one of its
 
 test('a transaction whose first call gave up behind another request lets others write', async () => {
   const { http, next, clock } = start()
-  const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
+  const newStream = (): Stream => new Stream(new ServerStream(http))
   // as many as hold the write lock or are next
   for (const stream of [newStream(), newStream()]) {
     void stream.execute('select 1').catch(() => {})
@@ -474,7 +473,7 @@ test('an answer that does not come: the call ends with its time, the request a w
   const request = await next()
   await clock.advance(1_000)
   await insert
-  const other = new Stream(new StreamState(new StreamConnection(http)))
+  const other = new Stream(new ServerStream(http))
   other.begin()
   const write = other.execute('insert into t values (2)')
   await (await next()).answer()
@@ -484,9 +483,32 @@ test('an answer that does not come: the call ends with its time, the request a w
   expect(await next()).toMatchObject({ closes: true })
 })
 
+test('an answer that says nothing of what ran: one read leaves the transaction as it is, all else ends it', async () => {
+  const tooLarge = { message: 'Response is too large', code: 'RESPONSE_TOO_LARGE' }
+  for (const { reads, savepoint, isLost } of [
+    { reads: 1, savepoint: false, isLost: false },
+    { reads: 2, savepoint: false, isLost: true },
+    { reads: 1, savepoint: true, isLost: true },
+  ]) {
+    const { stream, next } = start()
+    stream.begin()
+    const first = stream.execute('insert into t values (1)')
+    await (await next()).answer()
+    await first
+    if (savepoint) stream.savepoint('a')
+    const calls = Promise.allSettled(Array.from({ length: reads }, () => stream.execute('select 1')))
+    await (await next()).refuse(tooLarge)
+    for (const outcome of await calls)
+      expect(outcome).toMatchObject({
+        reason: { code: isLost ? 'TRANSACTION_LOST' : 'RESPONSE_TOO_LARGE' },
+      })
+    expect(stream.inTransaction).toBe(!isLost)
+  }
+})
+
 test('a statement that cannot be parsed, first in a transaction, does not keep others from writing', async () => {
   const { http, next, requests } = start()
-  const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
+  const newStream = (): Stream => new Stream(new ServerStream(http))
   // as many as hold the write lock or are next
   for (const stream of [newStream(), newStream()]) {
     stream.begin()
@@ -544,7 +566,7 @@ test('rows that wait for their turn are not read when the stream is closed', asy
 
 test('two transactions given up over a fetch that ignores its signal: the next one writes when they have been dropped', async () => {
   const { http, next, clock } = start()
-  const newStream = (): Stream => new Stream(new StreamState(new StreamConnection(http)))
+  const newStream = (): Stream => new Stream(new ServerStream(http))
   for (const stream of [newStream(), newStream()]) {
     stream.begin()
     const controller = new AbortController()

@@ -11,10 +11,10 @@ import {
 import type { CallOptions, StatementOptions } from '../options.ts'
 import { SqlExecutor } from '../sql-executor.ts'
 import type { Results } from './queued-call.ts'
-import type { StreamState } from './stream-state.ts'
+import type { ServerStream } from './server-stream.ts'
 
-/** For cursors: what a stream is made of. */
-export let stateOf: (stream: Stream) => StreamState
+/** For cursors, and for what sends requests of its own: what a stream is made of. */
+export let stateOf: (stream: Stream) => ServerStream
 
 /**
  * A connection held by the server from request to request. Statements given while a request is under way leave together
@@ -24,9 +24,9 @@ export let stateOf: (stream: Stream) => StreamState
  * For adapters; applications want `client.transaction()`.
  */
 export class Stream extends SqlExecutor implements AsyncDisposable {
-  readonly #state: StreamState
+  readonly #state: ServerStream
 
-  constructor(state: StreamState) {
+  constructor(state: ServerStream) {
     super(
       (statements, scope, options) =>
         scope === 'alone' ? this.#execute(statements, options) : state.run(statements, scope, options),

@@ -4,15 +4,15 @@ const outcomeOf = (isSent: boolean): Outcome => (isSent ? 'unknown' : 'not_appli
 
 /**
  * The error of a request that got no answer.
- * @param isSent whether it may have reached the server @param remedy what to do, in brackets behind a space
+ * @param isSent whether it may have reached the server @param message what went wrong, in place of what the platform says
  */
-export function networkError(cause: unknown, origin: string, isSent: boolean, remedy = ''): TransportError {
-  return new TransportError(
-    'NETWORK',
-    `no answer from ${origin}: ${rootMessage(cause)}${remedy}`,
-    outcomeOf(isSent),
-    cause,
-  )
+export function networkError(
+  cause: unknown,
+  origin: string,
+  isSent: boolean,
+  message = rootMessage(cause),
+): TransportError {
+  return new TransportError('NETWORK', `no answer from ${origin}: ${message}`, outcomeOf(isSent), cause)
 }
 
 /** fetch hides the reason one or two levels down. An error may have itself as its cause. */
@@ -27,17 +27,20 @@ export function rootMessage(error: unknown): string {
   return root instanceof Error ? root.message : String(root)
 }
 
-export function timeoutError(timeoutMs: number, origin: string, isSent: boolean): TransportError {
-  return new TransportError('TIMEOUT', `no answer from ${origin} within ${timeoutMs} ms`, outcomeOf(isSent))
+/** @param remedy what to look at, behind a space */
+export function timeoutError(
+  timeoutMs: number,
+  origin: string,
+  isSent: boolean,
+  remedy = '',
+): TransportError {
+  const message = `no answer from ${origin} within ${timeoutMs} ms${remedy}`
+  return new TransportError('TIMEOUT', message, outcomeOf(isSent))
 }
 
-const CLOSED = 'the client is closed'
-
-/** For a call that comes too late. */
-export const closedError = (): TypeError => new TypeError(CLOSED)
-
-/** For a call that was under way. */
-export const cutError = (outcome: Outcome): TransportError => new TransportError('CLOSED', CLOSED, outcome)
+/** The error of a call that comes too late, or was under way. */
+export const closedError = (mayHaveRun = false): TransportError =>
+  new TransportError('CLOSED', 'the client is closed', outcomeOf(mayHaveRun))
 
 export function queueFull(limit: number): TransportError {
   return new TransportError('QUEUE_FULL', `${limit} calls wait already (queueLimit)`, 'not_applied')

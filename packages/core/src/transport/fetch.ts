@@ -21,11 +21,9 @@ export class FetchTransport implements Transport {
   }
 
   request(request: TransportRequest): Exchange {
-    return exchange(this.fetch, request, async (response): Promise<TransportResponse> => {
-      const text: unknown = await response.text()
-      if (typeof text !== 'string') throw new ProtocolError('the text of the answer is not a string')
-      return { ...headOf(response), text }
-    })
+    return exchange(this.fetch, request, (response) =>
+      Promise.resolve(response.text()).then((text) => answerOf(response, text)),
+    )
   }
 
   async close(): Promise<void> {}
@@ -33,6 +31,11 @@ export class FetchTransport implements Transport {
 
 export function createTransport(): Transport {
   return new FetchTransport((url, init) => fetch(url, init))
+}
+
+function answerOf(response: Response, text: unknown): TransportResponse {
+  if (typeof text !== 'string') throw new ProtocolError('the text of the answer is not a string')
+  return { ...headOf(response), text }
 }
 
 const headOf = ({ status, headers }: Response): TransportHead => ({
@@ -48,20 +51,31 @@ function exchange<T extends TransportHead>(
 ): Exchange<T> {
   const controller = new AbortController()
   const { signal } = controller
-  const send = async (): Promise<T> => {
-    const response = await fetch(origin + path, {
-      method,
-      headers: { ...headers },
-      ...(body === null ? {} : { body }),
-      signal,
-      redirect: 'manual', // the token goes to the configured host and nowhere else
-    })
-    return await read(response, signal)
-  }
-  const answer = untilAborted(send(), signal).catch((error: unknown) => {
-    throw error instanceof ProtocolError ? error : networkError(error, origin, true)
+  let abort = (): void => {}
+  const answer = new Promise<T>((resolve, reject) => {
+    const fail = (error: unknown): void =>
+      reject(error instanceof ProtocolError ? error : networkError(error, origin, true))
+    abort = () => {
+      controller.abort()
+      fail(signal.reason)
+    }
+    try {
+      Promise.resolve(
+        fetch(origin + path, {
+          method,
+          headers: { ...headers },
+          ...(body === null ? {} : { body }),
+          signal,
+          redirect: 'manual', // the token goes to the configured host and nowhere else
+        }),
+      )
+        .then((response) => read(response, signal))
+        .then(resolve, fail)
+    } catch (error) {
+      fail(error)
+    }
   })
-  return { answer, isSent: true, abort: () => controller.abort() }
+  return { answer, isSent: true, abort }
 }
 
 /** Settles as `work` does, or rejects when the signal is aborted before. */

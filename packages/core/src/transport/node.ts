@@ -2,7 +2,7 @@ import type { Dispatcher, Pool } from 'undici'
 import type * as UndiciPool from '#undici-pool'
 import type { TransportError } from '../errors.ts'
 import { KEEP_ALIVE_MS } from '../limits.ts'
-import { cutError, networkError } from './failure.ts'
+import { closedError, networkError } from './failure.ts'
 import { openBody as openFetchBody } from './fetch.ts'
 import { refusalOf } from './node-version.ts'
 import type {
@@ -54,7 +54,7 @@ class NodeTransport implements Transport {
   async #open(origin: string): Promise<Connections> {
     loading ??= import('#undici-pool')
     const { Pool } = await loading
-    if (this.#isClosed) throw cutError('not_applied')
+    if (this.#isClosed) throw closedError()
     const held = this.#connections.get(origin)
     if (held && isFresh(held)) return held
     if (held) this.#retire(held.pool)
@@ -82,7 +82,7 @@ class NodeTransport implements Transport {
   async close(): Promise<void> {
     this.#isClosed = true
     const pools = [...this.#retired, ...Array.from(this.#connections.values(), ({ pool }) => pool)]
-    await Promise.all(pools.map((pool) => pool.destroy(cutError('unknown'))))
+    await Promise.all(pools.map((pool) => pool.destroy(closedError(true))))
   }
 }
 
@@ -95,11 +95,11 @@ function isFresh({ usedAt }: Connections): boolean {
   return idleMs >= 0 && idleMs < KEEP_ALIVE_MS
 }
 
-/** The error of a request that got no answer, with what to do when that was no TLS. */
+/** The error of a request that got no answer. */
 function requestError(error: unknown, origin: string, isSent: boolean): TransportError {
   const { code } = error as { readonly code?: unknown }
   const isPlain = /^(EPROTO|ERR_SSL_(WRONG_VERSION|PACKET_LENGTH))/.test(String(code))
-  const remedy = ' (a server without TLS? use http://… or libsql://…?tls=0)'
+  const remedy = 'that port does not speak TLS: use http://… or libsql://…?tls=0'
   return networkError(error, origin, isSent, isPlain ? remedy : undefined)
 }
 

@@ -136,7 +136,7 @@ test('a read that is sent again while the client is closed with patience comes t
   await vi.advanceTimersByTimeAsync(1_000)
   const closed = db.close({ drainMs: 10_000 })
   expect(await after(1_200, [call, closed])).toEqual(['ok', 'ok'])
-  expect(await after(0, [db.execute(READ)])).toEqual(['TypeError: the client is closed'])
+  expect(await after(0, [db.execute(READ)])).toEqual(['TransportError: the client is closed'])
 })
 
 test('the silence that a cursor may keep is whole', async () => {

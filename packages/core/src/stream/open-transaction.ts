@@ -1,0 +1,102 @@
+import type { DatabaseError } from '../errors.ts'
+import { type ClientEvent, nextId } from '../events.ts'
+import type { Http } from '../http/http.ts'
+import { EXPIRING_AT, TRANSACTION_WINDOW_MS } from '../limits.ts'
+import { quoteSql } from '../quote-sql.ts'
+
+/** What a transaction asks of its stream, and calls when it is idle for too long. */
+export interface TransactionHost {
+  /** Whether nothing is under way, so that the transaction's time may end it. */
+  isIdle(): boolean
+  expire(message: string): void
+}
+
+/** A transaction that was begun: its number, its time, and its events. */
+export class OpenTransaction {
+  /** Its number in events. */
+  readonly id = nextId()
+  /** The COMMIT or ROLLBACK that is on its way; null as long as statements may follow. */
+  ending: Promise<unknown> | null = null
+  readonly #http: Http
+  readonly #host: TransactionHost
+  readonly #begunAt: number
+  /** When the answer came to the request that got the write lock; time in the queue before it does not count. */
+  #lockedSince: number | null = null
+  #isWarned = false
+  /** Cancels the timer; null when none is set. One stays while requests come and go. */
+  #cancelTimer: (() => void) | null = null
+
+  constructor(http: Http, host: TransactionHost) {
+    this.#http = http
+    this.#host = host
+    this.#begunAt = http.clock.now()
+  }
+
+  begin(): void {
+    this.#emit({ type: 'transaction:begin', id: this.id })
+  }
+
+  get elapsedMs(): number {
+    return Math.round(this.#http.clock.now() - this.#begunAt)
+  }
+
+  /** When a writer that waits may take the lock over, in ms since the epoch; null before the lock was got. */
+  get expiresAt(): number | null {
+    return this.#lockedSince && this.#lockedSince + TRANSACTION_WINDOW_MS
+  }
+
+  gotLock(): void {
+    this.#lockedSince ??= Math.floor(this.#http.clock.now())
+  }
+
+  /** Nothing times out any more. */
+  stopTimer(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+  }
+
+  /** It is over on this side. */
+  end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
+    this.stopTimer()
+    this.#emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
+  }
+
+  /** Called whenever the stream gets idle. A statement that follows at once comes before the timer, however late it is. */
+  startTimer(): void {
+    const since = this.#lockedSince
+    if (since === null || this.#cancelTimer) return
+    const { transactionTimeoutMs } = this.#http.config
+    // time in which no other writer takes the transaction away
+    const windowMs = Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
+    if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
+    else if (transactionTimeoutMs !== Infinity)
+      this.#wakeAt(since + transactionTimeoutMs, () => this.#host.expire(this.#expiredMessage))
+  }
+
+  #warn(end: number): void {
+    this.#isWarned = true
+    const remainingMs = Math.max(0, end - this.#http.clock.now())
+    this.#emit({ type: 'transaction:expiring', id: this.id, remainingMs })
+    // unless the observer has ended it
+    if (this.#host.isIdle()) this.startTimer()
+  }
+
+  #wakeAt(time: number, callback: () => void): void {
+    const { clock } = this.#http
+    this.#cancelTimer = clock.after(Math.max(0, time - clock.now()), () => {
+      this.#cancelTimer = null
+      if (this.#host.isIdle()) callback()
+    })
+  }
+
+  get #expiredMessage(): string {
+    const { config, writeLock } = this.#http
+    const other = writeLock.wantedBy
+    const hint = `; another call of this client waited for the write lock: ${quoteSql(other)}. If the transaction's callback awaits that call, make it with the transaction's own handle`
+    return `idle when its ${config.transactionTimeoutMs} ms were over${other ? hint : ''}`
+  }
+
+  #emit(event: ClientEvent): void {
+    this.#http.events.emit(event)
+  }
+}

@@ -1,0 +1,203 @@
+import {
+  DatabaseError,
+  HttpError,
+  ProtocolError,
+  SqlError,
+  StreamError,
+  TransportError,
+} from '@batonsql/core'
+import type { ClientPlan, History, Sql } from './history.ts'
+import type { Call, Scope } from './ledger.ts'
+import type { Network } from './network.ts'
+import { nameOf } from './oracle.ts'
+import { PlannedError } from './planned-error.ts'
+import type { Program } from './program.ts'
+import { slownessOf } from './slowness.ts'
+
+/** What can go wrong in a history besides its statements. */
+interface Hazards {
+  /** Requests went wrong, or the server did. */
+  readonly isFaulty: boolean
+  /** How long programs slept, or waited for themselves, in ms: others may have waited for them. */
+  readonly slowMs: number
+}
+
+const SQL_CODES: Partial<Record<Sql, readonly string[]>> = {
+  constraint: ['SQLITE_CONSTRAINT'],
+  'or rollback': ['SQLITE_CONSTRAINT'],
+  'or fail': ['SQLITE_CONSTRAINT'],
+  unparsable: ['SQL_PARSE_ERROR'],
+  'missing table': ['SQLITE_UNKNOWN'],
+  child: ['SQLITE_CONSTRAINT'],
+  'rollback to p': ['SQLITE_UNKNOWN'],
+  'release p': ['SQLITE_UNKNOWN'],
+}
+
+/** Less than this cannot end a transaction, nor last longer than a request that was given up is left to finish. */
+export const QUICK_MS = 800
+
+/** How long programs slept, or waited for themselves, in ms. */
+export function slownessIn({ ledger }: Program, history: History): number {
+  const waitsForItself = ledger.calls.some(({ mistake }) => mistake !== null)
+  return slownessOf(history) + (waitsForItself ? 60_000 : 0)
+}
+
+/** Errors that nothing in the history explains. */
+export function checkErrors(program: Program, network: Network, history: History): string[] {
+  const isFaulty = network.hits > 0 || (history.events ?? []).length > 0
+  const slowMs = slownessIn(program, history)
+  const checker = new ErrorChecker(program, history, { isFaulty, slowMs })
+  return program.ledger.calls.flatMap((call) => {
+    const complaint = call.state === 'failed' ? checker.complaint(call) : null
+    return complaint === null ? [] : [`${nameOf(call)}: ${complaint}: ${String(call.error)}`]
+  })
+}
+
+class ErrorChecker {
+  readonly #program: Program
+  readonly #history: History
+  readonly #hazards: Hazards
+
+  constructor(program: Program, history: History, hazards: Hazards) {
+    this.#program = program
+    this.#history = history
+    this.#hazards = hazards
+  }
+
+  /** Why the error of a call should not be; null when it may. */
+  complaint(call: Call): string | null {
+    const { error } = call
+    if (call.isAborted && error === call.reason) return null
+    // query builders have errors of their own, and wrap those of the client
+    if (call.scope.isOrm || call.inner.some(({ isOrm }) => isOrm) || 'orm' in call.plan) return null
+    // an error of the loop over its rows
+    if (call.leftBy !== undefined && call.leftBy === error) return null
+    if (error instanceof PlannedError) return this.#ofProgram(call)
+    const last = call.inner.at(-1)
+    // an error of its callback's is looked at where it came from
+    if (last?.hasThrown && last.thrown === error) return null
+    if (last?.hasThrown && call.what === 'transaction' && !(error instanceof DatabaseError))
+      return 'not the error of its callback'
+    if (error instanceof SqlError) return this.#ofSql(call, error)
+    if (error instanceof StreamError) return this.#ofStream(call, error)
+    if (error instanceof TransportError) return this.#ofTransport(call, error)
+    if (error instanceof HttpError)
+      return this.#hazards.isFaulty || this.#hasOldServer(call) ? null : 'nothing was refused on the way'
+    if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all answers were good'
+    if (error instanceof TypeError) return this.#ofType(call, error)
+    if (error instanceof RangeError || error instanceof SyntaxError) return 'nothing was out of range'
+    return 'not a documented error'
+  }
+
+  #plan(call: Call): ClientPlan {
+    return this.#history.clients[call.scope.client] ?? {}
+  }
+
+  #isClosed({ scope, settledAt }: Call): boolean {
+    return (this.#program.clientScopes[scope.client] as Scope).calls.some(
+      ({ what, at }) => what === 'close' && at <= settledAt,
+    )
+  }
+
+  #hasOldServer({ what }: Call): boolean {
+    const { isOld, hasNoCursor } = this.#history.server
+    return what === 'rows' && (isOld === true || hasNoCursor === true)
+  }
+
+  /** What a program threw comes out of its own calls only. */
+  #ofProgram({ what, error, scope }: Call): string | null {
+    if ((error as Error).message === 'no token' && this.#history.clients[scope.client]?.token) return null
+    const isTaken = what === 'transaction' || what === 'savepoint'
+    return isTaken ? null : 'an error of another call'
+  }
+
+  #ofSql({ sql, what, scope }: Call, { code }: SqlError): string | null {
+    if (this.#hazards.isFaulty) return null
+    if (sql.some((each) => SQL_CODES[each]?.includes(code))) return null
+    const isEnd = what === 'transaction' || what === 'commit' || (what === 'execute' && sql[0] === 'commit')
+    const calls = what === 'transaction' ? this.#program.ledger.calls : scope.root.calls
+    if (isEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child'))) return null
+    // a savepoint of a stream that is not there
+    const isPoint = scope.calls.some((call) => call.what === 'undo' || call.what === 'forget')
+    if (isPoint && code === 'SQLITE_UNKNOWN') return null
+    // a deferred transaction that writes after another has; and what is behind an older snapshot
+    const isDeferred = /"mode":"|"isWhole"/.test(JSON.stringify(this.#history))
+    if (code === 'SQLITE_BUSY' && isDeferred) return null
+    return 'no statement of it fails so'
+  }
+
+  #ofStream(call: Call, { code, message }: StreamError): string | null {
+    if (this.#hazards.isFaulty || this.#isClosed(call)) return null
+    const { root } = call.scope.kind === 'client' ? (call.inner.at(-1) ?? call.scope) : call.scope
+    const calls = this.#program.ledger.calls.filter(({ scope }) => scope.root === root)
+    if (code === 'STREAM_CLOSED') {
+      const isEnded = call.scope.overAt < Infinity || this.#isAroundOver(call.scope)
+      return isEnded || call.inner.some(({ overAt }) => overAt < Infinity) ? null : 'its handle was not over'
+    }
+    const waitedMs = call.settledAt - root.startedAt
+    if (code === 'TRANSACTION_EXPIRED' || /without a request/.test(message)) {
+      const least = Math.min(5_000, this.#plan(call).transactionTimeoutMs ?? 5_000)
+      if (waitedMs < least) return `only ${waitedMs} ms had passed`
+      return this.#hazards.slowMs > QUICK_MS || least < 5_000 ? null : 'nothing was slow'
+    }
+    const gaveUp = calls.some(({ isAborted, plan }) => isAborted || plan.timeoutMs !== undefined)
+    const hasShortTime = this.#plan(call).requestTimeoutMs !== undefined
+    const endsItself = calls.some(({ sql }) =>
+      sql.some((each) => each === 'or rollback' || each.endsWith(' p')),
+    )
+    const isBusy = this.#history.tasks.length > 1 && JSON.stringify(this.#history).includes('"mode":"')
+    const isUndone = calls.some(({ what }) => what === 'undo' || what === 'forget')
+    const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
+    // such a request ends its stream on the server
+    const isNoSql = calls.some(({ what, sql }) => what === 'rows' && sql[0] === 'unparsable')
+    const hasNoRows = isNoSql || calls.some((each) => this.#hasOldServer(each))
+    return gaveUp ||
+      hasShortTime ||
+      endsItself ||
+      isBusy ||
+      isUndone ||
+      hasNoRows ||
+      isClosed ||
+      this.#hazards.slowMs > 4_000
+      ? null
+      : 'nothing ended the transaction'
+  }
+
+  #isAroundOver({ parent }: Scope): boolean {
+    return parent !== null && (parent.overAt < Infinity || this.#isAroundOver(parent))
+  }
+
+  #ofTransport(call: Call, { code }: TransportError): string | null {
+    const { requestTimeoutMs, queueLimit, writeLockTimeoutMs } = this.#plan(call)
+    // rows of a stream that was closed meanwhile
+    if (code === 'CLOSED' && call.what === 'rows' && call.scope.overAt < Infinity) return null
+    if (code === 'CLOSED') return this.#isClosed(call) ? null : 'the client was not closed'
+    if (code === 'QUEUE_FULL') return queueLimit === undefined ? 'the queue is long' : null
+    if (code === 'NETWORK') return this.#hazards.isFaulty ? null : 'no request was lost'
+    const inner = call.inner.flatMap((scope) => scope.calls)
+    const isShort = [call, ...inner].some(({ plan }) => plan.timeoutMs !== undefined)
+    const hasReason = isShort || requestTimeoutMs !== undefined || writeLockTimeoutMs !== undefined
+    return hasReason || this.#hazards.isFaulty || this.#hazards.slowMs > 15_000
+      ? null
+      : 'nothing took that long'
+  }
+
+  #ofType(call: Call, error: TypeError): string | null {
+    const { message } = error
+    if (message.startsWith('the client is closed')) return this.#isClosed(call) ? null : 'it was not closed'
+    if (/rows are being read/.test(message)) return this.#readsRows(call) ? null : 'no rows were being read'
+    if (/await is missing/.test(message)) return call.inner.length > 0 ? null : 'no callback of its own'
+    // misuse of streams
+    const { kind } = call.scope
+    const isStream = kind === 'stream' && /transaction|SAVEPOINT|stand here/.test(message)
+    const isControl = call.sql.some((sql) => / p$|^begin|^commit|^rollback/.test(sql))
+    return isStream || isControl || call.mistake ? null : 'nothing was used wrongly'
+  }
+
+  #readsRows({ scope, mistake, inner }: Call): boolean {
+    if (mistake || inner.length > 0) return true
+    return this.#program.ledger.calls.some(
+      ({ what, scope: { root } }) => what === 'rows' && root === scope.root,
+    )
+  }
+}

@@ -1,0 +1,67 @@
+import type { CallPlan, Sql } from './history.ts'
+import type { Call, Ledger, Scope, What } from './ledger.ts'
+import { PlannedError } from './planned-error.ts'
+import { WRITING } from './statement-texts.ts'
+import { type WatchedSignal, watchedSignal } from './watched-signal.ts'
+import { microtasks, type World } from './world.ts'
+
+/** What every call can be given. */
+export type Options = { signal?: AbortSignal; timeoutMs?: number }
+
+/** Makes calls, with their times and signals, and notes in the ledger what becomes of them. */
+export class CallTracker {
+  /** Signals that were handed out, with the listeners they have. */
+  readonly signals: WatchedSignal[] = []
+  readonly #world: World
+  readonly #ledger: Ledger
+  #tag = 0
+
+  constructor(world: World, ledger: Ledger) {
+    this.#world = world
+    this.#ledger = ledger
+  }
+
+  /** Enters a call, and gives each row that it writes a number of its own. */
+  open(scope: Scope, what: What, plan: CallPlan, sql: readonly Sql[] = [], name = ''): Call {
+    const tags = sql.map((each) => (WRITING.has(each) ? (this.#tag += 1) : null))
+    return this.#ledger.call(scope, what, plan, { sql, tags, name })
+  }
+
+  /** Makes a call with its time and its signal, and notes how it ends. */
+  track(call: Call, make: (options: Options) => unknown): Promise<unknown> {
+    const options: Options = {}
+    const { timeoutMs, abortMs, abortTicks } = call.plan
+    if (timeoutMs !== undefined) options.timeoutMs = timeoutMs
+    if (abortMs !== undefined || abortTicks !== undefined) {
+      const watched = watchedSignal()
+      this.signals.push(watched)
+      const { controller } = watched
+      options.signal = controller.signal
+      call.reason = new PlannedError(`call ${call.id} was given up`)
+      const abort = (): void => {
+        // many a signal is never aborted
+        if (call.state !== 'pending' && call.id % 2 === 0) return
+        // what had settled before was not given up
+        if (call.state === 'pending') {
+          call.isAborted = true
+          call.abortedAt = this.#world.now
+        }
+        controller.abort(call.reason)
+      }
+      if (abortMs === -1) abort()
+      else if (abortMs !== undefined) this.#world.after(abortMs, abort)
+      else void microtasks(abortTicks ?? 0).then(abort)
+    }
+    const made = (async () => await make(options))()
+    return made.then(
+      (value) => {
+        this.#ledger.succeed(call, value)
+        return value
+      },
+      (error: unknown) => {
+        this.#ledger.fail(call, error)
+        throw error
+      },
+    )
+  }
+}

@@ -1,0 +1,52 @@
+import type { History, Step } from './history.ts'
+import type { Call } from './ledger.ts'
+import type { Network } from './network.ts'
+
+/** What makes a client send more than is written in the README. */
+const UNUSUAL =
+  /"faults":\[\{|"events"|"abort|[tT]imeoutMs"|"unparsable"|"isOld"|"hasNoCursor"|"lagMs"|"retry"|"on":|"queueLimit"|"ms":\d{4}|"do":"close"|"token"/
+
+/** Looks whether a history in which nothing went wrong took more requests than it should. */
+export function checkRequests(network: Network, history: History, calls: readonly Call[]): string[] {
+  if (UNUSUAL.test(JSON.stringify(history))) return []
+  // what failed may have kept calls of one tick from being made
+  const saved = calls.every(({ state }) => state === 'ok')
+    ? savedIn(history.tasks.flatMap(({ steps }) => steps))
+    : 0
+  const most = calls.reduce((sum, call) => sum + requestsFor(call), 0) - saved
+  const count = network.seen.length
+  return count > most ? [`${count} requests, where ${most} are enough`] : []
+}
+
+/** Most requests that a call takes. */
+function requestsFor({ what, inner }: Call): number {
+  switch (what) {
+    case 'execute':
+    case 'batch':
+    case 'chain':
+    case 'commit':
+    case 'rollback':
+    case 'health':
+    case 'close stream':
+      return 1
+    case 'script':
+      return 3
+    case 'rows':
+      // inside, BEGIN or a savepoint before it has a request of its own
+      return 2
+    case 'transaction':
+      return inner.length
+    default:
+      return 0
+  }
+}
+
+/** Requests that calls of one tick in a transaction share. */
+function savedIn(steps: readonly Step[], isInside = false): number {
+  return steps.reduce((sum, step) => {
+    if (step.do === 'transaction' || step.do === 'savepoint') return sum + savedIn(step.steps, true)
+    if (step.do !== 'together' || !isInside) return sum
+    const isPlain = step.steps.every((each) => each.do === 'execute' && each.sql === 'insert')
+    return sum + (isPlain ? step.steps.length - 1 : 0)
+  }, 0)
+}

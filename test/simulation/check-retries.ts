@@ -1,0 +1,53 @@
+import { HttpError, TransportError } from '@batonsql/core'
+import type { ClientPlan, History, Sql } from './history.ts'
+import type { Call } from './ledger.ts'
+import type { Network, SeenRequest } from './network.ts'
+import { nameOf } from './oracle.ts'
+import type { Program } from './program.ts'
+import { markOf } from './statement-texts.ts'
+
+const READS: ReadonlySet<Sql> = new Set(['select', 'commented select', 'missing table'])
+const MAX_RETRIES = 2
+
+/** Looks whether requests were sent again where they may, where they must, and nowhere else. */
+export function checkRetries(program: Program, network: Network, history: History): string[] {
+  // a replica that does not come so far is asked anew, and there are no more than two versions to try
+  if (history.server.lagMs !== undefined || history.server.isOld || history.events?.length) return []
+  return program.ledger.calls.flatMap((call) => {
+    if (call.what !== 'execute' || call.scope.isOrm || call.sql[0] === 'unparsable') return []
+    const sent = network.seen.filter(({ body }) => body.includes(markOf(call.id)))
+    const complaint =
+      call.scope.kind === 'client'
+        ? complaintOfAlone(call, sent, history.clients[call.scope.client] ?? {})
+        : complaintInside(call, sent, network, history)
+    return complaint === null ? [] : [`${nameOf(call)}: ${complaint}`]
+  })
+}
+
+function complaintOfAlone(call: Call, sent: readonly SeenRequest[], plan: ClientPlan): string | null {
+  const { maxRetries = MAX_RETRIES, requestTimeoutMs, token } = plan
+  if (sent.length > maxRetries + 1) return `sent ${sent.length} times`
+  const isRead = READS.has(call.sql[0] as Sql)
+  const isRefused = ({ fault }: SeenRequest): boolean =>
+    fault?.kind.startsWith('refused') === true && fault.value === 429
+  if (!isRead && sent.slice(0, -1).some((each) => !isRefused(each)))
+    return 'a write was sent again that may have run'
+  const hasTime = requestTimeoutMs === undefined && call.plan.timeoutMs === undefined && !token
+  const wasRefused = call.error instanceof HttpError && call.error.status === 429
+  const isTransient =
+    wasRefused ||
+    (isRead && call.error instanceof TransportError && call.error.code === 'NETWORK') ||
+    (isRead && call.error instanceof HttpError && call.error.status >= 502 && call.error.status <= 504)
+  return isTransient && hasTime && sent.length <= maxRetries ? `given up after ${sent.length} requests` : null
+}
+
+function complaintInside(
+  call: Call,
+  sent: readonly SeenRequest[],
+  { hits }: Network,
+  { tasks }: History,
+): string | null {
+  // what is no SQL is found in a request of many, and the others are sent once more
+  const isPlain = hits === 0 && !JSON.stringify(tasks).includes('"unparsable"')
+  return isPlain && sent.length > 1 ? `sent ${sent.length} times` : null
+}

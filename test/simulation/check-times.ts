@@ -1,0 +1,56 @@
+import { TransportError } from '@batonsql/core'
+import type { History } from './history.ts'
+import type { Call } from './ledger.ts'
+import type { Network } from './network.ts'
+import { nameOf } from './oracle.ts'
+import type { Program } from './program.ts'
+import { markOf } from './statement-texts.ts'
+
+/** Timers count whole milliseconds. */
+const SLACK_MS = 10
+/** A call without a time of its own that shares a request has the latest deadline of those that share it. */
+const SHARED_MS = 2_010
+const CLOSE_MS = 2_000
+
+/** Looks whether calls settled in their time, and at once when they were given up. */
+export function checkTimes(program: Program, network: Network, history: History): string[] {
+  return program.ledger.calls.flatMap((call) => {
+    const tookMs = call.settledAt - call.at
+    const mostMs = longest(call, history)
+    if (tookMs > mostMs) return [`${nameOf(call)}: took ${tookMs} ms, which is more than ${mostMs}`]
+    const isPlain = call.what === 'execute' || call.what === 'batch' || call.what === 'health'
+    if (isPlain && call.settledAt > call.abortedAt) return [`${nameOf(call)}: given up, but not at once`]
+    if (isEarly(call, network, history)) return [`${nameOf(call)}: its time began before its turn`]
+    const isLate = isPlain && call.state === 'ok' && call.scope.overAt < call.turn
+    return isLate ? [`${nameOf(call)}: accepted by a handle that was over`] : []
+  })
+}
+
+/** The first statement of a transaction that was late, and had not been sent. */
+function isEarly({ error, scope, what, id }: Call, { seen }: Network, { clients }: History): boolean {
+  const { concurrency, token } = clients[scope.client] ?? {}
+  const isFirst =
+    scope.kind === 'transaction' && scope.calls[0]?.id === id && what === 'execute' && !scope.isOrm
+  if (!isFirst || concurrency !== undefined || token || !(error instanceof TransportError)) return false
+  const isLate = error.code === 'TIMEOUT' && error.message.startsWith('no answer')
+  return isLate && !seen.some(({ body }) => body.includes(markOf(id)))
+}
+
+/** Most that a call may take, in ms. */
+function longest({ what, plan, scope }: Call, { clients }: History): number {
+  const { requestTimeoutMs = 30_000, writeLockTimeoutMs = 60_000, coalesce } = clients[scope.client] ?? {}
+  const ownMs = plan.timeoutMs ?? requestTimeoutMs
+  const slackMs = SLACK_MS + (coalesce ? (plan.timeoutMs === undefined ? SHARED_MS : 10) : 0)
+  switch (what) {
+    case 'execute':
+    case 'batch':
+      // in a transaction the time begins when the lock is there, and again behind a savepoint
+      return scope.kind === 'client' ? ownMs + slackMs : writeLockTimeoutMs + 3 * ownMs + slackMs
+    case 'health':
+      return ownMs + slackMs
+    case 'close':
+      return ('drainMs' in plan ? Number(plan.drainMs) : 0) + CLOSE_MS + slackMs
+    default:
+      return Infinity
+  }
+}

@@ -1,0 +1,200 @@
+import { SqlError } from '@batonsql/core'
+import { type Call, outcomeOf, type Scope } from './ledger.ts'
+
+/** Rows that have to become durable together. */
+export interface Group {
+  readonly name: string
+  /** In the order of the calls on each handle. */
+  readonly tags: readonly number[]
+  /** Those of them that may be missing: nobody was told. */
+  readonly optional: ReadonlySet<number>
+  readonly must: 'be there' | 'not be there' | 'be there or not'
+}
+
+interface Part {
+  tags: number[]
+  optional: Set<number>
+}
+
+const isTag = (tag: number | null): tag is number => tag !== null
+
+/** What a call in a transaction, or part of a batch, leaves there. */
+function partOf(call: Call): Part {
+  const all = call.tags.filter(isTag)
+  if (call.state === 'ok') return { tags: all, optional: new Set() }
+  if (call.error instanceof SqlError && call.what !== 'execute' && call.what !== 'rows') {
+    const at = call.error.statementIndex ?? 0
+    const failed = call.sql[at] === 'or fail' ? call.tags[at] : null
+    const tags = [...call.tags.slice(0, at), failed ?? null].filter(isTag)
+    return { tags, optional: new Set([failed ?? null].filter(isTag)) }
+  }
+  return outcomeOf(call) === 'unknown'
+    ? { tags: all, optional: new Set(all) }
+    : { tags: [], optional: new Set() }
+}
+
+/** A transaction of a stream, or of a callback, as far as it has come. */
+class Open {
+  #part: Part = { tags: [], optional: new Set() }
+  readonly #points: { name: string; length: number }[] = []
+
+  get tags(): readonly number[] {
+    return this.#part.tags
+  }
+
+  get optional(): ReadonlySet<number> {
+    return this.#part.optional
+  }
+
+  add({ tags, optional }: Part): void {
+    this.#part.tags.push(...tags)
+    for (const tag of optional) this.#part.optional.add(tag)
+  }
+
+  mark(name: string): void {
+    this.#points.push({ name, length: this.#part.tags.length })
+  }
+
+  undo(name: string): void {
+    const at = this.#points.findLastIndex((point) => point.name === name)
+    const point = this.#points[at]
+    if (!point) return
+    this.#part.tags.length = point.length
+    this.#points.length = at + 1
+  }
+
+  forget(name: string): void {
+    const at = this.#points.findLastIndex((point) => point.name === name)
+    if (at >= 0) this.#points.length = at
+  }
+
+  /** A statement that is a savepoint's. @returns whether it is */
+  control(call: Call): boolean {
+    const [sql] = call.sql
+    if (call.what === 'execute' && call.state === 'ok') {
+      if (sql === 'savepoint p') this.mark('p')
+      else if (sql === 'rollback to p') this.undo('p')
+      else if (sql === 'release p') this.forget('p')
+    }
+    if (call.what === 'mark') this.mark(call.name)
+    else if (call.what === 'undo') this.undo(call.name)
+    else if (call.what === 'forget') this.forget(call.name)
+    return /^(mark|undo|forget)$/.test(call.what) || sql?.endsWith(' p') === true
+  }
+}
+
+/** What a callback of a transaction or a savepoint leaves there when that comes to a good end. */
+function liveIn(scope: Scope, open = new Open()): Open {
+  for (const call of scope.calls) {
+    if (open.control(call)) continue
+    if (call.what === 'savepoint') {
+      const [inner] = call.inner
+      if (inner && call.state === 'ok' && !inner.isRolledBack) liveIn(inner, open)
+    } else if (call.what === 'execute' || call.what === 'batch' || call.what === 'rows')
+      open.add(partOf(call))
+  }
+  return open
+}
+
+/** All that the ledger says about what has to be there. */
+export function groupsOf(scopes: readonly Scope[]): Group[] {
+  return scopes.flatMap((scope) => {
+    if (scope.kind === 'client') return scope.calls.flatMap(groupsOfCall)
+    return scope.kind === 'stream' ? groupsOfStream(scope) : []
+  })
+}
+
+function groupsOfCall(call: Call): Group[] {
+  if (call.what === 'transaction') return call.inner.map((scope, at) => groupOfTry(call, scope, at))
+  const name = `call ${call.id} (${call.what})`
+  const { tags, optional } = partOf(call)
+  if (call.what === 'chain' || (call.what === 'script' && !('isWhole' in call.plan && call.plan.isWhole)))
+    return chainGroups(call, name)
+  if (call.what === 'script' || call.what === 'batch' || call.what === 'execute' || call.what === 'rows') {
+    const all = call.tags.filter(isTag)
+    if (call.state === 'ok') return [{ name, tags, optional, must: 'be there' }]
+    const isKept = call.sql[0] === 'or fail' && call.what !== 'batch' && call.what !== 'script'
+    const must = outcomeOf(call) === 'unknown' || isKept ? 'be there or not' : 'not be there'
+    return [{ name, tags: all, optional: new Set(isKept ? all : []), must }]
+  }
+  return []
+}
+
+/** Statements that take effect one by one, up to the first that fails. */
+function chainGroups(call: Call, name: string): Group[] {
+  const error = call.error instanceof SqlError ? call.error : null
+  // what is no SQL is refused before anything has run
+  const at = error?.code.startsWith('SQL_') ? 0 : (error?.statementIndex ?? null)
+  return call.tags.flatMap((tag, index): Group[] => {
+    if (tag === null) return []
+    const isUnknown = outcomeOf(call) === 'unknown' || at === null
+    const must: Group['must'] =
+      call.state === 'ok' || (at !== null && index < at)
+        ? 'be there'
+        : call.sql[index] === 'or fail' || (isUnknown && call.state === 'failed')
+          ? 'be there or not'
+          : 'not be there'
+    return [{ name: `${name} statement ${index}`, tags: [tag], optional: new Set(), must }]
+  })
+}
+
+function groupOfTry(call: Call, scope: Scope, at: number): Group {
+  const { tags, optional } = liveIn(scope)
+  const isLast = at === call.inner.length - 1
+  const isUnknown = !(scope.hasThrown && scope.thrown === call.error) && outcomeOf(call) === 'unknown'
+  const must =
+    !isLast || scope.isRolledBack
+      ? 'not be there'
+      : call.state === 'ok'
+        ? 'be there'
+        : isUnknown
+          ? 'be there or not'
+          : 'not be there'
+  const all = must === 'not be there' ? allTags(scope) : tags
+  return { name: `call ${call.id} (transaction), try ${at}`, tags: all, optional, must }
+}
+
+/** Everything that was tried on a handle and inside it. */
+const allTags = (scope: Scope): number[] =>
+  scope.calls.flatMap((call) => [...call.tags.filter(isTag), ...call.inner.flatMap(allTags)])
+
+/** Whether a transaction goes on behind a COMMIT that failed: it never left, or was refused. */
+function goesOn(scope: Scope, commit: Call): boolean {
+  const later = scope.calls.slice(scope.calls.indexOf(commit) + 1)
+  const end = later.findIndex(
+    ({ what, state }) => (what === 'begin' && state === 'ok') || what === 'close stream',
+  )
+  const isStatement = ({ what }: Call): boolean => !/^(rollback|mark|undo|forget)$/.test(what)
+  return later.slice(0, end < 0 ? undefined : end).some((call) => call.state === 'ok' && isStatement(call))
+}
+
+/** What the calls on a stream leave there, whose transactions begin and end by calls or by statements. */
+function groupsOfStream(scope: Scope): Group[] {
+  const groups: Group[] = []
+  let open: Open | null = null
+  const end = (call: Call | null, must: Group['must']): void => {
+    const name = `stream ${scope.id}, transaction up to call ${call?.id ?? 'the end'}`
+    if (open) groups.push({ name, tags: open.tags, optional: open.optional, must })
+    open = null
+  }
+  for (const call of scope.calls) {
+    const [sql] = call.sql
+    const verb = call.what === 'execute' && /^(begin|commit|rollback)$/.test(sql ?? '') ? sql : call.what
+    if (verb === 'begin') {
+      if (call.state === 'ok') open ??= new Open()
+    } else if (verb === 'commit') {
+      const isRefused = call.error instanceof SqlError || call.error instanceof TypeError
+      if (call.state === 'ok') end(call, 'be there')
+      else if (goesOn(scope, call)) continue
+      else if (!isRefused && outcomeOf(call) === 'unknown') end(call, 'be there or not')
+      else if (!isRefused && call.error instanceof Error && call.error.name === 'StreamError')
+        end(call, 'not be there')
+    } else if (verb === 'rollback' || verb === 'close stream') end(call, 'not be there')
+    else if (open) {
+      const transaction: Open = open
+      if (!transaction.control(call)) transaction.add(partOf(call))
+    } else groups.push(...groupsOfCall(call))
+  }
+  end(null, 'not be there')
+  return groups
+}

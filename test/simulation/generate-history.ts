@@ -1,0 +1,128 @@
+import { Chooser } from './chooser.ts'
+import type { ClientPlan, Fault, FaultKind, History, ServerEvent, Task } from './history.ts'
+import { CALL_TIMES, makeProfile, type Profile } from './profile.ts'
+import { StepGenerator } from './step-generator.ts'
+
+const FAULTS: readonly FaultKind[] = [
+  'lost',
+  'answer lost',
+  'repeated',
+  'cut',
+  'cut silently',
+  'refused',
+  'refused as html',
+  'refused after',
+  'foreign answer',
+  'no answer',
+  'lost without a word',
+  'slow',
+  'late',
+  'busy',
+]
+
+/** Makes the history of a seed. */
+export function generateHistory(seed: number): History {
+  return new Generator(seed).history()
+}
+
+class Generator {
+  readonly #choose: Chooser
+  readonly #profile: Profile
+  readonly #steps: StepGenerator
+
+  constructor(seed: number) {
+    this.#choose = new Chooser(seed)
+    this.#profile = makeProfile(this.#choose)
+    this.#steps = new StepGenerator(this.#choose, this.#profile)
+  }
+
+  history(): History {
+    const clients = Array.from({ length: this.#choose.chance(0.25) ? 2 : 1 }, () => this.#client())
+    const tasks = this.#choose.list(3, () => this.#task(clients.length))
+    return {
+      seed: 1 + this.#choose.int(2 ** 31),
+      server: {
+        ...(this.#choose.chance(0.06) && { isOld: true }),
+        ...(this.#choose.chance(0.04) && { hasNoCursor: true }),
+        ...(this.#choose.chance(0.05) && { lagMs: this.#choose.pick([1, 30, 500]) }),
+        ...(this.#choose.chance(0.05) && { hasNoIndex: true }),
+      },
+      clients,
+      tasks,
+      faults: this.#faults(),
+      ...(this.#profile.faults > 0 &&
+        this.#choose.chance(0.15) && { events: this.#choose.list(2, () => this.#event()) }),
+    }
+  }
+
+  #client(): ClientPlan {
+    return {
+      ...(this.#choose.chance(0.3) && {
+        coalesce: this.#choose.pick([true, true, { maxWaitMs: 3 }, { maxStatements: 2 }, { maxWaitMs: 0 }]),
+      }),
+      ...(this.#profile.hasTimes &&
+        this.#choose.chance(0.5) && { requestTimeoutMs: this.#choose.pick(CALL_TIMES) }),
+      ...(this.#profile.hasTimes &&
+        this.#choose.chance(0.3) && { transactionTimeoutMs: this.#choose.pick([10, 100, 1_000, 60_000]) }),
+      ...(this.#profile.hasTimes &&
+        this.#choose.chance(0.3) && { writeLockTimeoutMs: this.#choose.pick([10, 100, 1_000]) }),
+      ...(this.#choose.chance(0.2) && { maxRetries: this.#choose.pick([0, 1, 5]) }),
+      ...(this.#choose.chance(0.2) && { concurrency: this.#choose.pick([1, 2]) }),
+      ...(this.#choose.chance(0.05) && { queueLimit: this.#choose.pick([1, 2]) }),
+      ...(this.#choose.chance(0.1) && { readYourWrites: false }),
+      ...(this.#choose.chance(0.2) && { ignoresAbort: true }),
+      ...(this.#choose.chance(0.2) && { observes: true }),
+      ...(this.#choose.chance(0.1) && {
+        token: {
+          ms: this.#choose.pick([0, 1, 10]),
+          ...(this.#choose.chance(0.3) && { fails: [this.#choose.int(6)] }),
+        },
+      }),
+    }
+  }
+
+  #task(clients: number): Task {
+    return {
+      client: this.#choose.int(clients),
+      atMs: this.#choose.pick([0, 0, 0, 1, 2, 5]),
+      steps: this.#choose.list(3, () => this.#steps.clientStep()),
+    }
+  }
+
+  #faults(): Fault[] {
+    const first = this.#choose.int(12)
+    return Array.from({ length: this.#profile.faults }, (_, at) => {
+      const kind = this.#choose.pick(FAULTS)
+      const value = this.#value(kind)
+      return { request: first + at * (1 + this.#choose.int(4)), kind, ...(value !== undefined && { value }) }
+    })
+  }
+
+  #value(kind: FaultKind): number | undefined {
+    switch (kind) {
+      case 'refused':
+      case 'refused as html':
+        return this.#choose.pick([400, 401, 404, 429, 429, 500, 502, 503])
+      case 'refused after':
+        return this.#choose.pick([500, 502, 503, 504, 408])
+      case 'cut':
+      case 'cut silently':
+        return this.#choose.pick([0, 0.1, 0.3, 0.5, 0.9])
+      case 'foreign answer':
+        return this.#choose.int(10)
+      case 'slow':
+        return this.#choose.pick([10, 300, 6_000])
+      case 'late':
+        return this.#choose.pick([10, 300, 3_000, 15_000])
+      default:
+        return undefined
+    }
+  }
+
+  #event(): ServerEvent {
+    return {
+      atMs: this.#choose.pick([1, 2, 3, 5, 10, 30, 100]),
+      kind: this.#choose.pick(['restart', 'restart', 'restart with a lower index', 'token expires']),
+    }
+  }
+}

@@ -1,0 +1,259 @@
+import type { ClientPlan, Fault, History, Step } from './history.ts'
+import type { ServerPlan } from './model-server.ts'
+
+interface KeptHistory {
+  readonly title: string
+  readonly history: History
+}
+
+/** A history with one client. @param programs each runs beside the others */
+function keep(
+  title: string,
+  programs: readonly (readonly Step[])[],
+  {
+    client = {},
+    server = {},
+    faults = [],
+    seed = 0,
+  }: { client?: ClientPlan; server?: ServerPlan; faults?: Fault[]; seed?: number } = {},
+): KeptHistory {
+  const tasks = programs.map((steps) => ({ client: 0, atMs: 0, steps }))
+  return { title, history: { seed, server, clients: [client], tasks, faults } }
+}
+
+const insert: Step = { do: 'execute', sql: 'insert' }
+const select: Step = { do: 'execute', sql: 'select' }
+const inTransaction = (...steps: Step[]): Step => ({ do: 'transaction', steps })
+const onStream = (...steps: Step[]): Step => ({ do: 'stream', steps })
+const OTHERS = Array.from({ length: 3 }, () => [inTransaction(insert)])
+
+/** Histories that showed a fault once, and must not again. They run before those that are generated. */
+export const KEPT_HISTORIES: readonly KeptHistory[] = [
+  keep('a write and rows as the first calls of a transaction', [
+    [
+      inTransaction(
+        { do: 'execute', sql: 'insert', wait: 'later' },
+        { do: 'rows', sql: 'select', wait: 'later' },
+        { do: 'gather' },
+      ),
+    ],
+  ]),
+  keep('rows and a write as the first calls of a transaction, in one tick', [
+    [inTransaction({ do: 'together', steps: [{ do: 'rows', sql: 'insert' }, insert] })],
+  ]),
+  keep('SAVEPOINT on a stream without a transaction', [
+    [onStream({ do: 'execute', sql: 'savepoint p', catches: true }, insert)],
+  ]),
+  keep('a RELEASE that a deferred constraint refuses once', [
+    [
+      onStream(
+        { do: 'execute', sql: 'savepoint p', catches: true },
+        { do: 'execute', sql: 'child', catches: true },
+        { do: 'execute', sql: 'release p', catches: true },
+        { do: 'execute', sql: 'parent', catches: true },
+        { do: 'execute', sql: 'release p', catches: true },
+      ),
+    ],
+  ]),
+  keep('SAVEPOINT in a chain', [
+    [onStream({ do: 'chain', sql: ['savepoint p'], catches: true }, { do: 'chain', sql: ['insert'] })],
+  ]),
+  keep(
+    'a fetch that ignores its signal keeps no turn to write',
+    [
+      [{ do: 'transaction', steps: [{ ...insert, abortMs: 5 }], catches: true }],
+      [{ do: 'transaction', steps: [{ ...insert, abortMs: 5 }], catches: true }],
+      [{ do: 'sleep', ms: 2_000 }, inTransaction(insert)],
+    ],
+    {
+      client: { ignoresAbort: true },
+      faults: [
+        { request: 0, kind: 'no answer' },
+        { request: 1, kind: 'no answer' },
+      ],
+    },
+  ),
+  keep(
+    'a fetch that ignores its signal keeps no stream in rows',
+    [[inTransaction({ do: 'rows', sql: 'insert', wait: 'never' })]],
+    { client: { ignoresAbort: true }, faults: [{ request: 0, kind: 'no answer' }] },
+  ),
+  keep(
+    'a read that a transaction awaits shares no request with a write of its tick',
+    [
+      [inTransaction(insert, { do: 'execute', sql: 'select', on: 'client' })],
+      [{ do: 'sleep', ms: 3 }, insert],
+    ],
+    { client: { coalesce: { maxWaitMs: 5 } } },
+  ),
+  keep('a write of the client in a callback that nobody awaits', [
+    [
+      inTransaction(
+        insert,
+        { do: 'execute', sql: 'insert', on: 'client', wait: 'never' },
+        { do: 'sleep', ms: 500 },
+      ),
+    ],
+  ]),
+  keep('a read of the client in a callback, behind a comment', [
+    [
+      inTransaction(
+        { do: 'batch', sql: ['pragma'] },
+        { do: 'execute', sql: 'commented select', on: 'client' },
+      ),
+    ],
+  ]),
+  keep('a first statement that is no SQL keeps no turn to write', [
+    [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
+    [inTransaction({ do: 'execute', sql: 'unparsable', catches: true }, { do: 'sleep', ms: 4_000 })],
+    [{ do: 'sleep', ms: 100 }, inTransaction(insert)],
+  ]),
+  keep('coalesce without waiting', [[{ do: 'together', steps: [insert, insert, select] }]], {
+    client: { coalesce: { maxWaitMs: 0 } },
+  }),
+  keep('a savepoint whose name has a word of BEGIN in it', [
+    [onStream({ do: 'begin', mode: 'deferred' }, { do: 'mark', name: 'immediate_report' }, select)],
+  ]),
+  ...[3, 4, 5, 6, 7, 8].map((value) =>
+    keep(
+      `a COMMIT that is answered by something else: ${value}`,
+      [[{ do: 'transaction', retry: 2, steps: [insert] }]],
+      {
+        faults: [{ request: 1, kind: 'foreign answer', value }],
+      },
+    ),
+  ),
+  keep('a statement that fails and keeps some of its rows', [
+    [{ do: 'execute', sql: 'or fail', catches: true }],
+    [inTransaction({ do: 'execute', sql: 'or fail', catches: true }, insert)],
+    [onStream({ do: 'begin' }, insert, { do: 'execute', sql: 'or fail', catches: true }, { do: 'commit' })],
+  ]),
+  keep(
+    'rows given up before the first of them leave no lock behind',
+    [
+      [inTransaction(insert, { do: 'rows', sql: 'select', abortMs: 1 })],
+      [
+        {
+          do: 'transaction',
+          steps: [insert, { do: 'rows', sql: 'insert', wait: 'later' }, insert],
+          throws: true,
+        },
+      ],
+      ...OTHERS,
+    ],
+    { seed: 878853453 },
+  ),
+  // found by the simulation
+  keep(
+    'the end of a transaction whose time is short',
+    [[inTransaction(insert, { do: 'rollback' })], [insert]],
+    { client: { requestTimeoutMs: 4 }, seed: 65232109 },
+  ),
+  keep(
+    'a COMMIT on /v2 behind a first statement that was no SQL',
+    [[inTransaction({ do: 'execute', sql: 'unparsable', wait: 'later' })]],
+    { server: { isOld: true } },
+  ),
+  keep('rows of a statement that is no SQL in a transaction', [
+    [inTransaction({ do: 'rows', sql: 'unparsable', catches: true })],
+  ]),
+  keep(
+    'an answer that is not of the protocol does not prove that the server has /v3',
+    [[insert, inTransaction(insert)]],
+    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 0 }] },
+  ),
+  keep(
+    'a server without cursors closes the stream of rows that were given up',
+    [
+      [
+        inTransaction(
+          { do: 'batch', sql: ['insert'] },
+          { do: 'rows', sql: 'insert', wait: 'later' },
+          { do: 'rows', sql: 'insert' },
+        ),
+      ],
+    ],
+    { server: { hasNoCursor: true } },
+  ),
+  keep('a savepoint that ends while rows of it are about to be read', [
+    [
+      inTransaction(
+        {
+          do: 'savepoint',
+          steps: [{ do: 'rows', sql: 'insert' }, { do: 'rows', sql: 'insert', wait: 'later' }, insert],
+          catches: true,
+        },
+        { do: 'execute', sql: 'insert', wait: 'never' },
+      ),
+    ],
+  ]),
+  keep('rows of a stream that the server has closed', [
+    [
+      onStream(
+        { do: 'rows', sql: 'insert' },
+        { do: 'sleep', ms: 11_000 },
+        { do: 'rows', sql: 'select', catches: true },
+      ),
+    ],
+  ]),
+  keep(
+    'rows of a write on an open stream, whose request is repeated on the way',
+    [[onStream(insert, { do: 'rows', sql: 'insert' })]],
+    { faults: [{ request: 1, kind: 'repeated' }] },
+  ),
+  keep('a call behind a savepoint, and one that is made when that has just ended', [
+    [
+      inTransaction(
+        {
+          do: 'together',
+          steps: [
+            insert,
+            {
+              do: 'together',
+              steps: [
+                { do: 'execute', sql: 'pragma' },
+                { do: 'savepoint', steps: [select], wait: 'later' },
+                { do: 'batch', sql: ['insert'], wait: 'later' },
+                { do: 'gather' },
+              ],
+            },
+          ],
+        },
+        { do: 'batch', sql: ['returning'] },
+      ),
+    ],
+  ]),
+  keep('a loop over the rows of a write that is left after its signal was aborted', [
+    [{ do: 'rows', sql: 'returning', take: 1, steps: [{ do: 'sleep', ms: 1 }], abortMs: 6 }],
+  ]),
+  keep(
+    'a stream that is closed while rows are read and calls wait behind them',
+    [
+      [
+        onStream({
+          do: 'together',
+          steps: [
+            insert,
+            { do: 'rows', sql: 'insert' },
+            insert,
+            { do: 'execute', sql: 'insert', timeoutMs: 11 },
+          ],
+        }),
+      ],
+    ],
+    { seed: 80566580 },
+  ),
+  keep(
+    'a coalesced call that is late before its request leaves',
+    [[{ do: 'execute', sql: 'insert', timeoutMs: 1 }]],
+    { client: { coalesce: { maxWaitMs: 1 } } },
+  ),
+  keep('a coalesced call that is late while its request waits for the token', [[insert]], {
+    client: { coalesce: true, requestTimeoutMs: 1, token: { ms: 1 } },
+  }),
+  keep(
+    'an answer with results that are none does not prove that the server has /v3',
+    [[insert], [onStream(insert)]],
+    { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 4 }] },
+  ),
+]

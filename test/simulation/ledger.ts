@@ -1,0 +1,170 @@
+import { findDatabaseError, type Outcome } from '@batonsql/core'
+import type { CallPlan, Sql } from './history.ts'
+import type { World } from './world.ts'
+
+/** What a call is about. */
+export type What =
+  | 'execute'
+  | 'batch'
+  | 'chain'
+  | 'script'
+  | 'rows'
+  | 'transaction'
+  | 'savepoint'
+  | 'begin'
+  | 'commit'
+  | 'rollback'
+  | 'mark'
+  | 'undo'
+  | 'forget'
+  | 'close stream'
+  | 'close'
+  | 'health'
+
+/** A handle that calls are made on: a client, a transaction (each try of it), a savepoint, or a stream. */
+export interface Scope {
+  readonly id: number
+  readonly kind: 'client' | 'transaction' | 'savepoint' | 'stream'
+  readonly client: number
+  readonly parent: Scope | null
+  /** The transaction or stream that it is part of; itself, if it is one. */
+  readonly root: Scope
+  readonly startedAt: number
+  /** Whether it is a query builder's. */
+  readonly isOrm: boolean
+  readonly calls: Call[]
+  /** The turn in which it was over; Infinity before. */
+  overAt: number
+  /** `rollback()` was called on it. */
+  isRolledBack: boolean
+  /** What its callback threw; undefined when it returned. */
+  thrown: unknown
+  hasThrown: boolean
+  /** What its handle said when it ended. */
+  expiresAt: number | null
+}
+
+/** A call of the client's public surface, and what became of it. */
+export interface Call {
+  readonly id: number
+  readonly what: What
+  readonly scope: Scope
+  readonly plan: CallPlan
+  readonly sql: readonly Sql[]
+  /** For each statement the number that it writes; null when it writes none. */
+  readonly tags: readonly (number | null)[]
+  readonly name: string
+  readonly at: number
+  readonly turn: number
+  /** The scopes of its callback: tries of a transaction, or a savepoint. */
+  readonly inner: Scope[]
+  /** Why it would be given up. */
+  reason: Error | null
+  isAborted: boolean
+  abortedAt: number
+  /** The loop over its rows was left by an error of the program's, which says nothing of the statement. */
+  leftBy: unknown
+  /** A mistake of the program, which the client refuses by a TypeError. */
+  mistake: string | null
+  state: 'pending' | 'ok' | 'failed'
+  settledAt: number
+  settledTurn: number
+  value: unknown
+  error: unknown
+}
+
+/** Keeps account of all calls of a history. */
+export class Ledger {
+  readonly calls: Call[] = []
+  readonly scopes: Scope[] = []
+  readonly #world: World
+  pending = 0
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  scope(kind: Scope['kind'], client: number, parent: Scope | null, isOrm = false): Scope {
+    const scope: Omit<Scope, 'root'> & { root?: Scope } = {
+      id: this.scopes.length,
+      kind,
+      client,
+      parent,
+      startedAt: this.#world.now,
+      isOrm,
+      calls: [],
+      overAt: Infinity,
+      isRolledBack: false,
+      thrown: undefined,
+      hasThrown: false,
+      expiresAt: null,
+    }
+    scope.root = parent && kind === 'savepoint' ? parent.root : (scope as Scope)
+    this.scopes.push(scope as Scope)
+    return scope as Scope
+  }
+
+  call(
+    scope: Scope,
+    what: What,
+    plan: CallPlan = {},
+    {
+      sql = [],
+      tags = [],
+      name = '',
+    }: { sql?: readonly Sql[]; tags?: readonly (number | null)[]; name?: string } = {},
+  ): Call {
+    const call: Call = {
+      id: this.calls.length,
+      what,
+      scope,
+      plan,
+      sql,
+      tags,
+      name,
+      at: this.#world.now,
+      turn: this.#world.turn,
+      inner: [],
+      reason: null,
+      isAborted: false,
+      abortedAt: Infinity,
+      leftBy: undefined,
+      mistake: null,
+      state: 'pending',
+      settledAt: Infinity,
+      settledTurn: Infinity,
+      value: undefined,
+      error: undefined,
+    }
+    this.calls.push(call)
+    scope.calls.push(call)
+    this.pending += 1
+    return call
+  }
+
+  succeed(call: Call, value: unknown): void {
+    this.#settle(call, 'ok')
+    call.value = value
+  }
+
+  fail(call: Call, error: unknown): void {
+    this.#settle(call, 'failed')
+    call.error = error
+  }
+
+  #settle(call: Call, state: Call['state']): void {
+    call.state = state
+    call.settledAt = this.#world.now
+    call.settledTurn = this.#world.turn
+    this.pending -= 1
+  }
+}
+
+/** What the caller was told of a call that failed. */
+export function outcomeOf({ error, isAborted, leftBy, reason, what }: Call): Outcome {
+  if (leftBy !== undefined && leftBy === error) return 'unknown'
+  const known = findDatabaseError(error)
+  if (known) return known.outcome
+  // a signal's reason says nothing; what a callback threw ended its transaction
+  return isAborted && error === reason && what !== 'transaction' ? 'unknown' : 'not_applied'
+}

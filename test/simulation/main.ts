@@ -1,0 +1,104 @@
+/*
+ * Runs generated histories of the client, each from a seed of its own, and the kept ones before them. `--histories` says how
+ * many, `--minutes` how long, `--seed` where to begin; `--report` prints what happened in one history.
+ */
+import { parseArgs } from 'node:util'
+import { generateHistory } from './generate-history.ts'
+import type { History } from './history.ts'
+import { KEPT_HISTORIES } from './kept-histories.ts'
+import { unknownMistakes } from './known-faults.ts'
+import { runHistory } from './run-history.ts'
+import { shrink } from './shrink.ts'
+import { realNow } from './world.ts'
+
+const { values } = parseArgs({
+  options: {
+    histories: { type: 'string', default: '1000' },
+    minutes: { type: 'string', default: '1000000' },
+    seed: { type: 'string' },
+    most: { type: 'string', default: '5' },
+    report: { type: 'boolean', default: false },
+    /** Ends with the first that fails, as it is. */
+    first: { type: 'boolean', default: false },
+    /** Does not take known faults for known. */
+    strict: { type: 'boolean', default: false },
+  },
+})
+
+/** How many kinds of mistakes are listed. */
+const MOST_KINDS = 20
+
+/** A mistake without what differs from one history to the next, so that a smaller history can be told to have the same. */
+const kindOf = (mistake: string): string =>
+  mistake
+    .replace(/\n[^]*/, '')
+    .replace(/\((?:execute|batch|chain|script|rows) [^)]*\)/, '()')
+    .replace(/\d+/g, 'N')
+    .slice(0, 90)
+
+async function mistakesOf(history: History): Promise<readonly string[]> {
+  try {
+    const { mistakes } = await runHistory(history)
+    return values.strict ? mistakes : unknownMistakes(history, mistakes)
+  } catch (error) {
+    return [`the simulation failed: ${String(error)}`]
+  }
+}
+
+/** What happened in a history, in words. */
+async function reportOf(history: History): Promise<string> {
+  try {
+    return (await runHistory(history)).report()
+  } catch (error) {
+    return String(error)
+  }
+}
+
+/** The smallest history that fails like this one, and what happens in it. */
+async function explain(history: History, [first = '']: readonly string[]): Promise<void> {
+  const kind = kindOf(first)
+  const small = await shrink(history, async (candidate) =>
+    (await mistakesOf(candidate)).some((mistake) => kindOf(mistake) === kind),
+  )
+  console.log(`the smallest history that fails so:\n${JSON.stringify(small)}`)
+  console.log(`${await reportOf(small)}\n${(await mistakesOf(small)).join('\n')}\n`)
+}
+
+// a stack costs more than the rest of an error
+if (!values.report) Error.stackTraceLimit = 0
+
+const found = new Map<string, { count: number; seeds: number[] }>()
+async function check(title: string, history: History, seed?: number): Promise<void> {
+  const mistakes = await mistakesOf(history)
+  if (mistakes.length === 0) return
+  if (values.first) {
+    console.log(`${title}: ${mistakes.join('\n')}`)
+    process.exit(1)
+  }
+  const kind = kindOf(mistakes[0] as string)
+  const entry = found.get(kind) ?? { count: 0, seeds: [] }
+  entry.count += 1
+  if (seed !== undefined) entry.seeds.push(seed)
+  if (entry.count === 1 && found.size < Number(values.most)) {
+    console.log(`${title}: ${mistakes.join('\n')}`)
+    await explain(history, mistakes)
+  }
+  found.set(kind, entry)
+}
+
+const begun = realNow()
+const seed = Number(values.seed ?? Math.floor(Number(process.hrtime.bigint() % 2n ** 31n)))
+const count = values.report ? 1 : Number(values.histories)
+for (const { title, history } of values.report ? [] : KEPT_HISTORIES) await check(`kept: ${title}`, history)
+let done = 0
+for (; done < count && realNow() - begun < Number(values.minutes) * 60_000; done++)
+  await check(`seed ${seed + done}`, generateHistory(seed + done), seed + done)
+if (values.report) console.log(await reportOf(generateHistory(seed)))
+const seconds = (realNow() - begun) / 1_000
+for (const [kind, { count: times, seeds }] of [...found].slice(0, MOST_KINDS))
+  console.log(`${times} times, seeds ${seeds.slice(0, 3).join()}: ${kind}`)
+const failed = [...found.values()].reduce((sum, { count: times }) => sum + times, 0)
+console.log(
+  `simulation: ${done} histories from seed ${seed}, ${failed} failed, ${Math.round(done / seconds)} a second`,
+)
+process.exit(failed > 0 ? 1 : 0)

@@ -1,0 +1,326 @@
+import type { Command } from './model-sql.ts'
+import type { World } from './world.ts'
+
+/** What became durable at once: a transaction, or a statement outside of one. */
+export interface Commit {
+  readonly tags: readonly number[]
+  readonly at: number
+}
+
+/** The answer to a statement that went well. */
+export interface StatementResult {
+  readonly columns: readonly string[]
+  readonly rows: readonly number[]
+  readonly changed: number
+  readonly rowid: number | null
+}
+
+/** A statement that the database refused. */
+export class SqlFailure extends Error {
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The server has ended meanwhile. */
+export class ServerGone extends Error {}
+
+const STEAL_MS = 5_000
+
+/** One database: what is durable, and the one write lock. */
+export class ModelDatabase {
+  readonly commits: Commit[] = []
+  /** Counts what became durable, of whatever table. */
+  version = 0
+  /** The table t, as far as it is durable. */
+  readonly rows: number[] = []
+  readonly world: World
+  holder: ModelConnection | null = null
+  #heldSince = 0
+  #waiting: { connection: ModelConnection; resolve: () => void; reject: (error: unknown) => void }[] = []
+  #cancelSteal: () => void = () => {}
+  /** How often a transaction lost the lock to one that waited. */
+  steals = 0
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  commit(tags: readonly number[], rows: readonly number[]): void {
+    this.version += 1
+    if (tags.length > 0) this.commits.push({ tags, at: this.world.now })
+    this.rows.push(...rows)
+  }
+
+  /** Waits for the write lock. */
+  acquire(connection: ModelConnection): Promise<void> | undefined {
+    if (this.holder === connection) return undefined
+    if (!this.holder) {
+      this.#give(connection)
+      return undefined
+    }
+    const wait = new Promise<void>((resolve, reject) => {
+      this.#waiting.push({ connection, resolve, reject })
+    })
+    this.#watch()
+    return wait
+  }
+
+  release(connection: ModelConnection): void {
+    if (this.holder !== connection) return
+    this.#cancelSteal()
+    this.holder = null
+    const next = this.#waiting.shift()
+    if (!next) return
+    this.#give(next.connection)
+    next.resolve()
+    this.#watch()
+  }
+
+  #give(connection: ModelConnection): void {
+    this.holder = connection
+    this.#heldSince = this.world.now
+  }
+
+  /** Takes the lock from its holder when that has had it long enough while another waits. */
+  #watch(): void {
+    this.#cancelSteal()
+    if (this.#waiting.length === 0) return
+    const ms = Math.max(0, this.#heldSince + STEAL_MS - this.world.now)
+    this.#cancelSteal = this.world.after(ms, () => {
+      this.steals += 1
+      this.holder?.timeOut()
+    })
+  }
+
+  /** The server ends: all transactions are gone, and all that waits. */
+  crash(): void {
+    this.#cancelSteal()
+    this.holder = null
+    for (const { reject } of this.#waiting.splice(0)) reject(new ServerGone('the server has ended'))
+  }
+}
+
+interface OpenTransaction {
+  /** Begun by SAVEPOINT, so that its RELEASE commits. */
+  readonly byPoint: boolean
+  /** How much of the database it sees; null before it has read. */
+  seen: number | null
+  /** The version that this was. */
+  version: number
+  own: { tag: number; table: 't' | 'child' | 'parent' }[]
+  points: { name: string; length: number; missing: readonly number[] }[]
+  /** Parents that its children have not. */
+  missing: readonly number[]
+}
+
+const NO_ROWS: StatementResult = { columns: [], rows: [], changed: 0, rowid: null }
+
+/** One connection to it: a stream of the server. */
+export class ModelConnection {
+  readonly database: ModelDatabase
+  transaction: OpenTransaction | null = null
+  /** Its transaction was ended for another; the next program hears of it. */
+  isTimedOut = false
+  /** A statement runs, so that nothing ends its transaction now. */
+  isBusy = false
+  #endsLater = false
+  #lastRowid = -1
+  isClosed = false
+  readonly #visible: () => number
+
+  /** @param visible how many rows of the table this connection's server has */
+  constructor(database: ModelDatabase, visible: () => number = () => database.rows.length) {
+    this.database = database
+    this.#visible = visible
+  }
+
+  get isAutocommit(): boolean {
+    return this.transaction === null
+  }
+
+  /** Ends its transaction for another that waits for the lock. */
+  timeOut(): void {
+    if (this.isBusy) {
+      this.#endsLater = true
+      return
+    }
+    this.rollback()
+    this.isTimedOut = true
+  }
+
+  finished(): void {
+    this.isBusy = false
+    if (this.#endsLater && this.transaction && this.database.holder === this) this.timeOut()
+    this.#endsLater = false
+  }
+
+  rollback(): void {
+    this.transaction = null
+    this.database.release(this)
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.rollback()
+  }
+
+  /** Runs a statement. @param isBusyDatabase whether it finds the lock taken and is not let wait @throws SqlFailure */
+  async run(command: Command, isBusyDatabase = false): Promise<StatementResult> {
+    const own = this.transaction
+    switch (command.kind) {
+      case 'begin': {
+        // inside a transaction it takes the lock, too, and keeps it
+        if (own && command.mode === 'immediate') await this.#lock(isBusyDatabase)
+        if (own) throw unknown('cannot start a transaction within a transaction')
+        if (command.mode === 'immediate') await this.#lock(isBusyDatabase)
+        this.#begin(false)
+        return NO_ROWS
+      }
+      case 'commit': {
+        if (!own) throw unknown('cannot commit - no transaction is active')
+        this.#commit(own)
+        return NO_ROWS
+      }
+      case 'rollback': {
+        if (!own) throw unknown('cannot rollback - no transaction is active')
+        this.rollback()
+        return NO_ROWS
+      }
+      case 'savepoint': {
+        const open = own ?? this.#begin(true)
+        open.points.push({ name: command.name, length: open.own.length, missing: open.missing })
+        return NO_ROWS
+      }
+      case 'release':
+      case 'rollback to':
+        return this.#returnTo(command.kind, command.name)
+      case 'insert':
+        return await this.#insert(command, isBusyDatabase)
+      case 'select': {
+        const seen = this.#see()
+        const mine = own?.own.filter(({ table }) => table === 't').map(({ tag }) => tag) ?? []
+        return { ...NO_ROWS, columns: ['a'], rows: [...this.database.rows.slice(0, seen), ...mine] }
+      }
+      case 'constant':
+        return { ...NO_ROWS, columns: ['1'], rows: [1] }
+      case 'nothing':
+        return NO_ROWS
+      case 'assertion':
+        throw unknown('malformed JSON')
+      case 'missing table':
+        throw unknown('no such table: missing')
+      default:
+        throw new SqlFailure('SQL_PARSE_ERROR', command.message)
+    }
+  }
+
+  #begin(byPoint: boolean): OpenTransaction {
+    const seen = this.database.holder === this ? this.database.rows.length : null
+    this.transaction = { byPoint, seen, version: this.database.version, own: [], points: [], missing: [] }
+    return this.transaction
+  }
+
+  #see(): number {
+    const { transaction } = this
+    if (!transaction) return this.#visible()
+    if (transaction.seen === null) this.#look(transaction, this.#visible())
+    return transaction.seen as unknown as number
+  }
+
+  /** Fixes what a transaction sees. */
+  #look(transaction: OpenTransaction, seen: number): void {
+    transaction.seen = seen
+    // what a replica has not yet is newer than its snapshot
+    transaction.version = seen === this.database.rows.length ? this.database.version : -1
+  }
+
+  async #lock(isBusyDatabase: boolean): Promise<void> {
+    const isStale = (): boolean =>
+      this.transaction !== null &&
+      this.transaction.seen !== null &&
+      this.transaction.version !== this.database.version
+    if (isBusyDatabase || isStale()) throw locked()
+    if (this.isClosed) throw new ServerGone('the stream was dropped')
+    await this.database.acquire(this)
+    if (this.isClosed) {
+      this.database.release(this)
+      throw new ServerGone('the stream was dropped')
+    }
+    if (isStale()) throw locked()
+    if (this.transaction?.seen === null) this.#look(this.transaction, this.database.rows.length)
+  }
+
+  #commit(own: OpenTransaction): void {
+    if (own.missing.length > 0) throw constraint('FOREIGN KEY constraint failed')
+    if (own.own.length > 0)
+      this.database.commit(
+        own.own.filter(({ table }) => table !== 'parent').map(({ tag }) => tag),
+        own.own.filter(({ table }) => table === 't').map(({ tag }) => tag),
+      )
+    this.rollback()
+  }
+
+  #returnTo(kind: 'release' | 'rollback to', name: string): StatementResult {
+    const own = this.transaction
+    const at = own?.points.findLastIndex((point) => point.name === name) ?? -1
+    const point = own?.points[at]
+    if (!own || !point) throw unknown(`no such savepoint: ${name}`)
+    if (kind === 'release') {
+      if (at === 0 && own.byPoint) this.#commit(own)
+      else own.points.length = at
+      return NO_ROWS
+    }
+    own.own.length = point.length
+    own.missing = point.missing
+    own.points.length = at + 1
+    return NO_ROWS
+  }
+
+  async #insert(
+    { table, rows, conflict, isReturning }: Command & { kind: 'insert' },
+    isBusyDatabase: boolean,
+  ): Promise<StatementResult> {
+    await this.#lock(isBusyDatabase)
+    // the lock may have come after its transaction was gone
+    const isAlone = this.transaction === null
+    const own = this.transaction ?? this.#begin(false)
+    const before = { length: own.own.length, missing: own.missing }
+    let failure: SqlFailure | null = null
+    for (const tag of rows) {
+      if (tag === null) {
+        failure = constraint(`NOT NULL constraint failed: ${table}.a`)
+        break
+      }
+      own.own.push({ tag, table })
+      if (table === 'child') own.missing = [...own.missing, tag]
+      if (table === 'parent') own.missing = own.missing.filter((each) => each !== tag)
+    }
+    if (failure && conflict !== 'fail') {
+      own.own.length = before.length
+      own.missing = before.missing
+      if (conflict === 'rollback') this.rollback()
+    }
+    if (isAlone && this.transaction) {
+      try {
+        this.#commit(own)
+      } catch (error) {
+        this.rollback()
+        throw error
+      }
+    }
+    if (failure) throw failure
+    // the first row of a connection has the rowid 0, which is one like others
+    this.#lastRowid += rows.length
+    const columns = isReturning ? ['a'] : []
+    const returned = isReturning ? rows.filter((tag) => tag !== null) : []
+    return { columns, rows: returned, changed: rows.length, rowid: this.#lastRowid }
+  }
+}
+
+const unknown = (message: string): SqlFailure => new SqlFailure('SQLITE_UNKNOWN', `SQLite error: ${message}`)
+const constraint = (message: string): SqlFailure =>
+  new SqlFailure('SQLITE_CONSTRAINT', `SQLite error: ${message}`)
+const locked = (): SqlFailure => new SqlFailure('SQLITE_BUSY', 'SQLite error: database is locked')

@@ -1,0 +1,154 @@
+import { type ModelConnection, ServerGone, SqlFailure, type StatementResult } from './model-database.ts'
+import { type Command, parse } from './model-sql.ts'
+import type { World } from './world.ts'
+
+export interface ServerRequest {
+  readonly path: string
+  readonly token: string | null
+  readonly body: string
+  /** Finds the lock taken, and is not let wait. */
+  readonly isBusy?: boolean
+  /** How long each of its statements takes, in ms. */
+  readonly statementMs?: number
+}
+
+export interface WireStatement {
+  readonly sql?: string | null
+  readonly args?: readonly { readonly type: string; readonly value?: string }[]
+  readonly replication_index?: string | number | null
+}
+
+export interface WireStep {
+  readonly stmt: WireStatement
+  readonly condition?: WireCondition | null
+}
+
+type WireCondition =
+  | { readonly type: 'ok' | 'error'; readonly step: number }
+  | { readonly type: 'not'; readonly cond: WireCondition }
+  | { readonly type: 'and' | 'or'; readonly conds: readonly WireCondition[] }
+  | { readonly type: 'is_autocommit' }
+
+/** A request that is refused as a whole, after which its stream is gone. */
+export class Refusal extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export type StepResult = StatementResult | SqlFailure | null
+
+/** What one request asks of a connection: the statements of it hear together that their transaction was ended. */
+export class ModelProgram {
+  readonly #connection: ModelConnection
+  readonly #request: ServerRequest
+  readonly #world: World
+  #timedOut = false
+
+  constructor(connection: ModelConnection, request: ServerRequest, world: World) {
+    this.#connection = connection
+    this.#request = request
+    this.#world = world
+  }
+
+  /** Its transaction was ended for another writer: all that is left of the request hears of it. */
+  get #isTimedOut(): boolean {
+    this.#timedOut ||= this.#connection.isTimedOut
+    this.#connection.isTimedOut = false
+    return this.#timedOut
+  }
+
+  async #run(command: Command): Promise<StatementResult> {
+    if (this.#isTimedOut) throw new SqlFailure('TRANSACTION_TIMEOUT', 'Transaction timed out')
+    const { statementMs = 0, isBusy = false } = this.#request
+    this.#connection.isBusy = true
+    try {
+      if (statementMs > 0) await this.#world.sleep(statementMs)
+      if (this.#connection.isClosed) throw new ServerGone('the stream was dropped')
+      return await this.#connection.run(command, isBusy)
+    } finally {
+      this.#connection.finished()
+    }
+  }
+
+  async single(statement: WireStatement): Promise<StatementResult> {
+    return await this.#run(commandOf(statement))
+  }
+
+  async sequence(sql: string): Promise<void> {
+    for (const each of sql.split(';').filter((text) => text.trim() !== ''))
+      await this.#run(commandOf({ sql: each.trim() }))
+  }
+
+  /** Runs one step. A refusal is a result, too. */
+  async step(command: Command): Promise<StatementResult | SqlFailure> {
+    try {
+      return await this.#run(command)
+    } catch (error) {
+      if (error instanceof SqlFailure) return error
+      throw error
+    }
+  }
+
+  /** @throws SqlFailure when a step is no SQL: then none has run */
+  async batch(steps: readonly WireStep[], isV3: boolean): Promise<StepResult[]> {
+    const commands = commandsOf(steps, isV3)
+    const results: StepResult[] = []
+    for (const [at, { condition }] of steps.entries()) {
+      const runs = this.holds(condition, results) || this.#isTimedOut
+      results.push(runs ? await this.step(commands[at] as Command) : null)
+    }
+    return results
+  }
+
+  holds(condition: WireCondition | null | undefined, results: readonly StepResult[]): boolean {
+    if (!condition) return true
+    switch (condition.type) {
+      case 'ok':
+      case 'error': {
+        const result = results[condition.step]
+        const isOk = result != null && !(result instanceof SqlFailure)
+        return isOk === (condition.type === 'ok')
+      }
+      case 'not':
+        return !this.holds(condition.cond, results)
+      case 'and':
+        return condition.conds.every((each) => this.holds(each, results))
+      case 'or':
+        return condition.conds.some((each) => this.holds(each, results))
+      default:
+        return this.#connection.isAutocommit
+    }
+  }
+}
+
+/** Reads the steps of a batch. @throws Refusal for a condition that cannot be; SqlFailure for what is no SQL */
+export function commandsOf(steps: readonly WireStep[], isV3: boolean): Command[] {
+  return steps.map(({ stmt, condition }, at) => {
+    const command = commandOf(stmt)
+    if (condition) checkCondition(condition, at, isV3)
+    return command
+  })
+}
+
+function checkCondition(condition: WireCondition, at: number, isV3: boolean): void {
+  if ('step' in condition && condition.step >= at)
+    throw new Refusal(400, 'Invalid reference to step in a batch condition')
+  if ('cond' in condition) checkCondition(condition.cond, at, isV3)
+  if ('conds' in condition) for (const each of condition.conds) checkCondition(each, at, isV3)
+  if (condition.type === 'is_autocommit' && !isV3)
+    throw new Refusal(
+      400,
+      'BatchCond of type `is_autocommit` is only supported in protocol version hrana3 and higher',
+    )
+}
+
+/** @throws SqlFailure for what is no SQL */
+function commandOf({ sql, args = [] }: WireStatement): Command {
+  const values = args.map(({ type, value }) => (type === 'null' ? null : Number(value)))
+  const command = parse(sql ?? '', values)
+  if (command.kind === 'unparsable') throw new SqlFailure('SQL_PARSE_ERROR', command.message)
+  return command
+}

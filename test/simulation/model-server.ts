@@ -1,0 +1,367 @@
+import {
+  ModelConnection,
+  ModelDatabase,
+  ServerGone,
+  SqlFailure,
+  type StatementResult,
+} from './model-database.ts'
+import {
+  commandsOf,
+  ModelProgram,
+  Refusal,
+  type ServerRequest,
+  type StepResult,
+  type WireStatement,
+  type WireStep,
+} from './model-program.ts'
+import type { Command } from './model-sql.ts'
+import type { World } from './world.ts'
+
+/** What a server is besides an ordinary one. */
+export interface ServerPlan {
+  /** Knows `/v2` only, and no cursors. */
+  readonly isOld?: boolean
+  /** Has `/v3/pipeline`, and no cursors. */
+  readonly hasNoCursor?: boolean
+  /** How far the replica that answers is behind, in ms. */
+  readonly lagMs?: number
+  /** Answers without a replication index. */
+  readonly hasNoIndex?: boolean
+}
+
+export interface ServerAnswer {
+  readonly status: number
+  readonly body: string
+  /** The lines of a cursor, made as they are taken. */
+  readonly lines?: AsyncGenerator<string, void, undefined>
+}
+
+type WireRequest =
+  | { readonly type: 'execute'; readonly stmt: WireStatement }
+  | { readonly type: 'batch'; readonly batch: WireBatch }
+  | { readonly type: 'sequence'; readonly sql: string }
+  | { readonly type: 'get_autocommit' | 'close' }
+
+interface WireBatch {
+  readonly steps: readonly WireStep[]
+  readonly replication_index?: string | number | null
+}
+
+/** A connection that the server keeps from request to request. */
+class ServerStream {
+  readonly id: number
+  readonly connection: ModelConnection
+  sequence = 0
+  isRunning = false
+  expiresAt = Infinity
+  /** Settles when the cursor that has the connection is done. */
+  cursor: Promise<void> = Promise.resolve()
+  cancelExpiry: () => void = () => {}
+
+  constructor(id: number, connection: ModelConnection) {
+    this.id = id
+    this.connection = connection
+  }
+
+  get baton(): string {
+    return `${this.id}.${this.sequence}`
+  }
+}
+
+const IDLE_MS = 10_000
+
+/** A libsql-server, as far as a client can tell. */
+export class ModelServer {
+  readonly database: ModelDatabase
+  readonly streams = new Map<number, ServerStream>()
+  readonly #plan: ServerPlan
+  readonly #world: World
+  /** Streams that ended because nobody used them. */
+  readonly #expired = new Set<number>()
+  #nextStream = 1
+  #generation = 0
+  /** What its replication index begins with. */
+  #indexBase = 10
+  /** The token that it takes; null takes any. */
+  token: string | null = null
+  /** It lets nobody wait any more. */
+  isCalm = false
+  /** Streams that were idle for too long, whose clients had not closed them. */
+  expiries = 0
+
+  constructor(world: World, plan: ServerPlan) {
+    this.#world = world
+    this.#plan = plan
+    this.database = new ModelDatabase(world)
+  }
+
+  /** It ends, and is there again at once. What is durable stays. */
+  restart(countsAnew: boolean): void {
+    this.#generation += 1
+    for (const stream of this.streams.values()) {
+      stream.cancelExpiry()
+      stream.connection.isClosed = true
+      stream.connection.transaction = null
+    }
+    this.streams.clear()
+    this.database.crash()
+    if (countsAnew) this.#indexBase = -this.database.commits.length
+  }
+
+  /** @throws ServerGone when it ends meanwhile */
+  async handle(request: ServerRequest): Promise<ServerAnswer> {
+    const generation = this.#generation
+    const answer = await this.#answer(request)
+    if (generation !== this.#generation) throw new ServerGone('the server has ended')
+    return answer
+  }
+
+  async #answer(request: ServerRequest): Promise<ServerAnswer> {
+    const { path, token } = request
+    const { isOld, hasNoCursor } = this.#plan
+    if (path === '/health') return { status: 200, body: '' }
+    if (path === '/version') return { status: 200, body: 'sqld 0.24.32 (model 2025-02-14)' }
+    const [, version, route] = /^\/v([23])\/(pipeline|cursor)$/.exec(path) ?? []
+    const isMissing = version === '3' ? isOld || (route === 'cursor' && hasNoCursor) : route === 'cursor'
+    if (!route || isMissing) return { status: 404, body: '' }
+    if (this.token !== null && token !== this.token)
+      return json(401, { error: 'Authentication failed: The JWT has expired' })
+    let body: { baton?: string | null; requests?: WireRequest[]; batch?: WireBatch }
+    try {
+      body = JSON.parse(request.body)
+    } catch (error) {
+      return { status: 400, body: `Cannot deserialize client message from JSON: ${String(error)}` }
+    }
+    const stream = this.#open(body.baton ?? null)
+    if (!(stream instanceof ServerStream)) return stream
+    if (route === 'cursor') return this.#cursor(stream, body.batch as WireBatch, request)
+    return await this.#pipeline(stream, body.requests ?? [], request, version === '3')
+  }
+
+  /** Finds the stream of a baton, or opens one. */
+  #open(baton: string | null): ServerStream | ServerAnswer {
+    if (baton === null) {
+      const { lagMs } = this.#plan
+      const visible = lagMs === undefined ? undefined : () => this.#replicated(lagMs)
+      const stream = new ServerStream(this.#nextStream++, new ModelConnection(this.database, visible))
+      this.streams.set(stream.id, stream)
+      stream.isRunning = true
+      return stream
+    }
+    const [id = 0, sequence] = baton.split('.').map(Number)
+    if (this.#expired.has(id))
+      return json(400, {
+        message: 'The stream has expired due to inactivity',
+        code: 'STREAM_EXPIRED',
+      })
+    const stream = this.streams.get(id)
+    if (!stream) return { status: 400, body: 'Received an invalid baton' }
+    if (stream.sequence !== sequence || stream.isRunning)
+      return { status: 400, body: 'Received a baton that has already been used' }
+    stream.isRunning = true
+    stream.cancelExpiry()
+    return stream
+  }
+
+  /** How many rows a replica has that is so much behind. */
+  #replicated(lagMs: number): number {
+    const { commits, rows } = this.database
+    if (this.isCalm) return rows.length
+    const newer = commits.filter(({ at }) => at > this.#world.now - lagMs)
+    return rows.length - newer.reduce((sum, { tags }) => sum + tags.length, 0)
+  }
+
+  #drop(stream: ServerStream): void {
+    stream.cancelExpiry()
+    this.streams.delete(stream.id)
+    stream.connection.close()
+  }
+
+  #release(stream: ServerStream): string {
+    stream.isRunning = false
+    stream.sequence += 1
+    stream.cancelExpiry()
+    stream.cancelExpiry = this.#world.after(IDLE_MS, () => {
+      this.expiries += 1
+      this.#expired.add(stream.id)
+      this.#drop(stream)
+    })
+    return stream.baton
+  }
+
+  async #pipeline(
+    stream: ServerStream,
+    requests: readonly WireRequest[],
+    request: ServerRequest,
+    isV3: boolean,
+  ): Promise<ServerAnswer> {
+    const results: unknown[] = []
+    let isOpen = true
+    await stream.cursor
+    try {
+      for (const each of requests) {
+        if (each.type === 'close') {
+          isOpen = false
+          this.#drop(stream)
+          results.push({ type: 'ok', response: { type: 'close' } })
+          continue
+        }
+        if (each.type === 'get_autocommit' && !isV3)
+          throw new Refusal(
+            400,
+            'The `get_autocommit` request is only supported in protocol version hrana3 and higher',
+          )
+        if (!isOpen) throw new Refusal(400, 'Stream for this baton was closed')
+        results.push(await this.#run(stream, each, request, isV3))
+      }
+    } catch (error) {
+      this.#drop(stream)
+      if (error instanceof Refusal) return { status: error.status, body: error.message }
+      throw error
+    }
+    return json(200, { baton: isOpen ? this.#release(stream) : null, base_url: null, results })
+  }
+
+  async #run(
+    stream: ServerStream,
+    each: WireRequest,
+    request: ServerRequest,
+    isV3: boolean,
+  ): Promise<unknown> {
+    const { connection } = stream
+    if (each.type === 'get_autocommit')
+      return { type: 'ok', response: { type: each.type, is_autocommit: connection.isAutocommit } }
+    if (each.type === 'execute') await this.#waitForIndex(each.stmt.replication_index)
+    if (each.type === 'batch') await this.#waitForIndex(each.batch.replication_index)
+    const program = new ModelProgram(stream.connection, request, this.#world)
+    try {
+      if (each.type === 'execute') {
+        const result = await program.single(each.stmt)
+        return { type: 'ok', response: { type: 'execute', result: this.#resultOf(result) } }
+      }
+      if (each.type === 'sequence') {
+        await program.sequence(each.sql)
+        return { type: 'ok', response: { type: 'sequence' } }
+      }
+      if (each.type !== 'batch') throw new Refusal(400, `unknown variant \`${each.type}\``)
+      const steps = await program.batch(each.batch.steps, isV3)
+      const result = {
+        step_results: steps.map((step) => (step && 'rows' in step ? this.#resultOf(step, false) : null)),
+        step_errors: steps.map((step) => (step instanceof SqlFailure ? errorOf(step) : null)),
+        replication_index: this.#index,
+      }
+      return { type: 'ok', response: { type: 'batch', result } }
+    } catch (error) {
+      if (error instanceof SqlFailure) return { type: 'error', error: errorOf(error) }
+      throw error
+    } finally {
+      connection.finished()
+    }
+  }
+
+  get #index(): string | null {
+    return this.#plan.hasNoIndex ? null : String(this.#indexBase + this.database.commits.length)
+  }
+
+  /** A replica answers when it has come so far. */
+  async #waitForIndex(index: string | number | null | undefined): Promise<void> {
+    const { lagMs } = this.#plan
+    if (index == null || lagMs === undefined || this.isCalm) return
+    const generation = this.#generation
+    const isThere = (): boolean => {
+      const newer = this.database.commits.filter(({ at }) => at > this.#world.now - lagMs).length
+      return this.#indexBase + this.database.commits.length - newer >= Number(index)
+    }
+    while (!isThere()) {
+      await this.#world.sleep(20)
+      if (generation !== this.#generation) throw new ServerGone('the server has ended')
+    }
+  }
+
+  #resultOf({ columns, rows, changed, rowid }: StatementResult, hasIndex = true): unknown {
+    return {
+      cols: columns.map((name) => ({ name, decltype: 'INTEGER' })),
+      rows: rows.map((row) => [{ type: 'integer', value: String(row) }]),
+      affected_row_count: changed,
+      last_insert_rowid: rowid === null ? null : String(rowid),
+      replication_index: hasIndex ? this.#index : null,
+      rows_read: 0,
+      rows_written: 0,
+      query_duration_ms: 0.1,
+    }
+  }
+
+  async #cursor(stream: ServerStream, batch: WireBatch, request: ServerRequest): Promise<ServerAnswer> {
+    await stream.cursor
+    let commands: Command[]
+    try {
+      commands = commandsOf(batch.steps, true)
+    } catch (error) {
+      this.#drop(stream)
+      if (error instanceof Refusal) return { status: error.status, body: error.message }
+      if (error instanceof SqlFailure) return json(500, { error: `Internal Error: \`${error.message}\`` })
+      throw error
+    }
+    // the connection is the cursor's until it is done, and the stream's time runs already
+    let done = (): void => {}
+    stream.cursor = new Promise((resolve) => {
+      done = resolve
+    })
+    const baton = this.#release(stream)
+    return { status: 200, body: '', lines: this.#lines(stream, baton, batch, commands, request, done) }
+  }
+
+  async *#lines(
+    stream: ServerStream,
+    baton: string,
+    { steps, replication_index: index }: WireBatch,
+    commands: readonly Command[],
+    request: ServerRequest,
+    done: () => void,
+  ): AsyncGenerator<string, void, undefined> {
+    const line = (value: unknown): string => `${JSON.stringify(value)}\n`
+    const program = new ModelProgram(stream.connection, request, this.#world)
+    let isWriting = false
+    try {
+      yield line({ baton, base_url: null })
+      await this.#waitForIndex(index)
+      const results: StepResult[] = []
+      for (const [at, { condition }] of steps.entries()) {
+        if (!program.holds(condition, results)) {
+          results.push(null)
+          continue
+        }
+        const result = await program.step(commands[at] as Command)
+        results.push(result)
+        if (result instanceof SqlFailure) {
+          // what fails when it is prepared has not begun
+          const hasBegun = commands[at]?.kind !== 'missing table' && result.code !== 'TRANSACTION_TIMEOUT'
+          if (hasBegun) yield line({ type: 'step_begin', step: at, cols: columnsOf(commands[at]) })
+          yield line({ type: 'step_error', step: at, error: errorOf(result) })
+          continue
+        }
+        const cols = result.columns.map((name) => ({ name, decltype: 'INTEGER' }))
+        isWriting = commands[at]?.kind === 'insert'
+        yield line({ type: 'step_begin', step: at, cols })
+        for (const row of result.rows)
+          yield line({ type: 'row', row: [{ type: 'integer', value: String(row) }] })
+        yield line({ type: 'step_end', affected_row_count: result.changed, last_insert_rowid: result.rowid })
+        isWriting = false
+      }
+      const last = this.#index === null ? null : Number(this.#index)
+      yield line({ type: 'replication_index', replication_index: last })
+    } finally {
+      // SQLite rolls back when a statement that writes is interrupted
+      if (isWriting) stream.connection.rollback()
+      stream.connection.finished()
+      done()
+    }
+  }
+}
+
+/** What a statement would have returned, had it not failed. */
+const columnsOf = (command: Command | undefined): unknown =>
+  command?.kind === 'insert' && command.isReturning ? [{ name: 'a', decltype: 'INTEGER' }] : []
+
+const errorOf = ({ message, code }: SqlFailure): unknown => ({ message, code })
+const json = (status: number, value: unknown): ServerAnswer => ({ status, body: JSON.stringify(value) })

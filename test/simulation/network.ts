@@ -1,0 +1,258 @@
+import type { Fetch } from '@batonsql/core'
+import type { ClientPlan, Fault, History } from './history.ts'
+import { ServerGone } from './model-database.ts'
+import type { ServerRequest } from './model-program.ts'
+import type { ModelServer, ServerAnswer } from './model-server.ts'
+import { microtasks, type World } from './world.ts'
+
+/** How long requests and answers are on their way, in ms; mostly the same, so that things meet. */
+const DELAYS = [1, 1, 1, 1, 2, 2, 0, 5, 20, 100]
+const NEVER = new Promise<never>(() => {})
+
+/** A request as it was seen on the way, for oracles. */
+export interface SeenRequest {
+  readonly client: number
+  readonly path: string
+  readonly body: string
+  readonly at: number
+  readonly fault: Fault | null
+  /** When its `fetch` settled. */
+  answeredAt: number
+}
+
+type Answer = Awaited<ReturnType<Fetch>>
+
+/** What is between clients and server. Every request has a number, by which its faults and delays are found. */
+export class Network {
+  readonly seen: SeenRequest[] = []
+  /** Numbers of the rows that a request wrote twice. */
+  readonly repeated = new Set<number>()
+  /** Nothing goes wrong any more, and nothing takes time. */
+  isCalm = false
+  /** Requests that have left, and whose `fetch` has not settled. */
+  inFlight = 0
+  readonly #world: World
+  readonly #server: ModelServer
+  readonly #faults: ReadonlyMap<number, Fault>
+  readonly #seed: number
+
+  constructor(world: World, server: ModelServer, { seed, faults }: History) {
+    this.#world = world
+    this.#server = server
+    this.#seed = seed
+    this.#faults = new Map(faults.map((fault) => [fault.request, fault]))
+  }
+
+  /** Faults that have come to pass. */
+  get hits(): number {
+    return this.seen.filter(({ fault }) => fault !== null).length
+  }
+
+  /** The `fetch` of a client. */
+  fetchOf(client: number, plan: ClientPlan): Fetch {
+    return (url, { headers, body = '', signal }) => {
+      const number = this.seen.length
+      const { pathname } = new URL(url)
+      const fault = (!this.isCalm && this.#faults.get(number)) || null
+      const seen: SeenRequest = {
+        client,
+        path: pathname,
+        body,
+        at: this.#world.now,
+        fault,
+        answeredAt: Infinity,
+      }
+      this.seen.push(seen)
+      const token = headers['authorization']?.replace('Bearer ', '') ?? null
+      const exchange = new Exchange(this, number, fault, plan.ignoresAbort ? null : signal)
+      this.inFlight += 1
+      return exchange.run({ path: pathname, token, body }).finally(() => {
+        this.inFlight -= 1
+        seen.answeredAt = this.#world.now
+      })
+    }
+  }
+
+  /** A number that is the same in every run of the history. */
+  chance(number: number, what: number, choices: number): number {
+    if (this.#seed === 0) return 0
+    let mixed = Math.imul(this.#seed ^ (number * 0x9e3779b1), 0x85ebca6b) ^ Math.imul(what + 1, 0xc2b2ae35)
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d)
+    mixed = Math.imul(mixed ^ (mixed >>> 12), 0x297a2d39)
+    return ((mixed ^ (mixed >>> 15)) >>> 0) % choices
+  }
+
+  /** Lets a request be on its way. */
+  async travel(number: number, way: number): Promise<void> {
+    if (this.isCalm) return
+    const ms = DELAYS[this.chance(number, way, DELAYS.length)] as number
+    if (ms > 0) await this.#world.sleep(ms)
+    await microtasks(this.chance(number, way + 1, 6))
+  }
+
+  sleep(ms: number): Promise<void> {
+    return this.#world.sleep(ms)
+  }
+
+  handle(request: ServerRequest): Promise<ServerAnswer> {
+    return this.#server.handle(request)
+  }
+}
+
+/** One request on its way, and its answer on the way back. */
+class Exchange {
+  readonly #network: Network
+  readonly #number: number
+  readonly #fault: Fault | null
+  readonly #signal: AbortSignal | null
+
+  constructor(network: Network, number: number, fault: Fault | null, signal: AbortSignal | null) {
+    this.#network = network
+    this.#number = number
+    this.#fault = fault
+    this.#signal = signal
+  }
+
+  /** Settles as `fetch` does: at once when its signal is aborted. */
+  run(request: ServerRequest): Promise<Answer> {
+    return this.#untilAborted(this.#exchange(request))
+  }
+
+  #untilAborted<T>(work: Promise<T>): Promise<T> {
+    const signal = this.#signal
+    if (!signal) return work
+    if (signal.aborted) {
+      work.catch(() => {})
+      return Promise.reject(signal.reason as Error)
+    }
+    return new Promise((resolve, reject) => {
+      const abort = (): void => reject(signal.reason as Error)
+      signal.addEventListener('abort', abort, { once: true })
+      work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+    })
+  }
+
+  /** @param ways how many of its answers' delays are taken */
+  async #exchange(request: ServerRequest): Promise<Answer> {
+    const network = this.#network
+    const { kind, value = 0 } = this.#fault ?? { kind: null }
+    await network.travel(this.#number, 1)
+    // given up on the way: half of them never arrive
+    if (this.#signal?.aborted && network.chance(this.#number, 9, 2) === 0) return await NEVER
+    if (kind === 'lost') throw new Error('connection reset before the request arrived')
+    if (kind === 'lost without a word') return await NEVER
+    if (kind === 'refused') return textAnswer(value, JSON.stringify({ error: 'refused on the way' }))
+    if (kind === 'refused as html') return textAnswer(value, '<html>refused on the way</html>')
+    const sent = {
+      ...request,
+      isBusy: kind === 'busy',
+      ...(kind === 'slow' && { statementMs: value }),
+    }
+    let answer: ServerAnswer
+    try {
+      answer = await network.handle(sent)
+      if (kind === 'repeated') answer = await this.#repeat(sent, answer)
+    } catch (error) {
+      if (error instanceof ServerGone) throw new Error('connection reset by the server', { cause: error })
+      throw error
+    }
+    await network.travel(this.#number, 3)
+    if (kind === 'late') await network.sleep(value)
+    if (kind === 'answer lost') throw new Error('connection reset before the answer arrived')
+    if (kind === 'no answer') return await NEVER
+    if (kind === 'refused after') return textAnswer(value, JSON.stringify({ error: 'gateway' }))
+    if (kind === 'foreign answer') return textAnswer(200, foreign(answer.body, value))
+    return this.#shape(answer)
+  }
+
+  async #repeat(request: ServerRequest, first: ServerAnswer): Promise<ServerAnswer> {
+    const tags = request.body.matchAll(/(?<=\(|"value":")\d+/g)
+    for (const [tag] of tags) this.#network.repeated.add(Number(tag))
+    if (first.lines) for await (const _ of first.lines);
+    return await this.#network.handle(request)
+  }
+
+  #shape({ status, body, lines }: ServerAnswer): Answer {
+    const { kind, value = 0.5 } = this.#fault ?? { kind: null }
+    const isCut = kind === 'cut' || kind === 'cut silently'
+    const part = isCut ? body.slice(0, Math.floor(body.length * value)) : body
+    const text = async (): Promise<string> => {
+      await microtasks(this.#network.chance(this.#number, 5, 4))
+      if (kind === 'cut') throw new Error('terminated')
+      return part
+    }
+    const answer = {
+      status,
+      headers: { get: () => null },
+      text: () => this.#untilAborted(text()),
+    }
+    return { ...answer, body: lines ? this.#stream(lines) : streamOf(part, kind === 'cut') }
+  }
+
+  /** The lines of a cursor, some at a time, as they are taken. */
+  #stream(lines: AsyncGenerator<string, void, undefined>): ReadableStream<Uint8Array> {
+    const network = this.#network
+    const { kind, value = 0.5 } = this.#fault ?? { kind: null }
+    const most = [1, 2, 3, 100][network.chance(this.#number, 6, 4)] as number
+    const cutAt = kind === 'cut' || kind === 'cut silently' ? Math.floor(value * 10) : Infinity
+    let count = 0
+    const encoder = new TextEncoder()
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      let text = ''
+      for (let at = 0; at < most; at++) {
+        const line = count >= cutAt ? { done: true as const, value: undefined } : await lines.next()
+        if (line.done) {
+          if (text) controller.enqueue(encoder.encode(text))
+          if (count >= cutAt) await lines.return()
+          if (kind === 'cut') controller.error(new Error('terminated'))
+          else controller.close()
+          return
+        }
+        text += line.value
+        count += 1
+      }
+      await network.travel(this.#number, 20 + count)
+      controller.enqueue(encoder.encode(text))
+    }
+    const cancel = async (): Promise<void> => {
+      await lines.return()
+    }
+    const stream = new ReadableStream({ pull, cancel }, { highWaterMark: 0 })
+    this.#signal?.addEventListener('abort', () => void lines.return(), { once: true })
+    return stream
+  }
+}
+
+function textAnswer(status: number, body: string): Answer {
+  return { status, headers: { get: () => null }, text: async () => body, body: streamOf(body, false) }
+}
+
+function streamOf(text: string, isCut: boolean): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(text))
+      if (isCut) controller.error(new Error('terminated'))
+      else controller.close()
+    },
+  })
+}
+
+/** JSON that is no answer to this request: what a proxy or another service may say. */
+function foreign(body: string, which: number): string {
+  const results = (JSON.parse(body || '{}') as { results?: unknown[] }).results?.length ?? 0
+  const all = (value: unknown): string =>
+    JSON.stringify({ baton: null, base_url: null, results: Array.from({ length: results }, () => value) })
+  const forms = [
+    '{}',
+    '[]',
+    'null',
+    all(null),
+    all({ type: 'ok' }),
+    all({ type: 'error', error: {} }),
+    all({ type: 'error', error: { message: 'mailbox full', code: 'NO_SUCH_CODE' } }),
+    all({ type: 'ok', response: { type: 'batch', result: { step_results: [], step_errors: [] } } }),
+    JSON.stringify({ baton: null, base_url: null, results: [] }),
+    '{"error":"try again"}',
+  ]
+  return forms[which % forms.length] as string
+}

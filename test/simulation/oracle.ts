@@ -1,0 +1,69 @@
+import { type Group, groupsOf } from './expected-rows.ts'
+import type { Call } from './ledger.ts'
+import type { Commit } from './model-database.ts'
+import type { Network } from './network.ts'
+import type { Program } from './program.ts'
+
+/**
+ * Compares what the database has with what the callers were told.
+ * @param expires whether a token expires meanwhile @returns what should not be
+ */
+export function checkRows(
+  program: Program,
+  network: Network,
+  commits: readonly Commit[],
+  expires: boolean,
+): string[] {
+  const groups = groupsOf(program.ledger.scopes)
+  const mistakes: string[] = []
+  const owners = new Map<number, Group>()
+  for (const group of groups) for (const tag of group.tags) owners.set(tag, group)
+  const found = new Map<Group, Commit[]>()
+  for (const commit of commits) {
+    const owner = owners.get(commit.tags[0] as number)
+    if (!owner) {
+      mistakes.push(`there, but no call that counts wrote it: ${commit.tags.join()}`)
+      continue
+    }
+    const strangers = commit.tags.filter((tag) => owners.get(tag) !== owner)
+    if (strangers.length > 0)
+      mistakes.push(`${owner.name}: in one commit with ${strangers.join()}, which are not part of it`)
+    found.set(owner, [...(found.get(owner) ?? []), commit])
+  }
+  for (const group of groups) mistakes.push(...checkGroup(group, found.get(group) ?? [], network, expires))
+  return mistakes
+}
+
+function checkGroup(group: Group, commits: readonly Commit[], network: Network, expires: boolean): string[] {
+  const { name, tags, optional, must } = group
+  const needed = tags.filter((tag) => !optional.has(tag))
+  if (commits.length === 0)
+    return must === 'be there' && needed.length > 0
+      ? [`${name}: acknowledged, but not there: ${needed.join()}`]
+      : []
+  // what repeats a request on the way may hear a refusal of the second
+  const isRefusedTwin = expires && tags.some((tag) => network.repeated.has(tag))
+  if (must === 'not be there' && isRefusedTwin) return []
+  if (must === 'not be there')
+    return [
+      `${name}: must not be there, but is: ${commits.map((commit) => commit.tags.join()).join(' and ')}`,
+    ]
+  const mistakes: string[] = []
+  if (commits.length > 1 && !tags.some((tag) => network.repeated.has(tag)))
+    mistakes.push(
+      `${name}: there ${commits.length} times: ${commits.map((each) => each.tags.join()).join(' and ')}`,
+    )
+  for (const commit of commits) {
+    const missing = needed.filter((tag) => !commit.tags.includes(tag))
+    if (missing.length > 0)
+      mistakes.push(`${name}: torn: ${missing.join()} is missing beside ${commit.tags.join()}`)
+    const order = commit.tags.filter((tag) => tags.includes(tag)).map((tag) => tags.indexOf(tag))
+    if (order.some((at, index) => index > 0 && at < (order[index - 1] as number)))
+      mistakes.push(`${name}: not in the order of the calls: ${commit.tags.join()}`)
+  }
+  return mistakes
+}
+
+/** What a call is called in a message. */
+export const nameOf = (call: Call): string =>
+  `call ${call.id} (${call.what}${call.sql.length > 0 ? ` ${call.sql.join(', ')}` : ''}) at ${call.at} ms`

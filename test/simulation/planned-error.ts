@@ -1,0 +1,2 @@
+/** What a program throws by itself. */
+export class PlannedError extends Error {}

@@ -1,0 +1,50 @@
+import type { Chooser } from './chooser.ts'
+import type { Mode } from './history.ts'
+
+/** What a history is about: each leaves out most of what can be, so that what is left meets often. */
+export interface Profile {
+  readonly faults: number
+  readonly givesUp: boolean
+  readonly hasTimes: boolean
+  readonly closes: boolean
+  readonly sleeps: readonly number[]
+  /** How often a call is not awaited at once. */
+  readonly parallel: number
+  readonly modes: readonly (Mode | undefined)[]
+  readonly misuses: boolean
+  /** How often a statement fails. */
+  readonly failing: number
+  /** Nothing is written. */
+  readonly onlyReads: boolean
+  /** Transactions begin with what is no SQL, and then do nothing for a while. */
+  readonly stalls: boolean
+  /** Transactions are made by query builders. */
+  readonly hasOrms: boolean
+}
+
+/** Times that calls are given, in ms. */
+export const CALL_TIMES = [1, 2, 3, 5, 20, 50, 100, 500, 2_000]
+
+/** Decides what a history is about. */
+export function makeProfile(choose: Chooser): Profile {
+  const isFaulty = choose.chance(0.5)
+  const isQuiet = choose.chance(0.04)
+  return {
+    faults: isFaulty ? choose.pick([1, 2, 2, 5]) : 0,
+    givesUp: choose.chance(0.3),
+    hasTimes: choose.chance(0.15),
+    closes: choose.chance(0.12),
+    sleeps: choose.chance(0.7) ? [0, 1, 2, 5] : [1, 100, 1_000, 4_000, 5_000, 6_000, 11_000],
+    parallel: choose.pick([0, 0.2, 0.5]),
+    modes: isQuiet
+      ? ['deferred', 'readonly']
+      : choose.chance(0.8)
+        ? [undefined]
+        : [undefined, 'immediate', 'deferred', 'readonly'],
+    misuses: choose.chance(0.15),
+    failing: choose.pick([0, 0.1, 0.3]),
+    onlyReads: isQuiet,
+    stalls: choose.chance(0.03),
+    hasOrms: choose.chance(0.08),
+  }
+}

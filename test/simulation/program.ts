@@ -1,0 +1,380 @@
+import {
+  type Client,
+  type ClientEvent,
+  createClient,
+  executeMultiple,
+  type InStatement,
+  readRows,
+  type Stream,
+  type Transaction,
+} from '@batonsql/core'
+import { CallTracker, type Options } from './call-tracker.ts'
+import type { History, Sql, Step, Task } from './history.ts'
+import { type Call, Ledger, type Scope } from './ledger.ts'
+import type { Network } from './network.ts'
+import { type OrmHandle, ormTransaction } from './orm-transactions.ts'
+import { PlannedError } from './planned-error.ts'
+import { markOf, statementText } from './statement-texts.ts'
+import { microtasks, type World } from './world.ts'
+
+type Handle = Client | Transaction | Stream | OrmHandle
+
+/** Where steps run. */
+interface Place {
+  readonly handle: Handle
+  readonly scope: Scope
+  /** The handle around a savepoint. */
+  readonly outer: Place | null
+  /** Calls to be awaited by the next `gather`. */
+  readonly later: Promise<unknown>[]
+  /** The loop over rows that runs around the steps, by its transaction or stream. */
+  readonly reading: Scope | null
+}
+
+/** Runs the tasks of a history on clients of their own, and keeps account of every call. */
+export class Program {
+  readonly ledger: Ledger
+  readonly clients: Client[]
+  readonly clientScopes: Scope[]
+  readonly events: ClientEvent[] = []
+  /** Nothing goes wrong any more. */
+  isCalm = false
+  readonly #world: World
+  readonly #history: History
+  readonly #calls: CallTracker
+  #lastChild = 0
+  #tasks = 0
+
+  constructor(world: World, network: Network, history: History) {
+    this.#world = world
+    this.#history = history
+    this.ledger = new Ledger(world)
+    this.#calls = new CallTracker(world, this.ledger)
+    this.clients = history.clients.map((plan, at) => {
+      const { observes, token, ...options } = plan
+      Reflect.deleteProperty(options, 'ignoresAbort')
+      return createClient({
+        url: `http://server${at}.test`,
+        fetch: network.fetchOf(at, plan),
+        ...options,
+        ...(observes && { observe: (event) => void this.events.push(event) }),
+        ...(token && { authToken: this.#tokenFunction(token.ms, token.fails ?? []) }),
+      })
+    })
+    this.clientScopes = this.clients.map((_, at) => this.ledger.scope('client', at, null))
+  }
+
+  #tokenFunction(ms: number, fails: readonly number[]): () => Promise<string> {
+    let asked = 0
+    return async () => {
+      const at = asked++
+      if (ms > 0 && !this.isCalm) await this.#world.sleep(ms)
+      if (fails.includes(at) && !this.isCalm) throw new PlannedError('no token')
+      return 'token'
+    }
+  }
+
+  /** Signals that were handed out. */
+  get signals(): CallTracker['signals'] {
+    return this.#calls.signals
+  }
+
+  /** Whether everything that was begun is settled. */
+  get isOver(): boolean {
+    return this.#tasks === 0 && this.ledger.pending === 0
+  }
+
+  start(): void {
+    for (const task of this.#history.tasks) void this.#task(task)
+  }
+
+  /** Does steps after the tasks. */
+  async act(client: number, steps: readonly Step[]): Promise<void> {
+    await this.#task({ client, atMs: 0, steps })
+  }
+
+  async #task({ client, atMs, steps }: Task): Promise<void> {
+    this.#tasks += 1
+    const scope = this.clientScopes[client]
+    const handle = this.clients[client]
+    try {
+      if (atMs > 0) await this.#world.sleep(atMs)
+      if (scope && handle) await this.#steps(steps, { handle, scope, outer: null, later: [], reading: null })
+    } catch {
+      // the ledger has it
+    } finally {
+      this.#tasks -= 1
+    }
+  }
+
+  async #steps(steps: readonly Step[], place: Place): Promise<void> {
+    for (const step of steps) await this.#step(step, place)
+  }
+
+  async #step(step: Step, place: Place): Promise<void> {
+    if (!isPossible(step, place.scope)) return
+    switch (step.do) {
+      case 'sleep':
+        return await this.#world.sleep(step.ms)
+      case 'ticks':
+        return await microtasks(step.count)
+      case 'gather': {
+        const later = place.later.splice(0)
+        if (step.catches) await Promise.allSettled(later)
+        else await Promise.all(later)
+        return
+      }
+      case 'together': {
+        const calls = step.steps.map((each) => this.#step(each, place))
+        if (step.catches) await Promise.allSettled(calls)
+        else await Promise.all(calls)
+        return
+      }
+      case 'begin':
+      case 'mark':
+      case 'undo':
+      case 'forget':
+        return this.#control(step, place)
+      default: {
+        const promise = this.#start(step, place)
+        // the ledger has it, whether it is awaited or not
+        promise.catch(() => {})
+        if (step.wait === 'later') place.later.push(promise)
+        if (step.wait) return
+        try {
+          await promise
+        } catch (error) {
+          if (!step.catches) throw error
+        }
+      }
+    }
+  }
+
+  /** Begins what takes time. */
+  #start(
+    step: Exclude<
+      Step,
+      { do: 'sleep' | 'ticks' | 'gather' | 'together' | 'begin' | 'mark' | 'undo' | 'forget' }
+    >,
+    place: Place,
+  ): Promise<unknown> {
+    switch (step.do) {
+      case 'execute':
+      case 'batch':
+      case 'chain':
+      case 'script':
+      case 'rows':
+        return this.#statements(step, place)
+      case 'transaction':
+        return this.#transaction(step, place)
+      case 'savepoint':
+        return this.#savepoint(step, place)
+      case 'stream':
+        return this.#stream(step, place)
+      case 'commit':
+      case 'rollback':
+        return this.#end(step, place)
+      case 'close stream':
+        return this.#calls.track(this.#calls.open(place.scope, 'close stream', step), () =>
+          (place.handle as Stream).close(),
+        )
+      case 'health': {
+        const { scope, handle } = this.#client(place)
+        return this.#calls.track(this.#calls.open(scope, 'health', step), (options) => handle.health(options))
+      }
+      default: {
+        const { scope, handle } = this.#client(place)
+        const { drainMs } = step
+        const call = this.#calls.open(scope, 'close', step)
+        return this.#calls.track(call, () => handle.close(drainMs === undefined ? {} : { drainMs }))
+      }
+    }
+  }
+
+  #client({ scope }: Place): { scope: Scope; handle: Client } {
+    return {
+      scope: this.clientScopes[scope.client] as Scope,
+      handle: this.clients[scope.client] as Client,
+    }
+  }
+
+  #statements(
+    step: Extract<Step, { do: 'execute' | 'batch' | 'chain' | 'script' | 'rows' }>,
+    place: Place,
+  ): Promise<unknown> {
+    const on = 'on' in step ? step.on : undefined
+    const target =
+      on === 'client' || step.do === 'script'
+        ? this.#client(place)
+        : on === 'outer'
+          ? (place.outer ?? place)
+          : place
+    const { handle, scope } = target
+    const list = typeof step.sql === 'string' ? [step.sql] : step.sql
+    const call = this.#calls.open(scope, step.do, step, list)
+    if (place.reading === scope.root && scope.kind !== 'client') call.mistake = 'rows are being read'
+    const texts = list.map((sql, at) => this.#text(sql, call.tags[at] ?? 0, call))
+    return this.#calls.track(call, (options): Promise<unknown> => {
+      const db = handle as Client
+      switch (step.do) {
+        case 'execute':
+          return db.execute(texts[0] as InStatement, undefined, options)
+        case 'batch':
+          return db.batch(texts, { ...options, ...(step.mode && { mode: step.mode }) })
+        case 'chain':
+          return (handle as Stream).chain(texts, options)
+        case 'script': {
+          const text = `${list.map((sql, at) => statementText(sql, call.tags[at] ?? 0, call.id)).join(';\n')};\n`
+          return executeMultiple(db, step.isWhole ? `begin;\n${text}commit;` : text, options)
+        }
+        default:
+          return this.#read(step, call, handle, texts[0] as InStatement, options, place)
+      }
+    })
+  }
+
+  #text(sql: Sql, tag: number, call: Call): InStatement {
+    if (sql === 'child') this.#lastChild = tag
+    const text = statementText(sql, sql === 'parent' ? this.#lastChild : tag, call.id)
+    // arguments are half of the ways
+    return sql === 'insert' && tag % 2 === 1 && !call.scope.isOrm
+      ? { sql: `insert into t values (?) ${markOf(call.id)}`, args: [tag] }
+      : text
+  }
+
+  async #read(
+    step: Extract<Step, { do: 'rows' }>,
+    call: Call,
+    handle: Handle,
+    sql: InStatement,
+    options: Options,
+    place: Place,
+  ): Promise<unknown[]> {
+    const rows: unknown[] = []
+    const inside = { ...place, later: [], reading: call.scope.root }
+    const all = 'rows' in handle ? handle.rows(sql as string) : readRows(handle, sql, undefined, options)
+    for await (const { a } of all) {
+      rows.push(a)
+      try {
+        if (rows.length === 1 && step.steps) await this.#steps(step.steps, inside)
+        if (rows.length === step.take && step.throws) throw new PlannedError('thrown in a loop over rows')
+      } catch (error) {
+        call.leftBy = error
+        throw error
+      }
+      if (rows.length === step.take) break
+    }
+    return rows
+  }
+
+  #transaction(step: Extract<Step, { do: 'transaction' }>, place: Place): Promise<unknown> {
+    const { scope, handle } = this.#client(place)
+    const call = this.#calls.open(scope, 'transaction', step)
+    const { mode, retry, orm } = step
+    if (orm)
+      return this.#calls.track(call, () =>
+        ormTransaction(handle, orm, (tx) => this.#callback(call, tx, 'transaction', null, step)),
+      )
+    return this.#calls.track(call, () =>
+      handle.transaction((tx) => this.#callback(call, tx, 'transaction', null, step), {
+        ...(mode && { mode }),
+        ...(retry && { retry }),
+      }),
+    )
+  }
+
+  #savepoint(step: Extract<Step, { do: 'savepoint' }>, place: Place): Promise<unknown> {
+    const target = step.on === 'outer' ? (place.outer ?? place) : place
+    const call = this.#calls.open(target.scope, 'savepoint', step)
+    if (place.reading === target.scope.root) call.mistake = 'rows are being read'
+    return this.#calls.track(call, (options) =>
+      (target.handle as Transaction).savepoint(
+        (tx) => this.#callback(call, tx, 'savepoint', target, step),
+        options,
+      ),
+    )
+  }
+
+  async #callback(
+    call: Call,
+    handle: Transaction | OrmHandle,
+    kind: 'transaction' | 'savepoint',
+    outer: Place | null,
+    { steps, throws }: { readonly steps: readonly Step[]; readonly throws?: boolean },
+  ): Promise<unknown> {
+    const isOrm = 'rows' in handle
+    const scope = this.ledger.scope(kind, call.scope.client, outer?.scope ?? call.scope, isOrm)
+    call.inner.push(scope)
+    try {
+      await this.#steps(steps, { handle, scope, outer, later: [], reading: null })
+      if (throws) throw new PlannedError(`call ${call.id} throws`)
+      return scope.id
+    } catch (error) {
+      scope.hasThrown = true
+      scope.thrown = error
+      throw error
+    } finally {
+      scope.overAt = Math.min(scope.overAt, this.#world.turn)
+      scope.expiresAt = isOrm ? null : handle.expiresAt
+    }
+  }
+
+  async #stream(step: Extract<Step, { do: 'stream' }>, place: Place): Promise<void> {
+    const { handle } = this.#client(place)
+    const scope = this.ledger.scope('stream', place.scope.client, null)
+    const stream = handle.openStream()
+    this.#tasks += 1
+    try {
+      await this.#steps(step.steps, { handle: stream, scope, outer: null, later: [], reading: null })
+    } finally {
+      this.#tasks -= 1
+      scope.overAt = this.#world.turn
+      scope.expiresAt = stream.expiresAt
+      await this.#calls.track(this.#calls.open(scope, 'close stream', {}), () => stream.close())
+    }
+  }
+
+  /** COMMIT of a stream, ROLLBACK of a stream, a transaction or a savepoint. */
+  #end(step: Extract<Step, { do: 'commit' | 'rollback' }>, place: Place): Promise<unknown> {
+    const { scope, handle } = place
+    const call = this.#calls.open(scope, step.do, step)
+    return this.#calls.track(call, (options) => {
+      if (scope.kind === 'stream')
+        return step.do === 'commit'
+          ? (handle as Stream).commit(options)
+          : (handle as Stream).rollback(options)
+      if (scope.overAt === Infinity) {
+        scope.isRolledBack = true
+        scope.overAt = this.#world.turn
+      }
+      return (handle as Transaction).rollback()
+    })
+  }
+
+  /** What acts at once, and travels with the next statement. */
+  #control(
+    step: Extract<Step, { do: 'begin' | 'mark' | 'undo' | 'forget' }>,
+    { scope, handle }: Place,
+  ): void {
+    const name = 'name' in step ? step.name : 'mode' in step ? step.mode : ''
+    const call = this.#calls.open(scope, step.do, {}, [], name)
+    const stream = handle as Stream
+    try {
+      if (step.do === 'begin') stream.begin(step.mode)
+      else if (step.do === 'mark') stream.savepoint(step.name)
+      else if (step.do === 'undo') stream.rollbackTo(step.name)
+      else stream.release(step.name)
+      this.ledger.succeed(call, undefined)
+    } catch (error) {
+      this.ledger.fail(call, error)
+    }
+  }
+}
+
+/** Whether a handle has a method: a history that was made smaller may have steps in places where they are not possible. */
+function isPossible({ do: what }: Step, { kind, isOrm }: Scope): boolean {
+  if (isOrm && /^(batch|rollback)$/.test(what)) return false
+  if (what === 'savepoint') return kind === 'transaction' || kind === 'savepoint'
+  if (what === 'rollback') return kind !== 'client'
+  return kind === 'stream' || !/^(chain|begin|mark|undo|forget|commit|close stream)$/.test(what)
+}

@@ -1,0 +1,258 @@
+import { checkErrors, QUICK_MS, slownessIn } from './allowed-errors.ts'
+import { checkEvents } from './check-events.ts'
+import { checkOutcomes } from './check-outcomes.ts'
+import { checkReads } from './check-reads.ts'
+import { checkRequests } from './check-requests.ts'
+import { checkRetries } from './check-retries.ts'
+import { checkTimes } from './check-times.ts'
+import type { History, Step } from './history.ts'
+import type { Call } from './ledger.ts'
+import { ModelServer } from './model-server.ts'
+import { Network } from './network.ts'
+import { checkRows, nameOf } from './oracle.ts'
+import { Program } from './program.ts'
+import { World } from './world.ts'
+
+/** Longest time for everything in a history, in ms; the programs' own sleeps are shorter. */
+const HORIZON_MS = 600_000
+/** What a client that is well needs for a write, transactions and a read, when nothing takes time. */
+const FOLLOW_UP_MS = 100
+/** Longer than what waits by itself, before it tries again. */
+const LONG_MS = 1_100
+/** Time for what a client does after its calls are settled: requests that were given up, and the ends of streams. */
+const REST_MS = 3_500
+/** Time after which a server has closed all streams that nobody uses, one after the other. */
+const FAULTY_REST_MS = 300_000
+
+/** What became of a history. */
+export interface Outcome {
+  /** What should not be; empty when all is well. */
+  readonly mistakes: readonly string[]
+  readonly requests: number
+  readonly calls: number
+  /** All that happened, in words, for the eye. */
+  readonly report: () => string
+}
+
+/** Runs a history from its beginning to its end, and looks whether all is as the client promises. */
+export async function runHistory(history: History): Promise<Outcome> {
+  const world = new World(history.seed)
+  world.enter()
+  const server = new ModelServer(world, history.server)
+  const network = new Network(world, server, history)
+  const program = new Program(world, network, history)
+  const run = new Run(world, server, network, program, history)
+  const mistakes = await run.run()
+  return {
+    mistakes,
+    requests: network.seen.length,
+    calls: program.ledger.calls.length,
+    report: () => run.report(),
+  }
+}
+
+class Run {
+  readonly #world: World
+  readonly #server: ModelServer
+  readonly #network: Network
+  readonly #program: Program
+  readonly #history: History
+  readonly #mistakes: string[] = []
+  /** The first call and request after those of the history. */
+  #afterwards = Infinity
+  #requestsAfterwards = Infinity
+
+  // oxlint-disable-next-line max-params
+  constructor(world: World, server: ModelServer, network: Network, program: Program, history: History) {
+    this.#world = world
+    this.#server = server
+    this.#network = network
+    this.#program = program
+    this.#history = history
+  }
+
+  async run(): Promise<readonly string[]> {
+    this.#schedule()
+    this.#world.onPause = (ms) => this.#checkPause(ms)
+    const program = this.#program
+    program.start()
+    if (!(await this.#world.runUntil(() => program.isOver, HORIZON_MS))) this.#complainOfPending()
+    else {
+      const { ledger } = program
+      this.#mistakes.push(...checkRequests(this.#network, this.#history, ledger.calls))
+      await this.#rest()
+      await this.#followUp()
+      await this.#close()
+      this.#mistakes.push(...checkEvents(program.events))
+    }
+    this.#mistakes.push(
+      ...this.#world.uncaught.map(
+        (error) => `thrown where nobody can catch it: ${String((error as Error)?.stack ?? error)}`,
+      ),
+      ...checkRows(
+        program,
+        this.#network,
+        this.#server.database.commits,
+        (this.#history.events ?? []).some(({ kind }) => kind === 'token expires'),
+      ),
+      ...checkOutcomes(program, this.#network, this.#history),
+      ...checkReads(program, this.#history, this.#server.database.rows),
+      ...checkTimes(program, this.#network, this.#history),
+      ...checkRetries(program, this.#network, this.#history),
+      ...checkErrors(program, this.#network, this.#history),
+    )
+    return this.#mistakes
+  }
+
+  /** Nothing is under way, and nobody has the write lock: then no transaction waits for its turn. */
+  #checkPause(ms: number): void {
+    const isIdle = this.#network.inFlight === 0 && this.#server.database.holder === null
+    if (ms < LONG_MS || !isIdle || this.#isFaulty || this.#hasModes) return
+    const isFirst = (call: Call): boolean =>
+      call.state === 'pending' &&
+      call.what === 'execute' &&
+      call.scope.kind === 'transaction' &&
+      call.scope.calls[0] === call
+    const waiting = this.#program.ledger.calls.find(isFirst)
+    if (waiting) this.#mistakes.push(`${nameOf(waiting)}: waits at ${this.#world.now} ms for nothing`)
+  }
+
+  /** Transactions that have their turn may not have the lock. */
+  get #hasModes(): boolean {
+    return /"mode"|"sql":"begin"|"staysOpen"/.test(JSON.stringify(this.#history))
+  }
+
+  #schedule(): void {
+    for (const { atMs, kind } of this.#history.events ?? []) {
+      this.#world.after(atMs, () => {
+        if (this.#network.isCalm) return
+        if (kind === 'token expires') this.#server.token = 'another token'
+        else this.#server.restart(kind === 'restart with a lower index')
+      })
+    }
+  }
+
+  #complainOfPending(): void {
+    const pending = this.#program.ledger.calls.filter(({ state }) => state === 'pending')
+    const why = `${HORIZON_MS / 1_000} s`
+    this.#mistakes.push(`not settled within ${why}: ${pending.map(nameOf).join('; ') || 'a task'}`)
+  }
+
+  get #isFaulty(): boolean {
+    const { events = [], clients } = this.#history
+    return this.#network.hits > 0 || events.length > 0 || clients.some(({ token }) => token?.fails)
+  }
+
+  /** Requests that were given up end by themselves, and so do streams whose end was lost. */
+  async #rest(): Promise<void> {
+    this.#network.isCalm = true
+    this.#server.isCalm = true
+    this.#server.token = null
+    this.#program.isCalm = true
+    const { database, streams } = this.#server
+    await this.#world.runUntil(() => false, this.#world.now + REST_MS)
+    if (this.#isFaulty) await this.#world.runUntil(() => streams.size === 0, this.#world.now + FAULTY_REST_MS)
+    if (this.#isFaulty || JSON.stringify(this.#history).includes('"staysOpen"')) return
+    const isQuick = slownessIn(this.#program, this.#history) < QUICK_MS
+    if (isQuick && database.steals > 0)
+      this.#mistakes.push('a writer waited for the lock until its time was over')
+    // a BEGIN that waited for longer than a call that was given up is left to finish gets the lock all the same
+    if (database.holder && (isQuick || !this.#givesUp))
+      this.#mistakes.push('at the end the write lock is held')
+    if (this.#givesUp) return
+    if (streams.size > 0) this.#mistakes.push(`at the end ${streams.size} streams are open on the server`)
+    if (
+      this.#server.expiries > 0 &&
+      !this.#sleepsLong &&
+      !this.#program.ledger.calls.some(({ mistake }) => mistake)
+    )
+      this.#mistakes.push(`${this.#server.expiries} streams were left to the server`)
+  }
+
+  /** The client holds nothing: it works as a new one does. */
+  async #followUp(): Promise<void> {
+    this.#afterwards = this.#program.ledger.calls.length
+    this.#requestsAfterwards = this.#network.seen.length
+    for (const client of this.#history.clients.keys()) {
+      if (this.#program.clientScopes[client]?.calls.some(({ what }) => what === 'close')) continue
+      const before = this.#program.ledger.calls.length
+      const from = this.#world.now
+      await this.#follow(client, AFTERWARDS)
+      const calls = this.#program.ledger.calls.slice(before)
+      for (const call of calls.filter(({ state, inner }) => state !== 'ok' && inner.length === 0))
+        this.#mistakes.push(`afterwards ${nameOf(call)} ${call.state}: ${String(call.error)}`)
+      const tookMs = this.#world.now - from
+      const isHeldUp = this.#givesUp && slownessIn(this.#program, this.#history) >= QUICK_MS
+      if (tookMs > FOLLOW_UP_MS && !isHeldUp)
+        this.#mistakes.push(`afterwards client ${client} took ${tookMs} ms for three calls`)
+    }
+  }
+
+  async #follow(client: number, steps: readonly Step[]): Promise<void> {
+    void this.#program.act(client, steps)
+    if (!(await this.#world.runUntil(() => this.#program.isOver, this.#world.now + HORIZON_MS)))
+      this.#complainOfPending()
+  }
+
+  async #close(): Promise<void> {
+    for (const client of this.#history.clients.keys()) {
+      const from = this.#world.now
+      await this.#follow(client, [{ do: 'close' }])
+      const tookMs = this.#world.now - from
+      if (tookMs > 3_000) this.#mistakes.push(`close() of client ${client} took ${tookMs} ms`)
+    }
+    await this.#world.runUntil(() => this.#world.clientTimers === 0, this.#world.now + REST_MS)
+    if (this.#world.clientTimers > 0)
+      this.#mistakes.push(`at the end ${this.#world.clientTimers} timers are set`)
+    const { signals } = this.#program
+    const listeners = signals.filter(
+      ({ listeners, controller }) => listeners > 0 && !controller.signal.aborted,
+    )
+    if (listeners.length > 0) this.#mistakes.push(`at the end ${listeners.length} signals have listeners`)
+  }
+
+  /** A read that is given up leaves its stream to the server. */
+  get #givesUp(): boolean {
+    const text = JSON.stringify(this.#history)
+    const leavesRows = text.includes('"do":"rows"') && /"wait"|"together"/.test(text)
+    return leavesRows || /"(abortMs|abortTicks|timeoutMs|requestTimeoutMs)"|"do":"close"/.test(text)
+  }
+
+  get #sleepsLong(): boolean {
+    return JSON.stringify(this.#history).match(/"ms":\d{4}/) !== null
+  }
+
+  report(): string {
+    const lines: [number, string][] = []
+    for (const call of this.#program.ledger.calls) {
+      if (call.id >= this.#afterwards) break
+      lines.push([
+        call.at,
+        `${nameOf(call)} ${call.tags.filter((tag) => tag !== null).join()} on scope ${call.scope.id}`,
+      ])
+      lines.push([call.settledAt, `${nameOf(call)} ${call.state} ${answerOf(call)}`])
+    }
+    for (const [at, request] of this.#network.seen.entries())
+      if (at < this.#requestsAfterwards)
+        lines.push([
+          request.at,
+          `  request ${at} ${request.path} ${request.fault?.kind ?? ''} ${request.body}`,
+        ])
+    for (const { at, tags } of this.#server.database.commits) lines.push([at, `    committed ${tags.join()}`])
+    return lines
+      .toSorted(([one], [other]) => one - other)
+      .map(([at, text]) => `${at} ms: ${text}`)
+      .join('\n')
+  }
+}
+
+const answerOf = (call: Call): string =>
+  call.state === 'failed'
+    ? `${String(call.error)} (${String((call.error as { outcome?: string })?.outcome)})`
+    : ''
+
+const AFTERWARDS: readonly Step[] = [
+  { do: 'execute', sql: 'insert', timeoutMs: 30_000 },
+  { do: 'transaction', steps: [{ do: 'execute', sql: 'insert' }] },
+  { do: 'execute', sql: 'select', timeoutMs: 30_000 },
+]

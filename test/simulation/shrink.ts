@@ -1,0 +1,80 @@
+import type { History } from './history.ts'
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
+
+/** What has to stay for a history to be one. */
+const KEPT = new Set([
+  'do',
+  'kind',
+  'seed',
+  'tasks',
+  'clients',
+  'faults',
+  'server',
+  'steps',
+  'client',
+  'atMs',
+  'request',
+])
+
+/**
+ * Makes a history smaller that fails, as long as it fails: fewer elements in every list, fewer properties, smaller numbers.
+ * @param fails whether a history fails in the same way @param most how many are tried
+ */
+export async function shrink(
+  history: History,
+  fails: (history: History) => Promise<boolean>,
+  most = 3_000,
+): Promise<History> {
+  let best = history
+  let tried = 0
+  for (let isSmaller = true; isSmaller; ) {
+    isSmaller = false
+    for (const smaller of smallerOnes(best as unknown as Json)) {
+      if ((tried += 1) > most) return best
+      const candidate = smaller as unknown as History
+      if (candidate.clients.length === 0 || !(await fails(candidate))) continue
+      best = candidate
+      isSmaller = true
+      break
+    }
+  }
+  return best
+}
+
+/** All that are one step smaller, large steps first. */
+function* smallerOnes(value: Json, name = ''): Generator<Json> {
+  if (Array.isArray(value)) {
+    const list = value as readonly Json[]
+    for (let size = list.length; size >= 1; size = size >> 1)
+      for (let at = 0; at + size <= list.length; at += size)
+        if (name !== 'sql' || size < list.length) yield [...list.slice(0, at), ...list.slice(at + size)]
+    for (const [at, each] of list.entries()) {
+      // a step around others gives way to them
+      const inner = (each as { steps?: readonly Json[] } | null)?.steps
+      if (name === 'steps' && inner) yield [...list.slice(0, at), ...inner, ...list.slice(at + 1)]
+      for (const smaller of smallerOnes(each)) yield list.with(at, smaller)
+    }
+  } else if (typeof value === 'number') yield* smallerNumbers(value, name)
+  else if (typeof value === 'string') {
+    if (name === 'sql' && value !== 'insert') yield 'insert'
+  } else if (typeof value === 'object' && value !== null) {
+    const object = value as { readonly [name: string]: Json }
+    for (const key of Object.keys(object)) {
+      if (KEPT.has(key) || (key === 'sql' && true)) continue
+      const { [key]: _, ...rest } = object
+      yield rest
+    }
+    for (const [key, each] of Object.entries(object))
+      for (const smaller of smallerOnes(each, key)) yield { ...object, [key]: smaller }
+  }
+}
+
+function* smallerNumbers(value: number, name: string): Generator<number> {
+  // status codes and the like are not smaller for being near to 0
+  if (value <= 0 || name === 'value') return
+  yield 0
+  if (name === 'seed' || value <= 1) return
+  yield value >> 1
+  yield value - 1
+}

@@ -1,0 +1,30 @@
+/*
+ * Runs generated histories of the client in a process of their own, whose clock and timers are not real. SIMULATED_HISTORIES
+ * says how many, SIMULATION_SEED repeats a run; `npm run test:simulation` is the long form.
+ */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const HISTORIES = Number(process.env['SIMULATED_HISTORIES'] ?? 20_000)
+const SEED = process.env['SIMULATION_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
+const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
+/** It takes a tenth of that where nothing else runs. */
+const MS_FOR_EACH = 30
+
+test(`${HISTORIES} simulated histories are as the client promises (SIMULATION_SEED=${SEED})`, {
+  timeout: 60_000 + HISTORIES * MS_FOR_EACH,
+}, async () => {
+  const args = ['--conditions=@batonsql/source', PROGRAM, '--histories', String(HISTORIES), '--seed', SEED]
+  const { status, output } = await run(args)
+  console.log(output)
+  expect({ status, output }).toMatchObject({ status: 0 })
+})
+
+function run(args: readonly string[]): Promise<{ status: number; output: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { maxBuffer: 2 ** 26 }, (error, stdout, stderr) =>
+      resolve({ status: error ? 1 : 0, output: stdout + stderr }),
+    )
+  })
+}

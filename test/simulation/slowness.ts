@@ -1,0 +1,33 @@
+import type { History, Sql, Step } from './history.ts'
+
+/** How long a transaction waits that waits for itself, in ms: until its time is over, and the server's. */
+const SELF_WAIT_MS = 11_000
+
+const READS: ReadonlySet<Sql> = new Set(['select', 'commented select', 'missing table', 'unparsable'])
+
+/** How long the programs of a history sleep, or wait for what they hold up themselves, in ms: others may wait for them. */
+export function slownessOf({ tasks, faults, server: { lagMs = 0 } }: History): number {
+  const late = faults.reduce(
+    (sum, { kind, value = 0 }) => sum + (/^(slow|late)$/.test(kind) ? 10 * value : 0),
+    0,
+  )
+  return tasks.reduce((sum, { atMs, steps }) => sum + atMs + slownessIn(steps, false), late + 30 * lagMs)
+}
+
+function slownessIn(steps: readonly Step[], isInside: boolean): number {
+  return steps.reduce((sum, step) => sum + slownessOfStep(step, isInside), 0)
+}
+
+function slownessOfStep(step: Step, isInside: boolean): number {
+  if (step.do === 'sleep') return step.ms
+  const isAround = step.do === 'transaction' || step.do === 'savepoint' || step.do === 'stream'
+  const inner = 'steps' in step && step.steps ? slownessIn(step.steps, isInside || isAround) : 0
+  if (step.do === 'rows' && step.steps && isInside) return inner + SELF_WAIT_MS
+  // made on the client, in a transaction that it has to wait for
+  const isOnClient =
+    'on' in step ? step.on !== undefined : /^(script|transaction|stream|close|health)$/.test(step.do)
+  const list = 'sql' in step ? [step.sql].flat() : []
+  const isRead = list.length > 0 && list.every((sql) => READS.has(sql))
+  const isWaitedFor = !('wait' in step) || step.wait !== 'never'
+  return inner + (isInside && isOnClient && isWaitedFor && !isRead ? SELF_WAIT_MS : 0)
+}

@@ -1,0 +1,36 @@
+import type { Sql } from './history.ts'
+
+/** A comment by which the requests of a call are found. */
+export const markOf = (call: number): string => `/* call ${call} */`
+
+/** The text of a statement. @param tag the number that it writes */
+export function statementText(sql: Sql, tag: number, call: number): string {
+  const text = STATEMENT_TEXTS[sql](tag)
+  // as short as people write them
+  return /^(begin|commit|rollback)$| p$/.test(sql) ? text : `${text} ${markOf(call)}`
+}
+
+/** What each statement writes: a row with a number of its own. */
+const STATEMENT_TEXTS: Readonly<Record<Sql, (tag: number) => string>> = {
+  insert: (tag) => `insert into t values (${tag})`,
+  returning: (tag) => `insert into t values (${tag}) returning a`,
+  select: () => 'select a from t order by rowid',
+  'commented select': () => '/* read */ select a from t order by rowid',
+  constraint: () => 'insert into t values (null)',
+  'or rollback': () => 'insert or rollback into t values (null)',
+  'or fail': (tag) => `insert or fail into t values (${tag}), (null)`,
+  unparsable: () => 'selec',
+  'missing table': () => 'select a from missing',
+  pragma: () => 'pragma table_info(t)',
+  child: (tag) => `insert into child values (${tag}, ${tag})`,
+  parent: (tag) => `insert into parent values (${tag})`,
+  'savepoint p': () => 'savepoint p',
+  'rollback to p': () => 'rollback to p',
+  'release p': () => 'release p',
+  begin: () => 'begin immediate',
+  commit: () => 'commit',
+  rollback: () => 'rollback',
+}
+
+/** Those of them that write a row that can be told from all others. */
+export const WRITING: ReadonlySet<Sql> = new Set(['insert', 'returning', 'or fail', 'child'])

@@ -1,0 +1,301 @@
+import type { Chooser } from './chooser.ts'
+import type { CallPlan, Sql, Step } from './history.ts'
+import { CALL_TIMES, type Profile } from './profile.ts'
+
+const GOOD: readonly Sql[] = [
+  'insert',
+  'insert',
+  'insert',
+  'select',
+  'returning',
+  'commented select',
+  'pragma',
+]
+const BAD: readonly Sql[] = ['constraint', 'unparsable', 'missing table', 'or fail', 'or rollback', 'child']
+
+/** Has no need of the write lock as long as it does nothing. */
+const STALLING: Step = {
+  do: 'transaction',
+  steps: [
+    { do: 'execute', sql: 'unparsable', catches: true },
+    { do: 'sleep', ms: 2_000 },
+  ],
+}
+
+/** Makes the steps of programs. */
+export class StepGenerator {
+  readonly #choose: Chooser
+  readonly #profile: Profile
+
+  constructor(choose: Chooser, profile: Profile) {
+    this.#choose = choose
+    this.#profile = profile
+  }
+
+  /** How a call is made. */
+  #call(): CallPlan {
+    const { parallel, givesUp, hasTimes } = this.#profile
+    const wait = this.#choose.chance(parallel) ? this.#choose.pick(['later', 'never'] as const) : undefined
+    return {
+      ...(wait && { wait }),
+      ...(this.#choose.chance(0.5) && { catches: true }),
+      ...(hasTimes && this.#choose.chance(0.2) && { timeoutMs: this.#choose.pick(CALL_TIMES) }),
+      ...(givesUp &&
+        this.#choose.chance(0.25) &&
+        (this.#choose.chance(0.6)
+          ? { abortMs: this.#choose.pick([-1, 1, 2, 3, 4, 5, 20, 200, 2_000]) }
+          : { abortTicks: this.#choose.int(12) })),
+    }
+  }
+
+  #sql(): Sql {
+    if (this.#profile.onlyReads) return 'select'
+    return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(BAD) : this.#choose.pick(GOOD)
+  }
+
+  #pause(): Step {
+    return this.#choose.chance(0.5)
+      ? { do: 'sleep', ms: this.#choose.pick(this.#profile.sleeps) }
+      : { do: 'ticks', count: this.#choose.int(12) }
+  }
+
+  /** Calls of one tick. */
+  #together(make: () => Step): Step {
+    return {
+      do: 'together',
+      steps: Array.from({ length: 2 + this.#choose.int(3) }, make),
+      ...(this.#choose.chance(0.5) && { catches: true }),
+    }
+  }
+
+  #gather(): Step {
+    return { do: 'gather', ...(this.#choose.chance(0.5) && { catches: true }) }
+  }
+
+  /** Something that a program does with a client. */
+  clientStep(): Step {
+    if (this.#profile.onlyReads && this.#choose.chance(0.4)) return this.#stream()
+    const at = this.#choose.int(100)
+    if (at < 18) return { do: 'execute', sql: this.#sql(), ...this.#call() }
+    if (at < 22) return this.#together(() => this.clientStep())
+    if (at < 30) return this.#batch()
+    if (at < 62) return this.#transaction()
+    if (at < 70) return this.#rows(true)
+    if (at < 82) return this.#stream()
+    if (at < 85)
+      return {
+        do: 'script',
+        sql: this.#choose.list(3, () => this.#sql()),
+        ...(this.#choose.chance(0.5) && { isWhole: true }),
+        ...this.#call(),
+      }
+    if (at < 86) return { do: 'health', ...this.#call() }
+    if (at < 93) return this.#pause()
+    if (at < 96 && this.#profile.closes)
+      return {
+        do: 'close',
+        ...(this.#choose.chance(0.5) && { drainMs: this.#choose.pick([1, 5, 100, 10_000]) }),
+        ...(this.#choose.chance(0.5) && { wait: 'never' as const }),
+        catches: true,
+      }
+    return this.#gather()
+  }
+
+  #batch(): Step {
+    const mode = this.#choose.pick(this.#profile.modes)
+    return {
+      do: 'batch',
+      sql: this.#choose.list(3, () => this.#sql()),
+      ...(mode && { mode }),
+      ...this.#call(),
+    }
+  }
+
+  #rows(isOutside: boolean): Step {
+    const sql =
+      this.#profile.onlyReads || this.#choose.chance(0.6)
+        ? 'select'
+        : this.#choose.chance(0.8)
+          ? 'returning'
+          : this.#sql()
+    const hasSteps = this.#choose.chance(0.15)
+    return {
+      do: 'rows',
+      sql,
+      ...(this.#choose.chance(0.4) && {
+        take: 1 + this.#choose.int(3),
+        ...(this.#choose.chance(0.4) && { throws: true }),
+      }),
+      ...(hasSteps && {
+        steps: this.#choose.list(2, () =>
+          isOutside || this.#profile.misuses ? this.#inside() : this.#pause(),
+        ),
+      }),
+      ...this.#call(),
+    }
+  }
+
+  #inside(): Step {
+    return { do: 'execute', sql: this.#choose.pick(['insert', 'select']), ...this.#call() }
+  }
+
+  #transaction(): Step {
+    if (this.#profile.hasOrms) return this.#ormTransaction()
+    if (this.#profile.stalls && this.#choose.chance(0.7)) return STALLING
+    const mode = this.#choose.pick(this.#profile.modes)
+    const isFlat = this.#choose.chance(0.3)
+    return {
+      do: 'transaction',
+      ...(mode && { mode }),
+      ...(this.#choose.chance(0.15) && { retry: 1 + this.#choose.int(3) }),
+      steps: this.#choose.chance(0.03)
+        ? []
+        : this.#choose.list(5, () => this.#transactionStep(isFlat ? -1 : 2)),
+      ...(this.#choose.chance(0.12) && { throws: true }),
+      ...this.#call(),
+    }
+  }
+
+  #ormTransaction(): Step {
+    const orm = this.#choose.pick([
+      'kysely',
+      'kysely',
+      'kysely on a connection',
+      'controlled kysely',
+      'drizzle',
+    ] as const)
+    return {
+      do: 'transaction',
+      orm,
+      steps: this.#choose.list(4, () => this.#ormStep(orm === 'drizzle' ? 2 : 0)),
+      ...(this.#choose.chance(0.3) && { throws: true }),
+      ...(this.#choose.chance(0.5) && { catches: true }),
+    }
+  }
+
+  #ormStep(depth: number): Step {
+    const wait = this.#choose.chance(0.4) ? this.#choose.pick(['later', 'never'] as const) : undefined
+    const call = { ...(wait && { wait }), ...(this.#choose.chance(0.5) && { catches: true }) }
+    const at = this.#choose.int(100)
+    if (at < 40) return { do: 'execute', sql: this.#sql(), ...call }
+    if (at < 60) {
+      const take = this.#choose.chance(0.4) && { take: 1, ...(this.#choose.chance(0.4) && { throws: true }) }
+      return { do: 'rows', sql: this.#choose.pick(['select', 'returning']), ...take, ...call }
+    }
+    if (at < 75 && depth > 0)
+      return {
+        do: 'savepoint',
+        steps: this.#choose.list(3, () => this.#ormStep(depth - 1)),
+        ...(this.#choose.chance(0.3) && { throws: true }),
+        ...call,
+      }
+    return at < 90 ? this.#pause() : this.#gather()
+  }
+
+  /** @param depth how deep savepoints may be nested; -1: they are made by statements */
+  #transactionStep(depth: number): Step {
+    const at = this.#choose.int(100)
+    if (at < 34) return { do: 'execute', sql: this.#sql(), ...this.#call() }
+    if (at < 40) return this.#together(() => this.#transactionStep(depth))
+    if (at < 47) return { do: 'batch', sql: this.#choose.list(3, () => this.#sql()), ...this.#call() }
+    if (at < 60) return this.#rows(false)
+    if (at < 76)
+      return depth > 0
+        ? this.#savepoint(depth)
+        : depth < 0
+          ? {
+              do: 'execute',
+              sql: this.#choose.pick(['savepoint p', 'release p', 'rollback to p']),
+              ...this.#call(),
+            }
+          : this.#pause()
+    if (at < 79) return { do: 'rollback', ...this.#call() }
+    if (at < 82) return this.#profile.misuses ? this.#misuse(depth) : this.#elsewhere()
+    if (at < 90) return this.#pause()
+    if (at < 93) return { do: 'execute', sql: 'parent', ...this.#call() }
+    return this.#gather()
+  }
+
+  #savepoint(depth: number): Step {
+    return {
+      do: 'savepoint',
+      steps: this.#choose.chance(0.05) ? [] : this.#choose.list(4, () => this.#transactionStep(depth - 1)),
+      ...(this.#choose.chance(0.25) && { throws: true }),
+      ...this.#call(),
+    }
+  }
+
+  /** Calls of the client in a transaction's callback that do not wait for the transaction, or are not awaited. */
+  #elsewhere(): Step {
+    const read: Step = { do: 'execute', sql: this.#choose.pick(['select', 'commented select']), on: 'client' }
+    const write: Step = { do: 'execute', sql: 'insert', on: 'client', wait: 'never' }
+    return this.#choose.pick<Step>([
+      read,
+      write,
+      { do: 'together', steps: [read, write] },
+      { do: 'rows', sql: 'select', on: 'client' },
+    ])
+  }
+
+  /** A handle where another belongs. */
+  #misuse(depth: number): Step {
+    const call = { ...this.#call(), timeoutMs: this.#choose.pick([20, 100]) }
+    if (this.#choose.chance(0.3))
+      return { do: 'execute', sql: this.#choose.pick(['begin', 'commit']), catches: true }
+    if (this.#choose.chance(0.4)) return { do: 'execute', sql: this.#sql(), on: 'client', ...call }
+    return depth > 0
+      ? { do: 'execute', sql: this.#sql(), on: 'outer', ...call }
+      : { do: 'rows', sql: 'select', on: 'client', ...call }
+  }
+
+  #stream(): Step {
+    return {
+      do: 'stream',
+      steps: this.#choose.list(7, () => this.#streamStep()),
+      ...this.#call(),
+    }
+  }
+
+  #streamStep(): Step {
+    const at = this.#choose.int(100)
+    if (at < 21) return { do: 'execute', sql: this.#sql(), ...this.#call() }
+    if (at < 25) return this.#together(() => this.#streamStep())
+    if (at < 45) return this.#begin()
+    if (at < 55) return { do: 'commit', ...this.#call(), catches: true }
+    if (at < 59) return { do: 'rollback', ...this.#call(), catches: true }
+    if (at < 64) return { do: 'batch', sql: this.#choose.list(3, () => this.#sql()), ...this.#call() }
+    if (at < 68) {
+      const sql = this.#choose.list(3, () => (this.#choose.chance(0.1) ? 'savepoint p' : this.#sql()))
+      return { do: 'chain', sql, ...this.#call(), catches: true }
+    }
+    if (at < 74)
+      return {
+        do: this.#choose.pick(['mark', 'mark', 'undo', 'forget']),
+        name: this.#choose.pick(['q', 'immediate_report']),
+      }
+    if (at < 80) return this.#rows(false)
+    if (at < 86)
+      return {
+        do: 'execute',
+        sql: this.#choose.pick([
+          'begin',
+          'commit',
+          'rollback',
+          'savepoint p',
+          'release p',
+          'rollback to p',
+          'parent',
+        ]),
+        ...this.#call(),
+        catches: true,
+      }
+    if (at < 88) return { do: 'close stream', ...this.#call() }
+    if (at < 94) return this.#pause()
+    return this.#gather()
+  }
+
+  #begin(): Step {
+    const mode = this.#choose.pick(this.#profile.modes)
+    return { do: 'begin', ...(mode && { mode }) }
+  }
+}

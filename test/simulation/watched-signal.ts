@@ -1,0 +1,26 @@
+/** A signal, and how many listen to it. */
+export interface WatchedSignal {
+  readonly controller: AbortController
+  listeners: number
+}
+
+/** Makes a signal whose listeners are counted. */
+export function watchedSignal(): WatchedSignal {
+  const controller = new AbortController()
+  const watched = { controller, listeners: 0 }
+  const { signal } = controller
+  const known = new Set<unknown>()
+  const add = signal.addEventListener.bind(signal)
+  const remove = signal.removeEventListener.bind(signal)
+  signal.addEventListener = (...args: Parameters<typeof add>): void => {
+    known.add(args[1])
+    watched.listeners = known.size
+    add(...args)
+  }
+  signal.removeEventListener = (...args: Parameters<typeof remove>): void => {
+    known.delete(args[1])
+    watched.listeners = known.size
+    remove(...args)
+  }
+  return watched
+}
