@@ -92,6 +92,8 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Ends what clients have open: streams, with their transactions, and change streams. */
   dropStreams(id: DatabaseId): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
+  /** What is wrong with the engine of a database that does not answer; null where all is well. */
+  troubleOf?(id: DatabaseId): Promise<string | null>
   /** Of the statements since the count began, those that have read and written most. */
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
   /** Answers a request for a route of a database; `request.path` begins at the database. */

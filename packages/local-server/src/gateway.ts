@@ -98,6 +98,15 @@ export class Gateway {
     return record === undefined ? 0 : (this.#counts.get(record.id) ?? 0)
   }
 
+  /** Tells the log, and those who look at the wire, what happened to the server of a database. */
+  notice(id: DatabaseId, text: string): void {
+    const { addresses, registry } = this.#options.controlPlane
+    const row = registry.databases.get(id)
+    const name = row === undefined ? id : addresses.pathOf(row)
+    console.error(`${name}: ${text}`)
+    this.#feed?.notice(name, text)
+  }
+
   /** Forgets a database that is removed. */
   forget(id: DatabaseId): void {
     this.#counts.delete(id)
@@ -144,7 +153,7 @@ export class Gateway {
       case 'version':
         return textResponse(200, null, this.#options.version)
       case 'health':
-        return textResponse(200, null, '')
+        return await this.#health(target)
       case 'page':
         return welcomePage(this.#options.version, request)
       case 'nothing':
@@ -156,6 +165,12 @@ export class Gateway {
       default:
         return kind satisfies never
     }
+  }
+
+  /** A database behind a server that does not answer is not healthy. */
+  async #health({ name, record }: Target): Promise<ServiceResponse> {
+    const trouble = record && (await this.#options.controlPlane.backend.troubleOf?.(record.id))
+    return trouble ? errorResponse(503, `\`${name}\`: ${trouble}`) : textResponse(200, null, '')
   }
 
   /** Forwards, and lets those who look at the wire see it. */

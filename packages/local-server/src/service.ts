@@ -1,20 +1,18 @@
-import { join } from 'node:path'
+import { EventEmitter } from 'node:events'
 import { AccessPolicy } from './access-policy.ts'
-import type { DatabaseBackend, DatabaseId, DatabaseSource } from './backend.ts'
+import type { DatabaseBackend, DatabaseSource } from './backend.ts'
 import { claimBackend, DEFAULT_GROUP } from './control-plane/bootstrap.ts'
 import { ControlPlane } from './control-plane/control-plane.ts'
 import { NEW_CONFIGURATION } from './control-plane/databases.ts'
 import type { DatabaseConfiguration, DatabaseRow } from './control-plane/registry/rows.ts'
 import { mintDatabaseToken, type TokenAccess } from './control-plane/tokens/database-tokens.ts'
+import { createBackend, type Notices } from './create-backend.ts'
 import type { Dialect } from './dialect.ts'
 import { DirectoryLock } from './directory-lock.ts'
-import { EmbeddedBackend } from './embedded/backend.ts'
 import type { ServiceRequest, ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import { checkOptionNames } from './known-options.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
-import { SqldBackend } from './sqld/backend.ts'
-import { SqldGroups } from './sqld/groups.ts'
 import type { RemoteSqldOptions } from './sqld/remote.ts'
 import { openDirectory, type TemporaryDirectory } from './temporary-directory.ts'
 
@@ -95,8 +93,9 @@ export class Service implements AsyncDisposable {
     this.#parts = parts
     this.version = version
     this.dataDirectory = parts.directory
-    const { controlPlane, access, domains, window } = parts
+    const { controlPlane, access, domains, window, notices } = parts
     this.#gateway = new Gateway({ controlPlane, version, domains, access, window })
+    notices.on('notice', (id, text) => this.#gateway.notice(id, text))
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
@@ -110,10 +109,11 @@ export class Service implements AsyncDisposable {
     try {
       controlPlane = await ControlPlane.open({ directory, organization, domain })
       claimBackend(controlPlane.registry, options.sqld === undefined ? options.backend : 'sqld by URL')
-      backend = createBackend(options, directory, controlPlane)
+      const notices: Notices = new EventEmitter()
+      backend = createBackend(options, directory, controlPlane, notices)
       const version = await controlPlane.start(backend)
       const service = new Service(
-        { directory, temporary, lock, controlPlane, access, domains, auth, window },
+        { directory, temporary, lock, controlPlane, access, domains, auth, window, notices },
         version,
       )
       // later its absence, or that of its group, is what somebody wanted
@@ -289,33 +289,7 @@ interface ServiceParts {
   readonly domains: ServiceOptions['domains']
   readonly auth: boolean
   readonly window: boolean
-}
-
-function createBackend(
-  { backend, auth, dialect, dataDirectory, sqldPath, sqld }: ServiceOptions,
-  directory: string,
-  { controlKey, registry }: ControlPlane,
-): DatabaseBackend {
-  const isOpen = !auth
-  if (backend === 'sqld') {
-    const own = { directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath }
-    // a server of somebody else's is one for all groups
-    if (sqld !== undefined) return new SqldBackend({ ...own, remote: sqld })
-    return new SqldGroups({
-      ...own,
-      groupOf: (id) => registry.databases.get(id)?.group,
-      hasGroup: (group) => registry.groups.get(group) !== undefined,
-    })
-  }
-  // databases are attached by name or id, and only those of the same group
-  const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
-    const { databases } = registry
-    const group = databases.get(from)?.group
-    const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
-    return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
-  }
-  const isKept = dataDirectory !== undefined
-  return new EmbeddedBackend({ directory: join(directory, 'databases'), isKept, isOpen, dialect, idOf })
+  readonly notices: Notices
 }
 
 function checkDatabaseName(name: string): void {

@@ -109,6 +109,11 @@ export class SqldAdmin {
     return JSON.parse(body) as SqldNamespaceStats
   }
 
+  /** Writes the log into the database and empties it, where no reader needs it. The answer does not say whether. */
+  async checkpoint(namespace: string): Promise<void> {
+    await this.#call('POST', `/v1/namespaces/${namespace}/checkpoint`, {})
+  }
+
   async configure(namespace: string, config: SqldNamespaceConfig): Promise<void> {
     await this.#call('POST', `/v1/namespaces/${namespace}/config`, config)
   }

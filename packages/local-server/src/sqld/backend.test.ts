@@ -26,12 +26,12 @@ async function startKillable(dataDirectory: string) {
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
   const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
   // the file is there as soon as there is a process again
-  const kill = () =>
+  const signal = (name: NodeJS.Signals) =>
     vi.waitFor(async () => {
       const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid: number }
-      process.kill(pid, 'SIGKILL')
+      process.kill(pid, name)
     })
-  return { server, run, kill }
+  return { server, run, signal, kill: () => signal('SIGKILL') }
 }
 
 test.skipIf(isMissing)(
@@ -76,7 +76,10 @@ test.skipIf(isMissing)(
       await Promise.all(writes)
       const acknowledged = statuses.filter((status) => status === 200).length
       expect(new Set(statuses.filter((status) => status !== 200)).difference(new Set([502])).size).toBe(0)
-      const [, count] = /"value":"(\d+)"/.exec((await run('SELECT count(*) FROM t')).text) ?? []
+      // the server may be starting
+      let counted = await run('SELECT count(*) FROM t')
+      while (counted.status !== 200) counted = await run('SELECT count(*) FROM t')
+      const [, count] = /"value":"(\d+)"/.exec(counted.text) ?? []
       expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
       expect(Number(count)).toBeLessThanOrEqual(statuses.length)
     } finally {
@@ -97,6 +100,27 @@ test.skipIf(isMissing)(
   },
 )
 
+test.skipIf(isMissing)('a database behind a server that does not answer is not healthy', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  try {
+    const { server, signal } = await startKillable(dataDirectory)
+    await using _ = server
+    const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
+    expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
+    await signal('SIGSTOP')
+    // a signal takes a moment, in which the process may still answer
+    const both = () => Promise.all([health('/health'), health('/default/health')])
+    await expect.poll(both, { timeout: 20_000 }).toEqual([503, 503])
+    await signal('SIGCONT')
+    await expect.poll(() => health('/health'), { timeout: 20_000 }).toBe(200)
+    // it is started again by the question
+    await signal('SIGKILL')
+    await expect.poll(() => health('/health')).toBe(200)
+  } finally {
+    await rm(dataDirectory, { recursive: true, force: true })
+  }
+})
+
 test('a database that was removed meanwhile has no streams, no usage and no answers', async () => {
   const groups = new SqldGroups({
     directory: '/nonexistent',
@@ -105,6 +129,7 @@ test('a database that was removed meanwhile has no streams, no usage and no answ
     sqldPath: undefined,
     groupOf: () => undefined,
     hasGroup: () => false,
+    onNotice: () => {},
   })
   const id = newDatabaseId()
   await groups.dropStreams(id)

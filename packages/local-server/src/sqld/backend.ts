@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { stat } from 'node:fs/promises'
-import type http from 'node:http'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -18,7 +16,6 @@ import { checkLoaded, readDump } from '../dumps.ts'
 import { isExportRoute } from '../embedded/export-routes.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
-import { type PipelineBody, readText } from '../embedded/request-decoder.ts'
 import { TokenCheck } from '../embedded/token-check.ts'
 import {
   errorResponse,
@@ -29,18 +26,24 @@ import {
 } from '../exchange.ts'
 import { moveUnknownAside } from '../set-aside.ts'
 import type { SqldNamespaceConfig } from './admin.ts'
-import { BatonBinding, type StreamFacts } from './baton-binding.ts'
-import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import { namespaceSource } from './namespace-source.ts'
-import { type OnwardRights, READ_RIGHTS, type SenderRights, WRITE_RIGHTS } from './onward-tokens.ts'
+import type { SenderRights } from './onward-tokens.ts'
 import { OpenAnswers } from './open-answers.ts'
-import { finish, rebuildBody } from './rebuild.ts'
-import { encodePipelineBody } from './request-encoder.ts'
+import { OwnRequests } from './own-requests.ts'
+import { finish } from './rebuild.ts'
 import { findRefusal } from './sql-guard.ts'
-import { type Call, isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
+import { type ClientCall, StreamRequests } from './stream-requests.ts'
+import { isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
+import { WriteService } from './write-service.ts'
+import type { WatchTimes } from './write-watch.ts'
 
 /** How the back end is made. */
-export type SqldBackendOptions = UpstreamOptions
+export interface SqldBackendOptions extends UpstreamOptions {
+  /** Is told what happens to the server of a database. */
+  readonly onNotice: (id: DatabaseId, text: string) => void
+  /** When a server counts as one that answers no write any more; undefined for the usual times. */
+  readonly watchTimes?: WatchTimes
+}
 
 /** As good as no limit; the server takes null for "as before". */
 const NO_SIZE_LIMIT = '1000pb'
@@ -53,8 +56,6 @@ const PROBE: DatabaseSettings = {
   blockReason: null,
   keys: [],
 }
-/** What the back end asks by itself. */
-const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 const ENDED = 'libsql-server ended while it ran this request: whether the request took effect is not known'
 
 interface Counts {
@@ -77,9 +78,11 @@ export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
   readonly features = SQLD_FEATURES
   readonly #options: SqldBackendOptions
-  readonly #batons = new BatonBinding()
   readonly #tokens: TokenCheck
   readonly #upstream: Upstream
+  readonly #own: OwnRequests
+  readonly #writes: WriteService
+  readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #changeStreams = new OpenAnswers()
   /** Names the counts of the process that runs now. */
@@ -94,6 +97,15 @@ export class SqldBackend implements DatabaseBackend {
       onStart: () => this.#startCounts(),
       attachable: (allowed) => this.#attachable(allowed),
     })
+    this.#own = new OwnRequests(this.#upstream)
+    const { remote, onNotice, watchTimes } = options
+    const fileOf = (id: DatabaseId): string => join(this.#dataFolder, id, 'data')
+    this.#writes = new WriteService(this.#upstream, this.#own, {
+      fileOf: remote === undefined ? fileOf : null,
+      onNotice,
+      watchTimes,
+    })
+    this.#streams = new StreamRequests(this.#upstream, this.#own, this.#writes.traffic)
   }
 
   async start(): Promise<string> {
@@ -105,6 +117,7 @@ export class SqldBackend implements DatabaseBackend {
   #startCounts(): void {
     this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
     this.#bases.clear()
+    this.#writes.traffic.forgetAllStreams()
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
@@ -112,8 +125,8 @@ export class SqldBackend implements DatabaseBackend {
     const [one, other] = [newDatabaseId(), newDatabaseId()]
     try {
       for (const id of [one, other]) await this.create(id, { type: 'empty' }, PROBE)
-      await this.#run(one, 'CREATE TABLE baton_probe (a)')
-      const tables = await this.#run(other, "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'")
+      await this.#own.query(one, 'CREATE TABLE baton_probe (a)')
+      const tables = await this.#own.query(other, "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'")
       if (tables.includes('"value":"baton_probe"')) throw new Error('its databases are one')
     } catch (error) {
       throw new Error(
@@ -123,17 +136,6 @@ export class SqldBackend implements DatabaseBackend {
     } finally {
       for (const id of [one, other]) await this.remove(id).catch(() => {})
     }
-  }
-
-  async #run(id: DatabaseId, sql: string): Promise<string> {
-    const stmt = { sql, sqlId: null, args: [], namedArgs: [] }
-    const answer = await this.#ask(id, WRITE_RIGHTS, {
-      baton: null,
-      requests: [{ type: 'execute', statement: stmt }],
-    })
-    const text = (await readBytes(answer)).toString('utf8')
-    if (answer.statusCode !== 200) throw new Error(text)
-    return text
   }
 
   resume(): void {}
@@ -187,17 +189,21 @@ export class SqldBackend implements DatabaseBackend {
 
   async remove(id: DatabaseId): Promise<void> {
     this.#changeStreams.end(id)
-    this.#batons.drop(id)
+    this.#streams.forget(id)
     this.#tokens.forget(id)
     this.#settings.delete(id)
     this.#bases.delete(id)
+    this.#writes.traffic.remove(id)
     await (await this.#upstream.alive()).admin.remove(id)
   }
 
   async dropStreams(id: DatabaseId): Promise<void> {
     this.#changeStreams.end(id)
-    // one by one: a stream that runs something answers when it is done
-    for (const baton of this.#batons.drop(id)) await this.#closeStream(id, baton).catch(() => {})
+    await this.#streams.closeAll(id)
+  }
+
+  async troubleOf(id: DatabaseId): Promise<string | null> {
+    return await this.#writes.troubleOf(id)
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -252,7 +258,10 @@ export class SqldBackend implements DatabaseBackend {
           'a database is exported by the back end "embedded" only; libsql-server has /dump',
         )
       if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
-      return await this.#onStream({ id, request, rights })
+      return await this.#streams.handle(id, request, () => ({
+        rights: this.#tokens.permissionsOf(request, id),
+        blockReads: this.#settings.get(id)?.blockReads === true,
+      }))
     } catch (error) {
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
@@ -262,6 +271,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#writes.close()
     await this.#upstream.close()
   }
 
@@ -298,43 +308,6 @@ export class SqldBackend implements DatabaseBackend {
     return await finish(answer, answer)
   }
 
-  async #onStream({ id, request }: ClientCall): Promise<ServiceResponse> {
-    const given = await readText(request.body)
-    // a body may have taken its time, and the token may have been ended meanwhile
-    const rights = this.#tokens.permissionsOf(request, id)
-    const { write: mayWrite } = rights
-    const blockReads = this.#settings.get(id)?.blockReads === true
-    const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
-    const body = rebuildBody(request.path, given, { mayWrite, blockReads, hadAttached })
-    if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
-      throw PipelineFailure.protocol('Received an invalid baton')
-    }
-    const { hasAttached } = body
-    const call = { id, request, rights: hasAttached ? { ...rights, write: false } : rights }
-    const facts = { database: id, mayWrite, hasAttached }
-    const bytes = Buffer.from(body.text)
-    if (request.path === '/v3/cursor' && !call.rights.write)
-      return await this.#readersCursor(call, bytes, facts)
-    const answer = await this.#upstream.send(call, bytes)
-    return await finish(answer, this.#watched(answer, facts))
-  }
-
-  /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
-  async #readersCursor(call: ClientCall, body: Buffer, facts: StreamFacts): Promise<ServiceResponse> {
-    const { id, request } = call
-    try {
-      const answer = await this.#upstream.send(call, body)
-      const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
-      return await finish(answer, this.#watched(entries, facts))
-    } catch (error) {
-      const isBrokenOff =
-        error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
-      if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
-      if (error instanceof BrokenOffError && error.baton !== null) await this.#closeStream(id, error.baton)
-      throw PipelineFailure.service(403, noWriteRight(id))
-    }
-  }
-
   /**
    * Runs a file of statements. The server's own way to take a dump ends at the first thing it does not understand,
    * and says that all went well.
@@ -343,31 +316,9 @@ export class SqldBackend implements DatabaseBackend {
     const sql = await readDump(file)
     const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
     if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
-    const answer = await this.#ask(id, WRITE_RIGHTS, {
-      baton: null,
-      requests: [{ type: 'sequence', sql, sqlId: null }],
-    })
+    const answer = await this.#own.run(id, sql)
     checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
-  }
-
-  /** Ends a stream: the client's token may be good no longer. */
-  async #closeStream(id: DatabaseId, baton: string): Promise<void> {
-    const answer = await this.#ask(id, READ_RIGHTS, { baton, requests: [] })
-    answer.resume()
-  }
-
-  /** Sends a pipeline of our own, the last of its stream. */
-  async #ask(
-    id: DatabaseId,
-    rights: OnwardRights,
-    { baton, requests }: PipelineBody,
-  ): Promise<http.IncomingMessage> {
-    const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
-    return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, rights }, body)
-  }
-
-  #watched(answer: Readable, facts: StreamFacts): Readable {
-    return Readable.from(this.#batons.watch(answer, facts), { objectMode: false })
+    this.#writes.traffic.written(id)
   }
 
   /** Those of the databases that a sender may attach which may be read at all: the server would not mind. */
@@ -378,12 +329,4 @@ export class SqldBackend implements DatabaseBackend {
       return settings === undefined ? allowed !== 'all' : settings.allowAttach && !settings.blockReads
     })
   }
-}
-
-interface ClientCall extends Call {
-  readonly request: ServiceRequest
-}
-
-function noWriteRight(id: DatabaseId): string {
-  return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
 }

@@ -1,5 +1,5 @@
-import type { Readable } from 'node:stream'
 import type { DatabaseId } from '../backend.ts'
+import type { StreamWrites } from './write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */
 const REMEMBER_MS = 320_000
@@ -17,11 +17,12 @@ interface StreamOwner {
   readonly mayWrite: boolean
   /** Whether it has another database attached. */
   readonly hasAttached: boolean
+  readonly writes: StreamWrites
   readonly seenAt: number
 }
 
 /** What is remembered of a stream, besides its baton. */
-export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached'>
+export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'writes'>
 
 /**
  * The real server continues a stream for whoever has its baton, whatever database and token the request is for. This
@@ -44,14 +45,19 @@ export class BatonBinding {
     return this.#owners.get(streamOf(baton))?.hasAttached === true
   }
 
+  /** What is known of the transaction of a stream. */
+  writesOf(baton: string): StreamWrites | undefined {
+    return this.#owners.get(streamOf(baton))?.writes
+  }
+
   /** Passes a response on and notes its baton. */
-  async *watch(response: Readable, facts: StreamFacts): AsyncGenerator<Buffer> {
+  async *watch(response: AsyncIterable<Buffer>, facts: StreamFacts): AsyncGenerator<Buffer> {
     let head = ''
-    for await (const chunk of response as AsyncIterable<Buffer>) {
+    for await (const chunk of response) {
       if (head.length < HEAD_LENGTH) {
         head += chunk.subarray(0, HEAD_LENGTH).toString('latin1')
-        const baton = HEAD.exec(head)?.[1]
-        if (baton !== undefined) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
+        const baton = batonOf(head)
+        if (baton !== null) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
       }
       yield chunk
     }
@@ -78,6 +84,11 @@ export class BatonBinding {
       this.#owners.delete(oldest)
     }
   }
+}
+
+/** The baton that an answer begins with. */
+export function batonOf(head: string): string | null {
+  return HEAD.exec(head)?.[1] ?? null
 }
 
 function streamOf(baton: string): string {

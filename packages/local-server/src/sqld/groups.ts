@@ -120,6 +120,11 @@ export class SqldGroups implements DatabaseBackend {
     return await server.sampleUsage(id)
   }
 
+  /** One that does not run is started when it is needed. */
+  async troubleOf(id: DatabaseId): Promise<string | null> {
+    return (await (await this.#runningOf(id))?.troubleOf(id)) ?? null
+  }
+
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
     return (await (await this.#runningOf(id))?.topQueries(id)) ?? []
   }
@@ -188,9 +193,8 @@ export class SqldGroups implements DatabaseBackend {
 
   /** Nobody is served before every setting holds. */
   async #startServer(group: string, { waiting }: GroupServer): Promise<SqldBackend> {
-    const { isOpen, controlKey, sqldPath } = this.#options
     const directory = this.#folderOf(group)
-    const server = new SqldBackend({ directory, isOpen, controlKey, sqldPath, remote: undefined })
+    const server = new SqldBackend({ ...this.#options, directory, remote: undefined })
     try {
       await server.start()
       for (const [id, settings] of waiting) await server.applySettings(id, settings)

@@ -4,6 +4,7 @@ import { decodeCursorBody, decodePipelineBody } from '../embedded/request-decode
 import { readBytes, type ServiceResponse } from '../exchange.ts'
 import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
 import { attachesIn, attachesInSteps, guardRequests, guardSteps, type Sender } from './request-guard.ts'
+import { effectOfRequests, effectOfSteps, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** What a client may learn from the server's own headers. */
 const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
@@ -14,6 +15,8 @@ export interface RebuiltBody {
   readonly text: string
   /** Whether its stream has another database attached from now on. */
   readonly hasAttached: boolean
+  /** What it does to the write lock and the transaction of its stream. @param stored what is stored there */
+  readonly effectOn: (stored: StoredEffects) => WriteEffect
 }
 
 /** What decides about a body. */
@@ -32,13 +35,23 @@ export function rebuildBody(path: string, text: string, rules: BodyRules): Rebui
     const { baton, steps } = body
     const sender = senderOf(rules, baton, attachesInSteps(steps))
     const guarded = { ...body, steps: guardSteps(steps, sender) }
-    return { baton, text: encodeCursorBody(guarded), hasAttached: sender.attach === 'attached' }
+    return {
+      baton,
+      text: encodeCursorBody(guarded),
+      hasAttached: sender.attach === 'attached',
+      effectOn: (stored) => effectOfSteps(guarded.steps, stored),
+    }
   }
   const body = decodePipelineBody(text)
   const { baton, requests } = body
   const sender = senderOf(rules, baton, attachesIn(requests))
   const guarded = { ...body, requests: guardRequests(requests, sender) }
-  return { baton, text: encodePipelineBody(guarded), hasAttached: sender.attach === 'attached' }
+  return {
+    baton,
+    text: encodePipelineBody(guarded),
+    hasAttached: sender.attach === 'attached',
+    effectOn: (stored) => effectOfRequests(guarded.requests, stored),
+  }
 }
 
 function senderOf(

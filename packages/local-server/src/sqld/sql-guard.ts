@@ -1,5 +1,5 @@
 import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
-import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
+import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** What is going to be done with a SQL text, and by whom. */
 export interface SqlUse {
@@ -86,15 +86,6 @@ function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): str
     if (isOptimize && (!mayWrite || isDefinition) && tokens[index + 1]?.text === '(') return text
   }
   return null
-}
-
-function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
-  const statements: SqlToken[][] = [[]]
-  for (const token of tokens) {
-    if (token.kind === 'other' && token.text === ';') statements.push([])
-    else statements.at(-1)?.push(token)
-  }
-  return statements.filter((statement) => statement.length > 0)
 }
 
 function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRefusal | null {

@@ -89,3 +89,13 @@ function enclosedToken(text: string): SqlToken | null {
   if (quote === '[') return { kind: 'name', text: inner }
   return { kind: quote === "'" ? 'string' : 'name', text: inner.replaceAll(quote + quote, quote) }
 }
+
+/** The tokens of each statement of a text. */
+export function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
+  const statements: SqlToken[][] = [[]]
+  for (const token of tokens) {
+    if (token.kind === 'other' && token.text === ';') statements.push([])
+    else statements.at(-1)?.push(token)
+  }
+  return statements.filter((statement) => statement.length > 0)
+}

@@ -51,6 +51,8 @@ const REFUSED_ATTEMPTS = 100
 const RESTART_STEP_MS = 20
 /** Codes of a connection that the server's end has broken. */
 const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
+/** With an interval the server makes checkpoints at its end only, not at each COMMIT: 31 years. */
+const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 const NEVER = new AbortController().signal
 
 /** One libsql-server, with what is needed to send requests to it: it is started again when it has ended by itself. */
@@ -87,12 +89,32 @@ export class Upstream {
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
       publicKeyPem: controlKey.publicPem,
+      serverArguments: NO_OWN_CHECKPOINTS,
     })
     return this.#own
   }
 
   get isRunning(): boolean {
     return this.#process?.isRunning === true
+  }
+
+  /** Whether the server answers at all. */
+  async responds(withinMs: number): Promise<boolean> {
+    const { host, port } = await this.alive()
+    return await new Promise((resolve) => {
+      const request = http.get({ host, port, path: '/health', timeout: withinMs, agent: false }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode === 200)
+      })
+      request.on('timeout', () => request.destroy(new Error('no answer')))
+      request.on('error', () => resolve(false))
+    })
+  }
+
+  /** Ends a server of ours the hard way, and starts it again. One elsewhere stays as it is. */
+  async restart(): Promise<void> {
+    await this.#own?.kill()
+    await this.alive()
   }
 
   async close(): Promise<void> {

@@ -133,3 +133,11 @@ test('what happened last is kept, as far as it fits', () => {
   for (const event of ['aaaa', 'bbbb', 'cccc', 'dddddddddddddd']) bySize.add(event)
   expect(bySize.all).toEqual(['dddddddddddddd'])
 })
+
+test('tells what happened to a server, also a page that is opened later', async () => {
+  const feed = new WindowFeed({ version: 'v' })
+  feed.notice('app', 'it is started again')
+  expect(await told(feed)).toEqual([
+    { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },
+  ])
+})

@@ -40,6 +40,14 @@ export interface AnswerEvent {
   readonly isAutocommit: boolean | null
 }
 
+/** What the page is told of the server of a database. */
+interface NoticeEvent {
+  readonly type: 'notice'
+  readonly at: number
+  readonly database: string
+  readonly text: string
+}
+
 /** Bytes of a body that are looked at; longer ones are only counted. */
 const MAX_LOOKED_AT = 1_024 ** 2
 /** Events that are kept for a page that is opened, and the characters they may have together. */
@@ -106,7 +114,12 @@ export class WindowFeed {
     }
   }
 
-  #tell(event: RequestEvent | AnswerEvent): void {
+  /** Tells what happened to the server of a database; also those who look later. */
+  notice(database: string, text: string): void {
+    this.#tell({ type: 'notice', at: now(), database, text })
+  }
+
+  #tell(event: RequestEvent | AnswerEvent | NoticeEvent): void {
     const text = JSON.stringify(event)
     this.#ring.add(text)
     if (!this.isWatched) return

@@ -1,4 +1,4 @@
-import { byId, counted, drawn, durationText, element } from './elements.js'
+import { byId, clockText, counted, drawn, durationText, element } from './elements.js'
 import { readEventLog } from './event-log.js'
 import { problemOf, WINDOW_MS, WireModel } from './model.js'
 import { RequestList } from './request-list.js'
@@ -64,6 +64,7 @@ function take(event) {
     const wasFile = isFile()
     live = new WireModel()
     if (!wasFile) model = live
+    byId('notices').replaceChildren()
     byId('version').textContent = String(event.version)
     return true
   }
@@ -71,9 +72,19 @@ function take(event) {
     missed += Number(event.count)
     return false
   }
+  if (event.type === 'notice') {
+    showNotice(event)
+    return false
+  }
   const request = event.type === 'answer' ? live.end(event) : begun(event)
   if (request && !isFile()) changed.set(request.n, request)
   return false
+}
+
+/** @param {{ at: number, database: string, text: string }} event what happened to the server of a database */
+function showNotice({ at, database, text }) {
+  byId('notices').append(element('li', {}, `${clockText(at)} ${database}: ${text}`))
+  byId('notices-panel').hidden = false
 }
 
 /** @param {import('./model.js').RequestEvent} event */

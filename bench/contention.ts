@@ -1,0 +1,101 @@
+// Many writers at one database, with reports beside them: on libsql-server bare, behind the control plane, and on the embedded
+// server, through each client. A server that answers no write 15 s after a load is dead. Stops by itself, after some eight
+// minutes; `--seconds 600 --only "12 writers, two reports"` for a long one. `--write-docs` puts the table into
+// docs/self-hosting.md:
+// npm run bench:contention [-- --seconds N] [-- --only LOAD] [-- --server NAME] [-- --client NAME] [-- --write-docs]
+import { readFileSync, writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { CLIENTS } from './contention/clients.ts'
+import { type Account, LOADS, type Load, measure, TABLE } from './contention/load.ts'
+import { SERVERS } from './contention/servers.ts'
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+    server: { type: 'string', default: '' },
+    client: { type: 'string', default: '' },
+    'write-docs': { type: 'boolean', default: false },
+  },
+})
+const SECONDS = 5
+const PAGE = new URL('../docs/self-hosting.md', import.meta.url)
+const MARKS = ['<!-- bench:contention -->', '<!-- end of bench:contention -->'] as const
+const LOOK_AT_LOG_MS = 200
+
+interface Row extends Account {
+  readonly load: string
+  readonly server: string
+  readonly client: string
+  readonly largestLogBytes: number
+}
+
+const secondsOf = ({ length }: Load): number =>
+  values.seconds === undefined ? SECONDS * length : Number(values.seconds)
+
+async function run(load: Load, server: string, client: string): Promise<Row> {
+  const opened = await (SERVERS[server] as NonNullable<(typeof SERVERS)[string]>)()
+  const program = (CLIENTS[client] as NonNullable<(typeof CLIENTS)[string]>)(opened.url)
+  const over = new AbortController()
+  let largestLogBytes = 0
+  const looking = (async () => {
+    while (!over.signal.aborted) {
+      largestLogBytes = Math.max(largestLogBytes, await opened.logBytes())
+      await pause(LOOK_AT_LOG_MS)
+    }
+  })()
+  try {
+    await program.write({ statements: [TABLE], thinkMs: 0, giveUpMs: null })
+    const account = await measure(load, program, secondsOf(load), Number(values.seed))
+    return { ...account, load: load.name, server, client, largestLogBytes }
+  } finally {
+    over.abort()
+    await looking
+    await opened.close()
+    // those that the end of the server has cut off
+    await program.close().catch(() => {})
+  }
+}
+
+function table(rows: readonly Row[]): string {
+  const lines = rows.map(({ load, server, client, committed, failed, seconds: took, ...row }) => {
+    const stall = `${(row.longestStallMs / 1_000).toFixed(1)} s`
+    const log = `${(row.largestLogBytes / 1e6).toFixed(0)} MB`
+    const rate = (committed / took).toFixed(0)
+    const end = row.isAlive ? 'yes' : '**no**'
+    return `| ${load} | ${Math.round(took)} | ${server} | ${client} | ${rate} | ${failed} | ${stall} | ${log} | ${end} |`
+  })
+  return [
+    `On ${cpus().length} cores, which clients and servers share, with the data on the disk.`,
+    '',
+    '| load | seconds | server | client | commits/s | failed | longest time without a commit | largest log | answers writes afterwards |',
+    '|---|---|---|---|---|---|---|---|---|',
+    ...lines,
+  ].join('\n')
+}
+
+const chosen = (names: readonly string[], part: string): string[] =>
+  names.filter((name) => name.includes(part))
+const rows: Row[] = []
+for (const name of chosen(
+  LOADS.map((load) => load.name),
+  values.only,
+)) {
+  const load = LOADS.find((each) => each.name === name) as Load
+  for (const server of chosen(Object.keys(SERVERS), values.server))
+    for (const client of chosen(Object.keys(CLIENTS), values.client)) {
+      rows.push(await run(load, server, client))
+      console.error(table(rows.slice(-1)).split('\n').at(-1))
+    }
+}
+const text = table(rows)
+console.log(text)
+if (values['write-docs']) {
+  const page = readFileSync(PAGE, 'utf8')
+  const [start, end] = [page.indexOf(MARKS[0]) + MARKS[0].length, page.indexOf(MARKS[1])]
+  writeFileSync(PAGE, `${page.slice(0, start)}\n${text}\n${page.slice(end)}`)
+}
+process.exit()

@@ -1,0 +1,151 @@
+import http from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createClient } from '@batonsql/core'
+import { createClient as createLibsqlClient } from '@libsql/client/http'
+
+/** A write transaction of the load. */
+export interface Work {
+  readonly statements: readonly string[]
+  /** Between two statements. */
+  readonly thinkMs: number
+  /** After how long its program loses interest; null = it waits to the end. */
+  readonly giveUpMs: number | null
+}
+
+/** A program that uses a database through one client. */
+export interface Program {
+  /** A write transaction. Rejects when it failed or was given up. */
+  write(work: Work): Promise<void>
+  /** A read transaction that stays open for a time. */
+  report(sql: string, openMs: number): Promise<void>
+  /** What each client does at its end. */
+  close(): Promise<void>
+}
+
+/** The clients that are compared; each is given the URL of a database. */
+export const CLIENTS: Readonly<Record<string, (url: string) => Program>> = {
+  '@batonsql/core': openBaton,
+  '@libsql/client': openLibsql,
+  'plain HTTP': openPlain,
+}
+
+class GivenUpError extends Error {
+  override readonly name = 'GivenUpError'
+}
+
+function openBaton(url: string): Program {
+  const db = createClient({ url })
+  return {
+    async write({ statements, thinkMs, giveUpMs }) {
+      const signal = giveUpMs === null ? undefined : AbortSignal.timeout(giveUpMs)
+      await db.transaction(async (tx) => {
+        for (const sql of statements) {
+          await tx.execute(sql, [], { signal })
+          if (thinkMs > 0) await pause(thinkMs)
+        }
+      })
+    },
+    async report(sql, openMs) {
+      await db.transaction(
+        async (tx) => {
+          await tx.execute(sql)
+          await pause(openMs)
+        },
+        { mode: 'deferred' },
+      )
+    },
+    close: () => db.close(),
+  }
+}
+
+/** It has no signals: to give up is to close the transaction under its statement. */
+function openLibsql(url: string): Program {
+  const db = createLibsqlClient({ url })
+  return {
+    async write({ statements, thinkMs, giveUpMs }) {
+      const transaction = await db.transaction('write')
+      const timer = giveUpMs === null ? undefined : setTimeout(() => transaction.close(), giveUpMs)
+      try {
+        for (const sql of statements) {
+          await transaction.execute(sql)
+          if (thinkMs > 0) await pause(thinkMs)
+        }
+        await transaction.commit()
+      } finally {
+        clearTimeout(timer)
+        transaction.close()
+      }
+    },
+    async report(sql, openMs) {
+      const transaction = await db.transaction('deferred')
+      try {
+        await transaction.execute(sql)
+        await pause(openMs)
+      } finally {
+        transaction.close()
+      }
+    },
+    close: async () => db.close(),
+  }
+}
+
+interface Answer {
+  readonly baton: string | null
+  readonly results: readonly { readonly type: string; readonly error?: { readonly message: string } }[]
+}
+
+/** BEGIN travels with the first statement; what is given up is left as it is, as by a program that was killed. */
+function openPlain(url: string): Program {
+  const agent = new http.Agent({ keepAlive: true })
+  const send = async (baton: string | null, texts: readonly string[], isLast: boolean): Promise<Answer> => {
+    const requests: object[] = texts.map((sql) => ({ type: 'execute', stmt: { sql } }))
+    if (isLast) requests.push({ type: 'close' })
+    const answer = await post(agent, new URL('v3/pipeline', `${url.replace(/\/$/, '')}/`), {
+      baton,
+      requests,
+    })
+    const failed = answer.results.find(({ type }) => type === 'error')
+    if (failed === undefined) return answer
+    if (answer.baton !== null) await send(answer.baton, [], true)
+    throw new Error(failed.error?.message)
+  }
+  return {
+    async write({ statements, thinkMs, giveUpMs }) {
+      const until = giveUpMs === null ? Number.POSITIVE_INFINITY : performance.now() + giveUpMs
+      let baton: string | null = null
+      for (const [at, sql] of statements.entries()) {
+        if (performance.now() > until) throw new GivenUpError('given up')
+        baton = (await send(baton, at === 0 ? ['BEGIN IMMEDIATE', sql] : [sql], false)).baton
+        if (thinkMs > 0) await pause(thinkMs)
+      }
+      await send(baton, ['COMMIT'], true)
+    },
+    async report(sql, openMs) {
+      const { baton } = await send(null, ['BEGIN', sql], false)
+      await pause(openMs)
+      await send(baton, [], true)
+    },
+    close: async () => agent.destroy(),
+  }
+}
+
+async function post(agent: http.Agent, url: URL, body: object): Promise<Answer> {
+  const text = JSON.stringify(body)
+  return await new Promise((resolve, reject) => {
+    const headers = { 'content-length': Buffer.byteLength(text) }
+    const request = http.request(url, { agent, method: 'POST', headers }, (response) => {
+      let read = ''
+      response.setEncoding('utf8')
+      response.on('error', reject)
+      response.on('data', (part: string) => {
+        read += part
+      })
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(JSON.parse(read) as Answer)
+        else reject(new Error(`${response.statusCode}: ${read.slice(0, 100)}`))
+      })
+    })
+    request.on('error', reject)
+    request.end(text)
+  })
+}

@@ -1,0 +1,113 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { seeded } from '../../test/faults/random.ts'
+import type { Program, Work } from './clients.ts'
+
+/** What writes, and what reads beside it. */
+export interface Load {
+  readonly name: string
+  readonly writers: number
+  readonly transactions: 'short' | 'long' | 'given up'
+  /** Programs that keep a read transaction open, for three seconds each. */
+  readonly reports: number
+  /** How many times as long as others it lasts, unless a time is given. */
+  readonly length: number
+}
+
+/** The loads; the first is the one under which libsql-server forgets a writer. */
+export const LOADS: readonly Load[] = [
+  { name: '12 writers, two reports', writers: 12, transactions: 'short', reports: 2, length: 4 },
+  { name: '50 writers, two reports', writers: 50, transactions: 'short', reports: 2, length: 1 },
+  { name: '200 writers, two reports', writers: 200, transactions: 'short', reports: 2, length: 1 },
+  { name: '12 writers, no report', writers: 12, transactions: 'short', reports: 0, length: 1 },
+  {
+    name: '12 writers, long transactions, two reports',
+    writers: 12,
+    transactions: 'long',
+    reports: 2,
+    length: 1,
+  },
+  {
+    name: '12 writers, one in 50 given up, two reports',
+    writers: 12,
+    transactions: 'given up',
+    reports: 2,
+    length: 1,
+  },
+]
+
+/** What came of a load. */
+export interface Account {
+  readonly committed: number
+  readonly failed: number
+  readonly seconds: number
+  /** The longest time without a commit, to the end of the load. */
+  readonly longestStallMs: number
+  /** Whether a write was answered after it. */
+  readonly isAlive: boolean
+}
+
+export const TABLE = 'CREATE TABLE IF NOT EXISTS w (id INTEGER PRIMARY KEY, a)'
+const INSERT = 'INSERT INTO w (a) VALUES (randomblob(3000))'
+const SELECT = 'SELECT count(*) FROM w WHERE id < 50'
+const REPORT_MS = 3_000
+const GIVEN_UP_SHARE = 1 / 50
+const GIVEN_UP_WITHIN_MS = 20
+/** A call that failed at once must not keep the machine busy. */
+const PAUSE_AFTER_FAILURE_MS = 20
+/** Longer than any wait for the write lock in line. */
+const ALIVE_WITHIN_MS = 15_000
+
+/** Puts a load on a database for some seconds, and asks for a sign of life. */
+export async function measure(load: Load, program: Program, seconds: number, seed: number): Promise<Account> {
+  const random = seeded(seed)
+  const started = performance.now()
+  const until = started + seconds * 1_000
+  let [committed, failed, longestStallMs, last, isCounting] = [0, 0, 0, started, true]
+  const write = async (): Promise<void> => {
+    while (performance.now() < until) {
+      try {
+        await program.write(nextWork(load, random))
+        if (!isCounting) return
+        committed += 1
+        longestStallMs = Math.max(longestStallMs, performance.now() - last)
+        last = performance.now()
+      } catch {
+        if (isCounting) failed += 1
+        await pause(PAUSE_AFTER_FAILURE_MS)
+      }
+    }
+  }
+  const report = async (): Promise<void> => {
+    while (performance.now() < until) await program.report(SELECT, REPORT_MS).catch(() => {})
+  }
+  const all = [
+    ...Array.from({ length: load.writers }, write),
+    ...Array.from({ length: load.reports }, report),
+  ]
+  await pause(seconds * 1_000)
+  isCounting = false
+  const ended = performance.now()
+  const alive = program.write({ statements: [INSERT], thinkMs: 0, giveUpMs: null })
+  const isAlive = await Promise.race([
+    alive.then(
+      () => true,
+      () => false,
+    ),
+    pause(ALIVE_WITHIN_MS, false, { ref: false }),
+  ])
+  if (isAlive) await Promise.race([Promise.all(all), pause(ALIVE_WITHIN_MS, null, { ref: false })])
+  return {
+    committed,
+    failed,
+    seconds: (ended - started) / 1_000,
+    longestStallMs: Math.max(longestStallMs, ended - last),
+    isAlive,
+  }
+}
+
+function nextWork({ transactions }: Load, random: () => number): Work {
+  const isGivenUp = transactions === 'given up' && random() < GIVEN_UP_SHARE
+  const statements = random() < 0.5 ? [INSERT, SELECT] : [INSERT]
+  if (transactions === 'long') return { statements: [INSERT, SELECT, INSERT], thinkMs: 20, giveUpMs: null }
+  return { statements, thinkMs: 0, giveUpMs: isGivenUp ? Math.floor(random() * GIVEN_UP_WITHIN_MS) : null }
+}

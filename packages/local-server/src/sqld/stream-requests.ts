@@ -1,0 +1,137 @@
+import type http from 'node:http'
+import { Readable } from 'node:stream'
+import type { DatabaseId } from '../backend.ts'
+import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
+import { readText } from '../embedded/request-decoder.ts'
+import { readBytes, type ServiceRequest, type ServiceResponse } from '../exchange.ts'
+import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
+import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
+import { lateSignal } from './late-signal.ts'
+import type { SenderRights } from './onward-tokens.ts'
+import type { OwnRequests } from './own-requests.ts'
+import { finish, rebuildBody } from './rebuild.ts'
+import { type Call, isBroken, type Upstream } from './upstream.ts'
+import { NO_EFFECT } from './write-effect.ts'
+import { StreamWrites } from './write-gate.ts'
+import type { WritePass, WriteTraffic } from './write-traffic.ts'
+
+/** How long a request that may hold the write lock goes on without its client. */
+const LEFT_BEHIND_MS = 5_000
+
+/** The request of a client, as it came. */
+export interface ClientCall extends Call {
+  readonly request: ServiceRequest
+}
+
+/** What may be done with a database when the body of a request is there. */
+export interface StreamRules {
+  readonly rights: SenderRights
+  readonly blockReads: boolean
+}
+
+/** Requests with a body: they go on a stream. */
+export class StreamRequests {
+  readonly #upstream: Upstream
+  readonly #own: OwnRequests
+  readonly #writes: WriteTraffic
+  readonly #batons = new BatonBinding()
+
+  constructor(upstream: Upstream, own: OwnRequests, writes: WriteTraffic) {
+    this.#upstream = upstream
+    this.#own = own
+    this.#writes = writes
+  }
+
+  /** @param rulesNow a body may take its time, and the token may be ended meanwhile */
+  async handle(
+    id: DatabaseId,
+    request: ServiceRequest,
+    rulesNow: () => StreamRules,
+  ): Promise<ServiceResponse> {
+    const given = await readText(request.body)
+    const { rights, blockReads } = rulesNow()
+    const { write: mayWrite } = rights
+    const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
+    const body = rebuildBody(request.path, given, { mayWrite, blockReads, hadAttached })
+    if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
+      throw PipelineFailure.protocol('Received an invalid baton')
+    }
+    const { hasAttached } = body
+    const call = { id, request, rights: hasAttached ? { ...rights, write: false } : rights }
+    const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
+    const facts = { database: id, mayWrite, hasAttached, writes: known ?? new StreamWrites() }
+    const bytes = Buffer.from(body.text)
+    if (request.path === '/v3/cursor' && !call.rights.write)
+      return await this.#readersCursor(call, bytes, facts)
+    const effect = call.rights.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
+    const pass = await this.#writes.enter(id, facts.writes, effect, request.signal)
+    const answer = await this.#sendPast(pass, call, bytes)
+    if (answer.statusCode !== 200 && known === undefined) pass.refused()
+    return await finish(answer, this.#watched(pass.watch(answer), facts))
+  }
+
+  /** Ends the streams of a database: one by one, because a stream that runs something answers when it is done. */
+  async closeAll(id: DatabaseId): Promise<void> {
+    for (const baton of this.forget(id)) await this.#own.closeStream(id, baton).catch(() => {})
+    this.#writes.forgetStreams(id)
+  }
+
+  /** Continues none of the streams of a database any more. @returns a baton of each */
+  forget(id: DatabaseId): readonly string[] {
+    return this.#batons.drop(id)
+  }
+
+  /**
+   * Sends a request, and waits for the answer of one that may hold the write lock or get it also when the client leaves
+   * meanwhile: cut off, it would leave the lock with a stream that no client knows, and all writers would wait for it.
+   */
+  async #sendPast(pass: WritePass, call: ClientCall, body: Buffer): Promise<http.IncomingMessage> {
+    const { request } = call
+    const { mayHoldLock } = pass
+    try {
+      const signal = mayHoldLock ? lateSignal(request.signal, LEFT_BEHIND_MS) : request.signal
+      const answer = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
+      pass.answered()
+      if (!mayHoldLock || !request.signal.aborted) return answer
+      await this.#closeLeft(call.id, pass.watch(answer))
+      pass.refused()
+    } catch (error) {
+      if (isBroken(error)) pass.refused()
+      // it may still run there
+      else pass.left()
+      throw error
+    }
+    throw request.signal.reason
+  }
+
+  /** Ends the stream of an answer that no client reads. */
+  async #closeLeft(id: DatabaseId, answer: AsyncIterable<Buffer>): Promise<void> {
+    const baton = batonOf((await readBytes(Readable.from(answer))).toString('latin1'))
+    if (baton !== null) await this.#own.closeStream(id, baton)
+  }
+
+  /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
+  async #readersCursor(call: ClientCall, body: Buffer, facts: StreamFacts): Promise<ServiceResponse> {
+    const { id, request } = call
+    try {
+      const answer = await this.#upstream.send(call, body)
+      const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
+      return await finish(answer, this.#watched(entries, facts))
+    } catch (error) {
+      const isBrokenOff =
+        error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+      if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
+      if (error instanceof BrokenOffError && error.baton !== null)
+        await this.#own.closeStream(id, error.baton)
+      throw PipelineFailure.service(403, noWriteRight(id))
+    }
+  }
+
+  #watched(answer: AsyncIterable<Buffer>, facts: StreamFacts): Readable {
+    return Readable.from(this.#batons.watch(answer, facts), { objectMode: false })
+  }
+}
+
+function noWriteRight(id: DatabaseId): string {
+  return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
+}

@@ -1,0 +1,149 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { NO_EFFECT, type WriteEffect } from './write-effect.ts'
+import { StreamWrites, WriteGate } from './write-gate.ts'
+
+const INSERT: WriteEffect = { ...NO_EFFECT, mayWrite: true }
+const BEGIN_IMMEDIATE: WriteEffect = { mayWrite: true, opens: true, ends: false }
+const COMMIT: WriteEffect = { ...NO_EFFECT, ends: true }
+const LIMIT_MS = 1_000
+const { signal } = new AbortController()
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Sends a request and reads its answer. */
+async function run(
+  gate: WriteGate,
+  stream: StreamWrites,
+  effect: WriteEffect,
+  hasError = false,
+): Promise<void> {
+  await gate.enter(stream, effect, signal)
+  gate.answered(stream, effect)
+  gate.ended(stream, effect, { goesOn: true, hasError })
+}
+
+/** What has come to its end, in this order. */
+function order() {
+  const names: string[] = []
+  const note =
+    (name: string) =>
+    async (what: Promise<unknown>): Promise<void> => {
+      await what
+      names.push(name)
+    }
+  return { names, note }
+}
+
+const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
+
+test('work waits for open write transactions, new writers wait for the work, readers do not', async () => {
+  const gate = new WriteGate()
+  const [first, second, reader] = [new StreamWrites(), new StreamWrites(), new StreamWrites()]
+  const { names, note } = order()
+  await run(gate, first, BEGIN_IMMEDIATE)
+  let finish = (): void => {}
+  const working = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  void note('work begun')(
+    new Promise<void>((resolve) => {
+      void gate.whileNoWriter(async () => {
+        resolve()
+        await working
+      }, LIMIT_MS)
+    }),
+  )
+  void note('new writer')(run(gate, second, INSERT))
+  void note('reader')(run(gate, reader, NO_EFFECT))
+  void note('write of the open transaction')(run(gate, first, INSERT))
+  await settle()
+  expect(names).toEqual(['reader', 'write of the open transaction'])
+  void note('commit')(run(gate, first, COMMIT))
+  await settle()
+  expect(names.slice(2)).toEqual(['commit', 'work begun'])
+  finish()
+  await settle()
+  expect(names.slice(4)).toEqual(['new writer'])
+})
+
+test('a COMMIT that fails leaves the transaction open', async () => {
+  const gate = new WriteGate()
+  const stream = new StreamWrites()
+  await run(gate, stream, BEGIN_IMMEDIATE)
+  await run(gate, stream, COMMIT, true)
+  const work = vi.fn(async () => {})
+  void gate.whileNoWriter(work, LIMIT_MS)
+  await settle()
+  expect(work).not.toHaveBeenCalled()
+  await run(gate, stream, COMMIT)
+  await settle()
+  expect(work).toHaveBeenCalledOnce()
+})
+
+test('writers that do not end: the work is given up, and those that wait go on', async () => {
+  const gate = new WriteGate()
+  await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
+  const [work, writer] = [vi.fn(async () => {}), vi.fn()]
+  const done = gate.whileNoWriter(work, LIMIT_MS, 500)
+  void run(gate, new StreamWrites(), INSERT).then(writer)
+  await vi.advanceTimersByTimeAsync(499)
+  expect(writer).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(200)
+  await done
+  await settle()
+  expect(writer).toHaveBeenCalledOnce()
+  expect(work).not.toHaveBeenCalled()
+})
+
+test('a stream that has begun a transaction is not held back, also when that seems to be over', async () => {
+  const gate = new WriteGate()
+  const [holder, other] = [new StreamWrites(), new StreamWrites()]
+  await run(gate, holder, BEGIN_IMMEDIATE)
+  await run(gate, other, BEGIN_IMMEDIATE)
+  // a COMMIT that did not run, such as a step of a batch whose condition does not hold
+  await run(gate, holder, COMMIT)
+  void gate.whileNoWriter(async () => {}, LIMIT_MS)
+  const writer = vi.fn()
+  void run(gate, holder, INSERT).then(writer)
+  await settle()
+  expect(writer).toHaveBeenCalledOnce()
+})
+
+test('a transaction without an end holds writers back no longer than the server would', async () => {
+  const gate = new WriteGate()
+  await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
+  const work = vi.fn(async () => {})
+  void gate.whileNoWriter(work, LIMIT_MS, 60_000)
+  // no other writer waits: it may take its time
+  await vi.advanceTimersByTimeAsync(6_000)
+  expect(work).not.toHaveBeenCalled()
+  const writer = vi.fn()
+  void run(gate, new StreamWrites(), INSERT).then(writer)
+  await settle()
+  expect(work).toHaveBeenCalledOnce()
+  await settle()
+  expect(writer).toHaveBeenCalledOnce()
+})
+
+test('writers wait for the work until its limit', async () => {
+  const gate = new WriteGate()
+  void gate.whileNoWriter(() => new Promise(() => {}), LIMIT_MS)
+  await settle()
+  const writer = vi.fn()
+  void run(gate, new StreamWrites(), INSERT).then(writer)
+  await vi.advanceTimersByTimeAsync(LIMIT_MS - 1)
+  expect(writer).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(writer).toHaveBeenCalledOnce()
+})
+
+test('a writer whose client leaves does not wait any more', async () => {
+  const gate = new WriteGate()
+  void gate.whileNoWriter(() => new Promise(() => {}), LIMIT_MS)
+  const client = new AbortController()
+  const left = gate.enter(new StreamWrites(), INSERT, client.signal)
+  client.abort(new Error('left'))
+  await expect(left).rejects.toThrow('left')
+  expect(gate.writers).toEqual([])
+})

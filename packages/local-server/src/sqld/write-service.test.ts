@@ -1,0 +1,119 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { newDatabaseId } from '../control-plane/ids.ts'
+import { newKeyPair } from '../control-plane/tokens/mint.ts'
+import { SqldBackend } from './backend.ts'
+import { findSqld } from './binary.ts'
+import { type SqldProcess, startSqld } from './process.ts'
+
+const isMissing = await findSqld().then(
+  () => false,
+  () => true,
+)
+const SETTINGS = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
+/** Some two seconds of work. */
+const LONG_INSERT = `INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 8000000)
+  SELECT max(x) FROM c`
+
+/** A back end that is impatient, with a database. */
+async function startBackend(remote: SqldProcess | null = null) {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  const notices: string[] = []
+  const id = newDatabaseId()
+  const backend = new SqldBackend({
+    directory,
+    isOpen: true,
+    controlKey: newKeyPair(),
+    sqldPath: undefined,
+    remote: remote === null ? undefined : { url: remote.url, ...remote.adminAccess },
+    onNotice: (_, notice) => void notices.push(notice),
+    watchTimes: { patienceMs: 200, probeMs: 200 },
+  })
+  onTestFinished(async () => {
+    await backend[Symbol.asyncDispose]()
+    await rm(directory, { recursive: true })
+  })
+  await backend.start()
+  await backend.create(id, { type: 'empty' }, SETTINGS)
+  const run = async (sql: string): Promise<{ status: number; body: string }> => {
+    const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
+    const { status, body } = await backend.handle(id, {
+      method: 'POST',
+      path: '/v3/pipeline',
+      query: '',
+      headers: {},
+      body: Readable.from([Buffer.from(JSON.stringify({ requests }))]),
+      remoteAddress: undefined,
+      signal: new AbortController().signal,
+    })
+    return { status, body: typeof body === 'string' ? body : await text(body) }
+  }
+  const pidOf = async (): Promise<number> =>
+    (JSON.parse(await readFile(join(directory, 'sqld.pid'), 'utf8')) as { pid: number }).pid
+  await run('CREATE TABLE t(a)')
+  return { run, notices, pidOf, troubleOf: () => backend.troubleOf(id) }
+}
+
+test.skipIf(isMissing)(
+  'a server that answers no write any more is ended and started again, with what was acknowledged',
+  async () => {
+    const { run, notices, pidOf, troubleOf } = await startBackend()
+    expect((await run('INSERT INTO t VALUES (1)')).status).toBe(200)
+    const pid = await pidOf()
+    expect(await troubleOf()).toBe(null)
+    process.kill(pid, 'SIGSTOP')
+    const writes = [run('INSERT INTO t VALUES (2)'), run('BEGIN IMMEDIATE')]
+    await expect.poll(troubleOf, { timeout: 10_000 }).toMatch('libsql-server')
+    for (const { status, body } of await Promise.all(writes))
+      expect([status, body]).toEqual([502, expect.stringContaining('not known')])
+    await expect
+      .poll(() => notices)
+      .toEqual([expect.stringContaining('ended and started again'), expect.stringContaining('runs again')])
+    expect(await pidOf()).not.toBe(pid)
+    expect(await troubleOf()).toBe(null)
+    expect((await run('INSERT INTO t VALUES (3)')).status).toBe(200)
+    expect((await run('SELECT group_concat(a) FROM t WHERE a <> 2')).body).toContain('"1,3"')
+  },
+)
+
+test.skipIf(isMissing)('a server in which a statement takes long is left alone', async () => {
+  const { run, notices, pidOf } = await startBackend()
+  const pid = await pidOf()
+  const writes = [run(LONG_INSERT), run('INSERT INTO t VALUES (1)')]
+  const begun = performance.now()
+  for (const { status, body } of await Promise.all(writes))
+    expect([status, body]).toEqual([200, expect.stringContaining('"affected_row_count":1')])
+  // longer than it takes to find a dead one
+  expect(performance.now() - begun).toBeGreaterThan(1_000)
+  expect([notices, await pidOf()]).toEqual([[], pid])
+})
+
+test.skipIf(isMissing)(
+  'of a server by URL it is said that it answers no write; it is not ended',
+  async () => {
+    const sqld = await startSqld({ namespaces: true })
+    onTestFinished(() => sqld.close())
+    const { run, notices, troubleOf } = await startBackend(sqld)
+    process.kill(sqld.pid, 'SIGSTOP')
+    const write = run('INSERT INTO t VALUES (1)')
+    await expect
+      .poll(() => notices, { timeout: 10_000 })
+      .toEqual([expect.stringContaining('has to be started again')])
+    expect(await troubleOf()).toContain('answered no write')
+    process.kill(sqld.pid, 'SIGCONT')
+    expect((await write).status).toBe(200)
+    await expect.poll(troubleOf).toBe(null)
+    expect([notices.length, sqld.isRunning]).toEqual([1, true])
+  },
+)

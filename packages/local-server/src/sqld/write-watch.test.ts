@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { newDatabaseId } from '../control-plane/ids.ts'
+import { type WatchedWrites, WriteWatch } from './write-watch.ts'
+
+const ID = newDatabaseId()
+const TIMES = { patienceMs: 20, probeMs: 20 }
+const never = (): Promise<void> => new Promise(() => {})
+
+/** Watches a database of which no write has been answered for longer than it is patient. */
+async function watched(server: Partial<WatchedWrites>) {
+  const dead = vi.fn(async () => {})
+  const watch = new WriteWatch(
+    {
+      silentMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      probe: never,
+      responds: async () => true,
+      isLockFree: async () => true,
+      dead,
+      ...server,
+    },
+    TIMES,
+  )
+  const untilItHasLookedMs = 800
+  await sleep(untilItHasLookedMs)
+  watch.close()
+  return dead.mock.calls.length > 0
+}
+
+test('a server that answers neither writes nor a probe, while its write lock is free, is dead', async () => {
+  expect(await watched({})).toBe(true)
+  expect(await watched({ isLockFree: async () => false, responds: async () => false })).toBe(true)
+})
+
+test('a server is not dead', async () => {
+  expect(await watched({ silentMs: () => new Map([[ID, TIMES.patienceMs - 1]]) })).toBe(false)
+  expect(await watched({ probe: async () => {} })).toBe(false)
+  // a statement runs
+  expect(await watched({ isLockFree: async () => false })).toBe(false)
+  expect(await watched({ isLockFree: async () => null })).toBe(false)
+  // between two writers, and then held again
+  let looks = 0
+  expect(await watched({ isLockFree: async () => (looks += 1) % 3 !== 0 })).toBe(false)
+})
