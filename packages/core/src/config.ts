@@ -1,6 +1,5 @@
 import { checkOptions, integerFrom, SHORT_TIME, TIME } from './check-options.ts'
 import { encodeBase64, type IntMode } from './codec/value.ts'
-import type { Observe } from './events.ts'
 import {
   CONCURRENCY,
   MAX_RETRIES,
@@ -9,6 +8,7 @@ import {
   TRANSACTION_WINDOW_MS,
   WRITE_LOCK_TIMEOUT_MS,
 } from './limits.ts'
+import type { Observe } from './observe/events.ts'
 import type { Fetch } from './transport/transport.ts'
 
 /** How far statements share requests. */

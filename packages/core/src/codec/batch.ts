@@ -1,6 +1,6 @@
 import { checkOption, TRANSACTION_OPTIONS } from '../check-options.ts'
 import { ProtocolError } from '../errors.ts'
-import type { WireBatchResult, WireError, WireResult } from '../wire.ts'
+import type { WireBatchResult, WireError, WireResult } from './wire.ts'
 
 /**
  * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with

@@ -1,7 +1,7 @@
 import { ProtocolError } from '../errors.ts'
-import type { WireColumn, WireResult, WireValue } from '../wire.ts'
 import { RowText } from './row-text.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
+import type { WireColumn, WireResult, WireValue } from './wire.ts'
 
 /** A row as a plain object, by column name. Of columns with the same name the last one stays. */
 export type ObjectRow = Record<string, Value>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { answer, cleanUp, executed, scripted, status, streams } from '../../test-support/scripted-server.ts'
-import { type Client, createClient } from '../client.ts'
+import { type Client, createClient } from '../client/client.ts'
 import { HttpError } from '../errors.ts'
 import type { Fetch } from '../transport/transport.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createClient } from '../client.ts'
+import { createClient } from '../client/client.ts'
+import { readRows } from '../client/read-rows.ts'
 import type { ClientConfig } from '../config.ts'
-import { readRows } from '../read-rows.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

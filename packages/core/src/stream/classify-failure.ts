@@ -1,6 +1,6 @@
 import { DatabaseError, HttpError, type StreamError, TransportError } from '../errors.ts'
 import { STREAM_IDLE_MS } from '../limits.ts'
-import type { QueuedCall } from './queued-call.ts'
+import type { QueuedCall } from '../request/queued-call.ts'
 
 /** A request of a stream that got no usable answer. */
 export interface FailedRequest {

@@ -1,12 +1,12 @@
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
+import type { WireStreamResult } from '../codec/wire.ts'
 import { type Address, followBaseUrl } from '../config.ts'
 import { HttpError } from '../errors.ts'
 import { type Http, notSent, type Sent } from '../http/http.ts'
 import { joinSignals } from '../http/join-signals.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import { CLOSE_TIMEOUT_MS } from '../limits.ts'
-import type { WireStreamResult } from '../wire.ts'
-import type { SqlRequest } from './sql-request.ts'
+import type { SqlRequest } from '../request/sql-request.ts'
 
 /** The result of the one operation of a request. */
 export type Answer = WireStreamResult | undefined

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { readRows } from '../client/read-rows.ts'
+import { Stream, stateOf } from '../client/stream.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
-import type { ClientEvent } from '../events.ts'
 import { Http } from '../http/http.ts'
-import { readRows } from '../read-rows.ts'
+import type { ClientEvent } from '../observe/events.ts'
 import { ServerStream } from './server-stream.ts'
-import { Stream, stateOf } from './stream.ts'
 
 // The states of a stream, against a server that answers when it is told to.
 
