@@ -1,7 +1,7 @@
 import type { WireError } from './codec/wire.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
 
-/** Whether the work of a failed call took effect: certainly not, or nobody can tell from here. */
+/** Whether the work of a failed call took effect: certainly not, or it cannot be known from here. */
 export type Outcome = 'not_applied' | 'unknown'
 
 /** What a violated constraint is about, read from the server's message. */

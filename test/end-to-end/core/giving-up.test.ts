@@ -84,7 +84,7 @@ describe('a call that is given up while its answer is under way', () => {
 })
 
 describe('close', () => {
-  test('in the middle of a write: at once for its caller, who hears that nobody knows', async () => {
+  test('in the middle of a write: at once for its caller, who hears that it is not known', async () => {
     const db = createClient(database.config)
     const call = db.execute(slowWrite(600_000))
     const heard = expect(call).rejects.toMatchObject({

@@ -40,7 +40,7 @@ export interface AtomicBatchOptions extends BatchOptions {
 
 /**
  * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
- * own. Whoever makes a client closes it.
+ * own. Close it when you are done.
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
   readonly #http: Http
@@ -102,7 +102,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     }
   }
 
-  /** Opens a stream, for adapters. Sends nothing; whoever opens it closes it. */
+  /** Opens a stream, for adapters. Sends nothing; close it when you are done. */
   openStream(): Stream {
     return new Stream(new ServerStream(this.#http))
   }

@@ -118,7 +118,7 @@ export class Transaction extends SqlExecutor {
   /**
    * Runs a part that can fail by itself: when the callback throws, what it did is undone, and the transaction goes on.
    * Costs no requests of its own. Inside the callback use its own argument; this handle waits until the callback is done.
-   * When this handle ends before the callback does, as when nobody awaits it, the savepoint ends with it, and is undone.
+   * When this handle ends before the callback does, as when it is not awaited, the savepoint ends with it, and is undone.
    * @param options `timeoutMs` and `signal` of the wait for a savepoint beside it
    */
   async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {

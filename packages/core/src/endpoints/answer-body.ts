@@ -15,7 +15,7 @@ export interface BodyRequest {
 }
 
 /**
- * The answer to a GET, read as it comes and no faster than it is taken. Whoever opens it closes it. Every wait ends with the
+ * The answer to a GET, read as it comes and no faster than it is taken. Its opener closes it. Every wait ends with the
  * signal, the time, or the client.
  */
 export class AnswerBody {
@@ -44,7 +44,7 @@ export class AnswerBody {
     this.#parts = answer.parts[Symbol.asyncIterator]()
     this.#status = answer.status
     this.#started = started
-    // also while nobody waits for a part
+    // also while no part is waited for
     request.signal?.addEventListener('abort', this.#abort)
   }
 

@@ -10,7 +10,7 @@ import { httpOf } from './http-of.ts'
 
 /** What a listener hears. */
 export type ChangeEvent =
-  /** The server listens: what is committed from now on is told. Comes once, first. */
+  /** The server listens: what is committed from now on is reported. Comes once, first. */
   | { readonly type: 'ready' }
   /** A transaction was committed that changed so many rows of the table. */
   | {

@@ -60,7 +60,7 @@ export class Lifetime {
     return waiter
   }
 
-  /** Lets work go on that nobody waits for, for `close` to wait for. */
+  /** Lets work go on in the background, for `close` to wait for. */
   addBackground(work: Promise<unknown>, abort: () => void = () => {}): void {
     const remove = (): unknown => this.#background.delete(done)
     const done: Promise<unknown> = work.then(remove, remove)

@@ -6,7 +6,7 @@ import type { ClientConfig } from '../config.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** A server that has a state, and keeps waiting whoever wants a newer one. */
+/** A server that has a state, and lets requests wait that want a newer one. */
 class Replica {
   readonly reads: (string | null)[] = []
   probes = 0
@@ -63,7 +63,7 @@ async function after(ms: number, calls: readonly Promise<unknown>[]) {
 }
 const READ = 'select 1 -- mine'
 
-test('reads that wait in line longer than a replica may take are nobody’s worry', async () => {
+test('reads that queue for longer than a replica may take are left alone', async () => {
   const replica = new Replica()
   const db = replica.client({ concurrency: 4 })
   expect(await after(100, [db.execute(READ)])).toEqual(['ok'])

@@ -38,7 +38,7 @@ export class Waiter<T = void> {
       }
       const cancel = clock.after(ms, () => (late ? this.reject(late()) : this.resolve(undefined as T)))
       signal?.addEventListener('abort', abort)
-      // not at once: whoever waits has to know this first
+      // not at once: the caller must have this waiter first
       if (signal?.aborted) queueMicrotask(abort)
     })
   }

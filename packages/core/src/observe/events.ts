@@ -115,7 +115,7 @@ export class Events {
     }
   }
 
-  /** Reports the beginning of a call. @param transaction the number of the one it is in @returns what reports its end; null when nobody listens */
+  /** Reports the beginning of a call. @param transaction the number of the one it is in @returns what reports its end; null without a listener */
   begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport | null {
     if (!this.isWatched) return null
     const id = nextId()

@@ -84,7 +84,7 @@ test.each([
   }
 })
 
-/** Answers when it is told to. */
+/** Answers when the test lets it. */
 function held(): { script: Script; answerAll: () => void } {
   const waiting: (() => void)[] = []
   return {

@@ -109,7 +109,7 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
   for (const [at, statement] of statements.entries()) {
     const kind = statementKind(statement.sql)
     if (!isControl(kind)) {
-      // for SQLite it would begin a transaction, whose end nobody looks after
+      // for SQLite it would begin a transaction, that is never ended
       if (!open && (kind === 'savepoint' || kind === 'release'))
         refuse(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
       continue

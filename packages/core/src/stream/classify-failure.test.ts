@@ -97,7 +97,7 @@ describe('a call', () => {
     ['a commit', commit, busy],
     ['a write outside a transaction', { scope: 'alone' }, invalid],
     ['a batch outside a transaction', { scope: 'atomic' }, invalid],
-  ] as const)('%s, refused by status: nobody knows', (_, given, error) => {
+  ] as const)('%s, refused by status: it is not known whether it ran', (_, given, error) => {
     const reason = errorOf(error, given) as DatabaseError
     expect(reason).toBeInstanceOf(HttpError)
     expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })

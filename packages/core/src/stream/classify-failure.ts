@@ -40,7 +40,7 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
     code: isUnclear ? 'STREAM_CLOSED' : inTransaction ? loss : 'STREAM_EXPIRED',
     message: isExpired
       ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
-      : `${isUnclear ? 'nobody knows whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,
+      : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,
     isUnknownStream,
     hasRunNothing,
   }

@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 
 const baton = channel('baton')
 
-/** Whether somebody in this process listens to the channel `baton`. */
+/** Whether this process has a listener on the channel `baton`. */
 export const hasSubscribers = (): boolean => baton.hasSubscribers
 
 /** Publishes an event to those who listen. */

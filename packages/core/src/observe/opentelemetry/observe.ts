@@ -21,7 +21,7 @@ export interface OpenTelemetryOptions {
   readonly tracerProvider?: TracerProvider
   /** @default the global one */
   readonly meterProvider?: MeterProvider
-  /** That of the client, for `server.address` and `server.port`; nothing else of it is told. */
+  /** That of the client, for `server.address` and `server.port`; nothing else of it is used. */
   readonly url?: string | URL
   /** Whether spans have the text of statements, in which arguments are placeholders. @default true */
   readonly queryText?: boolean
