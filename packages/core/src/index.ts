@@ -2,6 +2,23 @@ export { type Dump, type DumpOptions, dump } from './backup/dump.ts'
 export { type RestoreOptions, type RestoreProgress, restore } from './backup/restore.ts'
 export { RestoreError } from './backup/restore-error.ts'
 export type { ScriptSource } from './backup/statement-reader.ts'
+export {
+  type ConstraintViolation,
+  DatabaseError,
+  HttpError,
+  type Outcome,
+  ProtocolError,
+  SqlError,
+  StreamError,
+  TransportError,
+} from './base/errors.ts'
+export {
+  findDatabaseError,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+} from './base/violation.ts'
 export { type AtomicBatchOptions, Client, createClient, type TransactionOptions } from './client/client.ts'
 export { executeMultiple } from './client/execute-multiple.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
@@ -25,25 +42,8 @@ export {
   type WaitForJobOptions,
 } from './endpoints/jobs.ts'
 export { type ChangeAction, type ChangeEvent, type ListenOptions, listen } from './endpoints/listen.ts'
-export {
-  type ConstraintViolation,
-  DatabaseError,
-  HttpError,
-  type Outcome,
-  ProtocolError,
-  SqlError,
-  StreamError,
-  TransportError,
-} from './errors.ts'
 export type { ClientEvent, Observe } from './observe/events.ts'
 export type { BatchOptions, CallOptions, Executor, StatementOptions } from './options.ts'
 export { type ScriptStatement, splitStatements } from './sql/script.ts'
 export { type StatementKind, statementKind } from './sql/statement-kind.ts'
 export type { Fetch } from './transport/transport.ts'
-export {
-  findDatabaseError,
-  isCheckViolation,
-  isForeignKeyViolation,
-  isNotNullViolation,
-  isUniqueViolation,
-} from './violation.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../src/clock.ts'
+import type { Clock } from '../src/base/clock.ts'
 
 /** Time that passes when the test says so. */
 export class ManualClock implements Clock {

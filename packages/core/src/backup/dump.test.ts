@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { answer, cleanUp, scripted, status } from '../../test-support/scripted-server.ts'
+import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { createClient } from '../client/client.ts'
-import { HttpError, ProtocolError, TransportError } from '../errors.ts'
 import type { ClientEvent } from '../observe/events.ts'
 import { type Dump, dump } from './dump.ts'
 

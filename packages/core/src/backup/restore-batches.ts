@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
 import { isControl, statementKind } from '../sql/statement-kind.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 

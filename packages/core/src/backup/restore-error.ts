@@ -1,4 +1,4 @@
-import { DatabaseError, type Outcome } from '../errors.ts'
+import { DatabaseError, type Outcome } from '../base/errors.ts'
 
 /** A restore stopped in the middle. `restore(db, source, { resume: true })` with the same source goes on where it stands. */
 export class RestoreError extends DatabaseError {

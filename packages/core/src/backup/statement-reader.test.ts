@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
 const read = async (source: ScriptSource): Promise<string[]> => {

@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
 import { type ScriptStatement, scanStatements } from '../sql/script.ts'
 
 /** Pieces of a script: text or UTF-8, cut anywhere. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { answer, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
-import { HttpError } from '../errors.ts'
+import { HttpError } from '../base/errors.ts'
 
 // Batches and transactions on servers that misbehave. Each test scripts its own.
 

@@ -1,8 +1,8 @@
-import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../check-options.ts'
+import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
+import { HttpError } from '../base/errors.ts'
 import { beginStatement, type TransactionMode } from '../codec/batch.ts'
 import { type EncodedStatement, refuseControl, refuseSavepoint } from '../codec/statement.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
-import { HttpError } from '../errors.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
@@ -65,7 +65,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
    * process, so that it reads there what was written here; null before the first answer.
    */
   get replicationIndex(): string | null {
-    return this.#http.server.replicationIndex
+    return this.#http.replica.value
   }
 
   /**

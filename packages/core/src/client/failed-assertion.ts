@@ -1,4 +1,4 @@
-import { SqlError } from '../errors.ts'
+import { SqlError } from '../base/errors.ts'
 
 /**
  * SQL that fails when a condition holds, so that a batch ends there: `json()` refuses what is not JSON.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SqlError } from '../errors.ts'
+import { SqlError } from '../base/errors.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
 
 const refused = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })

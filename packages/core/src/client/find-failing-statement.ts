@@ -1,5 +1,5 @@
-import { SqlError } from '../errors.ts'
-import { atCaller } from './at-caller.ts'
+import { atCaller } from '../base/at-caller.ts'
+import { SqlError } from '../base/errors.ts'
 import { failWhen } from './failed-assertion.ts'
 
 /** A batch ends with the first of its statements that fails, and its statements are all read before one is run. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { DatabaseError } from '../errors.ts'
+import { DatabaseError } from '../base/errors.ts'
 import type { Fetch } from '../transport/transport.ts'
 import { createClient } from './client.ts'
 import { readRows } from './read-rows.ts'

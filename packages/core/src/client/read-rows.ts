@@ -1,4 +1,5 @@
-import { checkOptions, STATEMENT_OPTIONS } from '../check-options.ts'
+import { atCaller } from '../base/at-caller.ts'
+import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
 import type { ArrayRow, ObjectRow } from '../codec/result.ts'
 import {
   encodeStatement,
@@ -11,7 +12,6 @@ import type { QueryReport } from '../observe/events.ts'
 import type { StatementOptions } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
 import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
-import { atCaller } from './at-caller.ts'
 import type { Client } from './client.ts'
 import { Stream, stateOf } from './stream.ts'
 import { actOn, Transaction } from './transaction.ts'

@@ -1,4 +1,5 @@
-import { BATCH_OPTIONS, checkOptions, type OptionRules, STATEMENT_OPTIONS } from '../check-options.ts'
+import { atCaller } from '../base/at-caller.ts'
+import { BATCH_OPTIONS, checkOptions, type OptionRules, STATEMENT_OPTIONS } from '../base/check-options.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -9,7 +10,6 @@ import {
 } from '../codec/statement.ts'
 import type { BatchOptions, Executor, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
-import { atCaller } from './at-caller.ts'
 
 /** Runs statements that were checked: one by itself, or those of a batch. */
 type Run<Options> = (

@@ -1,4 +1,4 @@
-import { checkOptions, STATEMENT_OPTIONS } from '../check-options.ts'
+import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
 import type { TransactionMode } from '../codec/batch.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint } from '../codec/statement.ts'

@@ -1,5 +1,5 @@
+import type { WireResult } from '../base/wire.ts'
 import type { EncodedStatement } from './statement.ts'
-import type { WireResult } from './wire.ts'
 
 const UPSERT = /\bdo\s+update\b/i
 

@@ -1,6 +1,6 @@
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { WireBatchResult, WirePipelineResponse, WireResult } from '../base/wire.ts'
 import { parseAnswer } from './row-text.ts'
-import type { WireBatchResult, WirePipelineResponse, WireResult } from './wire.ts'
 
 export const CLOSE = '{"type":"close"}'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { WireResult, WireValue } from '../base/wire.ts'
 import { decodeResult } from './result.ts'
-import type { WireResult, WireValue } from './wire.ts'
 
 const integer = (value: string): WireValue => ({ type: 'integer', value })
 const wire = (names: string[], rows: WireValue[][], more: Partial<WireResult> = {}): WireResult => ({

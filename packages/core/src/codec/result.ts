@@ -1,7 +1,7 @@
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { WireColumn, WireResult, WireValue } from '../base/wire.ts'
 import { RowText } from './row-text.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
-import type { WireColumn, WireResult, WireValue } from './wire.ts'
 
 /** A row as a plain object, by column name. Of columns with the same name the last one stays. */
 export type ObjectRow = Record<string, Value>
@@ -95,7 +95,7 @@ function decodeRows(
   rowMode?: RowMode,
 ): (ObjectRow | ArrayRow)[] {
   const decode = rowDecoder(cols, intMode, rowMode)
-  if (!(rows instanceof RowText)) return rows.map(decode)
+  if (!(rows instanceof RowText)) return ('parse' in rows ? rows.parse() : rows).map(decode)
   const names = cols.map((column) => column.name ?? '')
   const isArray = rowMode === 'array'
   const isSafe = isArray || !names.includes('__proto__')

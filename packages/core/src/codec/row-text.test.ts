@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { WireResult, WireValue } from '../base/wire.ts'
 import { decodePipeline } from './pipeline.ts'
 import { decodeResult, type RowMode } from './result.ts'
 import { RowText } from './row-text.ts'
 import { encodeBase64, type IntMode } from './value.ts'
-import type { WireResult, WireValue } from './wire.ts'
 
 const cell: fc.Arbitrary<WireValue> = fc.oneof(
   fc.constant({ type: 'null' } as const),

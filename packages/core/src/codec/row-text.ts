@@ -1,5 +1,5 @@
+import type { WireBatchResult, WirePipelineResponse, WireValue } from '../base/wire.ts'
 import { decodeBlob, decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
-import type { WireBatchResult, WirePipelineResponse, WireValue } from './wire.ts'
 
 // Rows of long results are read from the server's text: most of what JSON.parse takes goes into an object for each cell, which
 // no caller sees. What is not written exactly as servers write it is left to JSON.parse.

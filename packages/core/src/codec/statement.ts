@@ -1,4 +1,4 @@
-import { kindOf } from '../check-options.ts'
+import { kindOf } from '../base/check-options.ts'
 import { isControl, type StatementKind, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
 

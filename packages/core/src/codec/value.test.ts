@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { WireValue } from '../base/wire.ts'
 import { decodeValue, encodeBase64, encodeValue, type InValue } from './value.ts'
-import type { WireValue } from './wire.ts'
 
 const encode = (value: InValue): unknown => JSON.parse(encodeValue(value, 'parameter 1'))
 const roundTrip = (value: InValue) => decodeValue(encode(value) as WireValue, 'auto', 'a')

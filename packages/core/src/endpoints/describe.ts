@@ -1,12 +1,12 @@
-import { CALL_OPTIONS, checkOptions } from '../check-options.ts'
-import { atCaller } from '../client/at-caller.ts'
+import { atCaller } from '../base/at-caller.ts'
+import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { ProtocolError, SqlError } from '../base/errors.ts'
+import type { WireError } from '../base/wire.ts'
 import type { Client } from '../client/client.ts'
+import { httpOf } from '../client/http-of.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
-import type { WireError } from '../codec/wire.ts'
-import { ProtocolError, SqlError } from '../errors.ts'
 import type { CallOptions } from '../options.ts'
 import { splitStatements } from '../sql/script.ts'
-import { httpOf } from './http-of.ts'
 
 /** What a statement is, without running it. */
 export interface StatementDescription {

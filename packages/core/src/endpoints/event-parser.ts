@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
 
 /** One server-sent event. */
 export interface ServerSentEvent {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { answer, scripted, status } from '../../test-support/scripted-server.ts'
-import { HttpError, ProtocolError, SqlError } from '../errors.ts'
+import { HttpError, ProtocolError, SqlError } from '../base/errors.ts'
 import { describe as describeStatement } from './describe.ts'
 import { type Job, jobs } from './jobs.ts'
 

@@ -1,9 +1,9 @@
-import { CALL_OPTIONS, checkOptions, TIME } from '../check-options.ts'
+import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
+import { ProtocolError, SqlError } from '../base/errors.ts'
 import type { Client } from '../client/client.ts'
-import { ProtocolError, SqlError } from '../errors.ts'
+import { httpOf } from '../client/http-of.ts'
 import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
-import { httpOf } from './http-of.ts'
 
 /** `RunSuccess` and `RunFailure` are final. */
 export type JobStatus =

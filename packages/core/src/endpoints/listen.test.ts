@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { type Script, scripted, status } from '../../test-support/scripted-server.ts'
-import { HttpError, ProtocolError, TransportError } from '../errors.ts'
+import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import type { ClientEvent } from '../observe/events.ts'
 import { type ChangeEvent, type ListenOptions, listen } from './listen.ts'
 

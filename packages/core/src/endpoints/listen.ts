@@ -1,12 +1,12 @@
-import { checkOptions, TIME } from '../check-options.ts'
-import { atCaller } from '../client/at-caller.ts'
+import { atCaller } from '../base/at-caller.ts'
+import { checkOptions, TIME } from '../base/check-options.ts'
+import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import type { Client } from '../client/client.ts'
-import { HttpError, ProtocolError, TransportError } from '../errors.ts'
+import { httpOf } from '../client/http-of.ts'
+import { AnswerBody } from '../http/answer-body.ts'
 import type { Http } from '../http/http.ts'
 import { closedError } from '../transport/failure.ts'
-import { AnswerBody } from './answer-body.ts'
 import { EventParser, type ServerSentEvent } from './event-parser.ts'
-import { httpOf } from './http-of.ts'
 
 /** What a listener hears. */
 export type ChangeEvent =

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { answer, cleanUp, executed, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { HttpError } from '../base/errors.ts'
 import { type Client, createClient } from '../client/client.ts'
-import { HttpError } from '../errors.ts'
 import type { Fetch } from '../transport/transport.ts'
 
 // Requests to servers that misbehave. Each test scripts its own.

@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts'
-import { CLOSE_TIMEOUT_MS } from '../limits.ts'
+import type { Clock } from '../base/clock.ts'
+import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
+import { Waiter, type WaitOptions } from '../base/waiter.ts'
 import { closedError } from '../transport/failure.ts'
-import { Waiter, type WaitOptions } from './waiter.ts'
 
 /** A stream that the server holds. */
 export interface OpenStream {

@@ -1,7 +1,7 @@
 import { hasSubscribers, publish } from '#diagnostics'
+import type { DatabaseError } from '../base/errors.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import type { DatabaseError } from '../errors.ts'
 
 /** What `observe` hears. Statements come as their text, without arguments; nothing holds a token. Times are in ms. */
 export type ClientEvent =

@@ -1,10 +1,21 @@
+import type { Deadline } from '../base/deadline.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import type { Deadline } from '../http/deadline.ts'
 import type { StatementOptions } from '../options.ts'
-import type { Cursor } from '../stream/cursor.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
+
+/** The reading of rows, which has its stream to itself while it lasts. */
+export interface Cursor {
+  /** The handle that reads: a client, a stream or a transaction. */
+  readonly owner: object
+  /** Whether no more rows are wanted. */
+  readonly isStopped: boolean
+  /** Whether its statement changes nothing. */
+  readonly isRead: boolean
+  /** Ends the reading before its end. @param isOver whether the stream ends, too @param reason what the loop over the rows throws */
+  stop(isOver: boolean, reason: unknown): void
+}
 
 /** Work of one call, on its way to the server: statements, the end of a transaction, or the reading of rows. */
 export interface QueuedCall {

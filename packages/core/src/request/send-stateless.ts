@@ -34,7 +34,7 @@ export async function sendStateless(
   const response = valueOf(await http.exchange('/v2/pipeline', encode, options, decodePipeline))
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [at, operation] of operations.entries()) {
-    http.server.sawIndex(replicationIndexOf(response, at))
+    http.replica.saw(replicationIndexOf(response, at))
     operation.settle(response.results[at], context)
   }
 }

@@ -1,3 +1,7 @@
+import type { Deadline } from '../base/deadline.ts'
+import { ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
+import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import {
   BatchSteps,
   decodeBatch,
@@ -13,10 +17,6 @@ import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
 import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
-import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../codec/wire.ts'
-import { ProtocolError, SqlError, type StreamError } from '../errors.ts'
-import type { Deadline } from '../http/deadline.ts'
-import { TRANSACTION_WINDOW_MS } from '../limits.ts'
 import type { BatchOptions } from '../options.ts'
 import type { QueuedCall, Results } from './queued-call.ts'
 

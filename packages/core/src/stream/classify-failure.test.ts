@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../errors.ts'
+import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../base/errors.ts'
 import { callError, classifyFailure, type FailedCall, type FailedRequest } from './classify-failure.ts'
 
 const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')

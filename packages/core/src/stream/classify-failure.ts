@@ -1,5 +1,5 @@
-import { DatabaseError, HttpError, type StreamError, TransportError } from '../errors.ts'
-import { STREAM_IDLE_MS } from '../limits.ts'
+import { DatabaseError, HttpError, type StreamError, TransportError } from '../base/errors.ts'
+import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 
 /** A request of a stream that got no usable answer. */

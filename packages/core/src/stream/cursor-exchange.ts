@@ -1,5 +1,5 @@
-import { HttpError, SqlError } from '../errors.ts'
-import { ERROR_TEXT_LENGTH } from '../limits.ts'
+import { HttpError, SqlError } from '../base/errors.ts'
+import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import type { Exchange, TransportBody, TransportHead } from '../transport/transport.ts'
 
 export type Line = IteratorResult<string, void>

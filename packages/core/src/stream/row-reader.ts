@@ -1,14 +1,13 @@
 import { openBody } from '#transport'
+import { ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
+import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import type { WireColumn, WireError, WireValue } from '../codec/wire.ts'
-import { ProtocolError, SqlError, StreamError, TransportError } from '../errors.ts'
 import { type Http, valueOf } from '../http/http.ts'
 import type { StatementOptions } from '../options.ts'
-import type { QueuedCall } from '../request/queued-call.ts'
+import type { Cursor, QueuedCall } from '../request/queued-call.ts'
 import { areRead, SqlRequest, stolen } from '../request/sql-request.ts'
 import { timeoutError } from '../transport/failure.ts'
-import type { Cursor } from './cursor.ts'
 import {
   type CursorExchange,
   type Line,
@@ -313,9 +312,9 @@ export class RowReader implements Cursor {
 
   #take(entry: CursorEntry): Row[] {
     const { connection, http, markLost } = this.#stream
-    const { config, server } = http
+    const { config, replica } = http
     if (!('type' in entry)) connection.baton = entry.baton
-    else if (entry.type === 'replication_index') server.sawIndex(entry.replication_index)
+    else if (entry.type === 'replication_index') replica.saw(entry.replication_index)
     else if (entry.type === 'step_begin')
       this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
     else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]

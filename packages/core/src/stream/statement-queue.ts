@@ -1,7 +1,7 @@
+import { Waiter } from '../base/waiter.ts'
 import { isBegin } from '../codec/batch.ts'
 import { encodeSql } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
-import { Waiter } from '../http/waiter.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import { queueFull, timeoutError } from '../transport/failure.ts'
 

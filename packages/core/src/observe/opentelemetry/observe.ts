@@ -10,7 +10,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
-import { checkOptions } from '../../check-options.ts'
+import { checkOptions } from '../../base/check-options.ts'
 import type { ClientEvent, Observe } from '../events.ts'
 import { errorAttributes, operationAttributes, serverAttributes } from './attributes.ts'
 import { Measurements } from './measurements.ts'

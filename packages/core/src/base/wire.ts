@@ -1,8 +1,6 @@
 // The JSON of the database API, as the server sends it. These names appear here and in the codec
 // (value, statement, result, batch, pipeline) and nowhere else.
 
-import type { RowText } from './row-text.ts'
-
 export type WireValue =
   | { readonly type: 'null' }
   | { readonly type: 'integer'; readonly value: string }
@@ -15,10 +13,15 @@ export interface WireColumn {
   readonly decltype?: string | null
 }
 
+/** Rows that are kept as their text until they are read. */
+interface UnreadRows {
+  parse(): readonly (readonly WireValue[])[]
+}
+
 export interface WireResult {
   readonly cols: readonly WireColumn[]
   /** Long ones are read from their text. */
-  readonly rows: readonly (readonly WireValue[])[] | RowText
+  readonly rows: readonly (readonly WireValue[])[] | UnreadRows
   readonly affected_row_count: number
   readonly last_insert_rowid?: string | null
   readonly replication_index?: string | number | null

@@ -1,9 +1,9 @@
 import { openBody } from '#transport'
-import { HttpError } from '../errors.ts'
-import { type Http, valueOf } from '../http/http.ts'
-import { ERROR_TEXT_LENGTH } from '../limits.ts'
+import { HttpError } from '../base/errors.ts'
+import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
+import { type Http, valueOf } from './http.ts'
 
 /** What is asked, and how long there may be silence. */
 export interface BodyRequest {

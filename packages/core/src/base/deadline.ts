@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from './clock.ts'
 
 /** The time that one call has for all of its waits and requests together. */
 export class Deadline {

@@ -1,5 +1,5 @@
-import type { WireError } from './codec/wire.ts'
 import { ERROR_TEXT_LENGTH } from './limits.ts'
+import type { WireError } from './wire.ts'
 
 /** Whether the work of a failed call took effect: certainly not, or it cannot be known from here. */
 export type Outcome = 'not_applied' | 'unknown'

@@ -1,5 +1,5 @@
-import { DatabaseError, SqlError } from '../errors.ts'
-import { cut } from '../sql/quote-sql.ts'
+import { DatabaseError, SqlError } from './errors.ts'
+import { cut } from './quote-sql.ts'
 
 /** Enough to lead out of core, an adapter and a query builder. */
 const FRAMES = 40
