@@ -2,6 +2,7 @@
 // statement after the other and together, errors swallowed and thrown: npm run bench:torn [-- --count N] [-- --seed N]
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
+import { createClient as createDropIn } from '@batonsql/libsql-client/http'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { createClient as createLibsqlClient } from '@libsql/client/http'
 import { connect } from '@tursodatabase/serverless'
@@ -12,23 +13,25 @@ const { values } = parseArgs({
   options: { count: { type: 'string', default: '300' }, seed: { type: 'string', default: '1' } },
 })
 
-function ofLibsqlClient(url: string): Tearable {
-  const db = createLibsqlClient({ url })
-  return {
-    async transaction(callback) {
-      const tx = await db.transaction('write')
-      try {
-        await callback({ execute: (sql, args) => tx.execute({ sql, args }) })
-        await tx.commit()
-      } catch (error) {
-        await tx.rollback().catch(() => {})
-        throw error
-      } finally {
-        tx.close()
-      }
-    },
+const ofLibsqlClient =
+  (create: typeof createLibsqlClient) =>
+  (url: string): Tearable => {
+    const db = create({ url })
+    return {
+      async transaction(callback) {
+        const tx = await db.transaction('write')
+        try {
+          await callback({ execute: (sql, args) => tx.execute({ sql, args }) })
+          await tx.commit()
+        } catch (error) {
+          await tx.rollback().catch(() => {})
+          throw error
+        } finally {
+          tx.close()
+        }
+      },
+    }
   }
-}
 
 function ofServerless(url: string): Tearable {
   return {
@@ -54,7 +57,8 @@ function ofServerless(url: string): Tearable {
 
 const CLIENTS: Record<string, (url: string) => Tearable> = {
   '@batonsql/core': (url) => createClient({ url }),
-  '@libsql/client': ofLibsqlClient,
+  '@libsql/client': ofLibsqlClient(createLibsqlClient),
+  '@batonsql/libsql-client': ofLibsqlClient(createDropIn),
   '@tursodatabase/serverless': ofServerless,
 }
 

@@ -14,6 +14,10 @@ const PARTS = {
     projects: ['unit', 'embedded', 'embedded-drizzle-1'],
     files: ['packages/drizzle-driver/', 'test/end-to-end/drizzle/', 'test/drizzle-1/'],
   },
+  'libsql-client': {
+    projects: ['unit', 'embedded'],
+    files: ['packages/libsql-client/', 'test/end-to-end/libsql-client/'],
+  },
   platform: { projects: ['unit', 'embedded'], files: ['packages/platform/', 'test/platform/'] },
   'local-server': { projects: ['unit'], files: ['packages/local-server/', 'test/conformance/transcripts'] },
 }

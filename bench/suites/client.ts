@@ -39,6 +39,7 @@ export const CLIENTS = {
   baton: 'client/baton',
   'baton, coalescing': 'client/baton-coalescing',
   '@libsql/client': 'client/libsql-client',
+  '@batonsql/libsql-client': 'client/drop-in',
   '@tursodatabase/serverless': 'client/serverless',
   'libsql-stateless-easy': 'client/stateless-easy',
 }

@@ -1,9 +1,11 @@
-import { createClient } from '@libsql/client/http'
+import { type Client, createClient } from '@libsql/client/http'
 import { INSERT, idOf, ROWS, SELECT, type Subject, TRANSACTION, VECTORS } from '../../lib/subject.ts'
 import { inserts } from './baton.ts'
 
-export function open(url: string): Subject {
-  const db = createClient({ url, intMode: 'bigint' })
+export const open = (url: string): Subject => subjectOf(createClient({ url, intMode: 'bigint' }))
+
+/** Also for what takes its place. */
+export function subjectOf(db: Client): Subject {
   const batch = (size: number) => (at: number) => db.batch(inserts(at, size), 'write')
   return {
     questions: {

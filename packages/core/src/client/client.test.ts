@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { answer, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
@@ -235,6 +235,27 @@ test('transactionTimeoutMs: Infinity leaves it to the server', async () => {
     await tx.execute('select 1')
     expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
   })
+})
+
+test('a transaction without a time of its own is over when the server has closed its idle stream', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  try {
+    const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
+    const stream = db.openStream()
+    stream.begin()
+    await stream.execute('insert into t values (1)')
+    await vi.advanceTimersByTimeAsync(9_000)
+    await stream.execute('insert into t values (2)')
+    await vi.advanceTimersByTimeAsync(9_900)
+    expect(stream.isOpen).toBe(true)
+    await vi.advanceTimersByTimeAsync(200)
+    await expect(stream.execute('insert into t values (3)')).rejects.toMatchObject({
+      code: 'TRANSACTION_EXPIRED',
+      message: expect.stringContaining('after 10 s without a request'),
+    })
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('retry runs the callback again after a loss, and gives up in the end', async () => {

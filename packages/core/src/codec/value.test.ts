@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { WireValue } from '../base/wire.ts'
-import { decodeValue, encodeBase64, encodeValue, type InValue } from './value.ts'
+import { decodeValue, encodeBase64, encodeValue, type InValue, Real } from './value.ts'
 
 const encode = (value: InValue): unknown => JSON.parse(encodeValue(value, 'parameter 1'))
 const roundTrip = (value: InValue) => decodeValue(encode(value) as WireValue, 'auto', 'a')
@@ -47,6 +47,12 @@ test.each<[unknown, RegExp]>([
   [Symbol('x'), /^parameter 7: a symbol/],
 ])('refuses %o and names the parameter', (value, message) => {
   expect(() => encodeValue(value as InValue, 'parameter 7')).toThrow(message)
+})
+
+test('a Real is sent as one, also when it is whole', () => {
+  expect(encodeValue(new Real(3), 'x')).toBe('{"type":"float","value":3}')
+  expect(encodeValue(new Real(-0), 'x')).toBe('{"type":"float","value":-0.0}')
+  expect(() => encodeValue(new Real(Number.NaN), 'x')).toThrow(RangeError)
 })
 
 test('every value comes back as it went', () => {

@@ -5,7 +5,16 @@ import type { WireValue } from '../base/wire.ts'
 export type Value = null | number | bigint | string | Uint8Array
 
 /** A value a statement accepts. Booleans become 1 and 0; buffers and views of them become blobs. */
-export type InValue = null | number | bigint | boolean | string | ArrayBuffer | ArrayBufferView
+export type InValue = null | number | bigint | boolean | string | ArrayBuffer | ArrayBufferView | Real
+
+/** A number that is sent as REAL, also when it is whole: as other numbers, whole ones are sent as INTEGER. */
+export class Real {
+  readonly value: number
+
+  constructor(value: number) {
+    this.value = value
+  }
+}
 
 /**
  * How 64-bit integers come back: `auto` as number when it is exact and as bigint otherwise, `number` with a RangeError
@@ -35,6 +44,7 @@ export function encodeValue(value: InValue, name: string): string {
       return `{"type":"integer","value":"${value ? 1 : 0}"}`
     default:
       if (value === null) return '{"type":"null"}'
+      if (value instanceof Real) return encodeReal(value.value, name)
       if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) return encodeBlob(value, name)
       throw new TypeError(`${name}: ${describe(value)}`)
   }
@@ -42,6 +52,10 @@ export function encodeValue(value: InValue, name: string): string {
 
 function encodeNumber(value: number, name: string): string {
   if (Number.isSafeInteger(value) && !Object.is(value, -0)) return `{"type":"integer","value":"${value}"}`
+  return encodeReal(value, name)
+}
+
+function encodeReal(value: number, name: string): string {
   if (!Number.isFinite(value))
     throw new RangeError(`${name}: SQLite's wire format has no ${value}; use null or text`)
   return `{"type":"float","value":${Object.is(value, -0) ? '-0.0' : value}}`

@@ -5,6 +5,7 @@ import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
 import { AnswerBody } from '../http/answer-body.ts'
 import type { Http } from '../http/http.ts'
+import { backoffMs } from '../http/retry.ts'
 import { closedError } from '../transport/failure.ts'
 import { EventParser, type ServerSentEvent } from './event-parser.ts'
 
@@ -43,7 +44,7 @@ const OPTIONS = { table: 'string', actions: 'object', signal: 'object', timeoutM
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
 const SILENCE_MS = 40_000
 
-/** Wait before another connection, in ms: doubling, a random half of it; short again after one that lived for a while. */
+/** Wait before another connection, in ms; short again after one that lived for a while. */
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 10_000
 const LIVED_MS = 5_000
@@ -88,7 +89,7 @@ export async function* listen(
       } catch (error) {
         if (isFirst || !isTransient(error) || signal?.aborted) throw error
         if (http.clock.now() - started > LIVED_MS) attempt = 0
-        const delayMs = Math.min(FIRST_WAIT_MS * 2 ** attempt, LONGEST_WAIT_MS) * (0.5 + Math.random() / 2)
+        const delayMs = backoffMs(attempt, FIRST_WAIT_MS, LONGEST_WAIT_MS)
         attempt += 1
         http.events.emit({ type: 'retry', attempt, delayMs, error })
         await http.lifetime.wait({ ms: delayMs, signal }).promise

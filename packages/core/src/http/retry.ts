@@ -46,7 +46,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof StreamError && error.code.startsWith('TRANSACTION_')
 }
 
-/** Doubles with each attempt, up to a second; a random half of it keeps clients from coming back all at once. */
-export function backoffMs(attempt: number): number {
-  return Math.min(RETRY_DELAY_MS * 2 ** attempt, 1_000) * (0.5 + Math.random() / 2)
+/** Doubles with each attempt, up to a limit; a random half of it keeps clients from coming back all at once. */
+export function backoffMs(attempt: number, firstMs = RETRY_DELAY_MS, longestMs = 1_000): number {
+  return Math.min(firstMs * 2 ** attempt, longestMs) * (0.5 + Math.random() / 2)
 }

@@ -1,5 +1,5 @@
 import type { DatabaseError } from '../base/errors.ts'
-import { EXPIRING_AT, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import { EXPIRING_AT, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import { quoteSql } from '../base/quote-sql.ts'
 import type { Http } from '../http/http.ts'
 import { type ClientEvent, nextId } from '../observe/events.ts'
@@ -22,6 +22,8 @@ export class OpenTransaction {
   readonly #begunAt: number
   /** When the answer came to the request that got the write lock; time in the queue before it does not count. */
   #lockedSince: number | null = null
+  /** When the stream became idle for the last time. */
+  #idleSince = 0
   #isWarned = false
   /** Cancels the timer; null when none is set. One stays while requests come and go. */
   #cancelTimer: (() => void) | null = null
@@ -64,6 +66,7 @@ export class OpenTransaction {
   /** Called whenever the stream gets idle. A statement that follows at once comes before the timer, however late it is. */
   startTimer(): void {
     const since = this.#lockedSince
+    this.#idleSince = this.#http.clock.now()
     if (since === null || this.#cancelTimer) return
     const { transactionTimeoutMs } = this.#http.config
     // time in which no other writer takes the transaction away
@@ -71,6 +74,7 @@ export class OpenTransaction {
     if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
     else if (transactionTimeoutMs !== Infinity)
       this.#wakeAt(since + transactionTimeoutMs, () => this.#host.expire(this.#expiredMessage))
+    else this.#wakeAt(this.#idleSince + STREAM_IDLE_MS, () => this.#checkIdle())
   }
 
   #warn(end: number): void {
@@ -79,6 +83,14 @@ export class OpenTransaction {
     this.#emit({ type: 'transaction:expiring', id: this.id, remainingMs })
     // unless the observer has ended it
     if (this.#host.isIdle()) this.startTimer()
+  }
+
+  /** The server has closed a stream that was idle for so long: its transaction must not keep others from writing here. */
+  #checkIdle(): void {
+    const { clock } = this.#http
+    if (clock.now() - this.#idleSince < STREAM_IDLE_MS)
+      this.#wakeAt(this.#idleSince + STREAM_IDLE_MS, () => this.#checkIdle())
+    else this.#host.expire(`the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`)
   }
 
   #wakeAt(time: number, callback: () => void): void {

@@ -1,0 +1,1 @@
+export * from '../dist/sqlite3.js'

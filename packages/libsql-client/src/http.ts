@@ -1,0 +1,164 @@
+import { type Client as BatonClient, createClient as createBaton, executeMultiple } from '@batonsql/core'
+import {
+  type Client,
+  type Config,
+  type InArgs,
+  type InStatement,
+  LibsqlError,
+  type Replicated,
+  type ResultSet,
+  type TransactionMode,
+} from '@libsql/core/api'
+import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
+import { encodeBaseUrl } from '@libsql/core/uri'
+import { supportedUrlLink } from '@libsql/core/util'
+import { refuseControl, withLibsqlErrors } from './errors.ts'
+import { toResultSet } from './results.ts'
+import { HttpTransaction } from './transaction.ts'
+import { type AnyStatement, toArgs, toStatement } from './values.ts'
+
+export * from '@libsql/core/api'
+export { HttpTransaction }
+
+/** What a request may take, in ms: as long as `fetch` of node waits for an answer. */
+const REQUEST_TIMEOUT_MS = 300_000
+
+/** Also found across copies of this package. */
+const BATON = Symbol.for('@batonsql/libsql-client')
+
+const MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
+
+/** Makes a client. @throws LibsqlError for a URL or an option that it cannot have */
+export function createClient(config: Config): Client {
+  return _createClient(expandConfig(config, true))
+}
+
+/** @private */
+export function _createClient(config: ExpandedConfig): Client {
+  const { scheme, tls, authority, path } = config
+  if (!/^(?:http|ws)s?$/.test(scheme))
+    throw new LibsqlError(
+      `The HTTP client supports only "libsql:", "https:" and "http:" URLs, got "${scheme}:". For more information, please read ${supportedUrlLink}`,
+      'URL_SCHEME_NOT_SUPPORTED',
+    )
+  if (config.encryptionKey !== undefined)
+    throw new LibsqlError(
+      'Encryption key is not supported by the remote client.',
+      'ENCRYPTION_KEY_NOT_SUPPORTED',
+    )
+  const isSecure = scheme.endsWith('s')
+  if (isSecure !== tls)
+    throw new LibsqlError(
+      `A "${scheme}:" URL cannot opt ${tls ? 'into TLS by using ?tls=1' : 'out of TLS by using ?tls=0'}`,
+      'URL_INVALID',
+    )
+  return new HttpClient(encodeBaseUrl(isSecure ? 'https' : 'http', authority, path), config)
+}
+
+/** A client over HTTP. */
+export class HttpClient implements Client {
+  readonly protocol = 'http'
+  readonly #open: () => BatonClient
+  #baton: BatonClient
+  #isClosed = false
+
+  /** @private */
+  constructor(url: URL, config: ExpandedConfig) {
+    const { authToken, intMode, concurrency, fetch, remoteEncryptionKey } = config
+    const headers = remoteEncryptionKey ? { 'x-turso-encryption-key': remoteEncryptionKey } : {}
+    this.#open = () =>
+      createBaton({
+        url,
+        authToken,
+        intMode,
+        concurrency,
+        headers,
+        // a program that was written for @libsql/client gives one argument
+        fetch: fetch && ((input, init) => (fetch as typeof globalThis.fetch)(new Request(input, init))),
+        requestTimeoutMs: REQUEST_TIMEOUT_MS,
+        transactionTimeoutMs: Infinity,
+        queueLimit: Number.MAX_SAFE_INTEGER,
+      })
+    this.#baton = this.#open()
+  }
+
+  /** @private */
+  get [BATON](): BatonClient {
+    return this.#baton
+  }
+
+  get closed(): boolean {
+    return this.#isClosed
+  }
+
+  async execute(statement: AnyStatement, args?: InArgs): Promise<ResultSet> {
+    return await withLibsqlErrors(async () => {
+      const given = toStatement(statement)
+      refuseControl(typeof given === 'string' ? given : given.sql)
+      return toResultSet(await this.#baton.execute(given, args && toArgs(args), { rowMode: 'array' }))
+    })
+  }
+
+  async batch(
+    statements: (InStatement | [string, InArgs?])[],
+    mode: TransactionMode = 'deferred',
+  ): Promise<ResultSet[]> {
+    return await this.#batch(statements, mode, 'on')
+  }
+
+  /** Like `batch`, without foreign keys. */
+  async migrate(statements: InStatement[]): Promise<ResultSet[]> {
+    return await this.#batch(statements, 'deferred', 'off')
+  }
+
+  #batch(statements: readonly AnyStatement[], mode: TransactionMode, foreignKeys: 'on' | 'off') {
+    return withLibsqlErrors(async () => {
+      const options = { mode: modeOf(mode), foreignKeys, rowMode: 'array' } as const
+      return (await this.#baton.batch(statements.map(toStatement), options)).map(toResultSet)
+    })
+  }
+
+  async transaction(mode: TransactionMode = 'write'): Promise<HttpTransaction> {
+    if (this.#isClosed) throw new LibsqlError('the client is closed', 'UNKNOWN')
+    return new HttpTransaction(this.#baton.openStream(), modeOf(mode))
+  }
+
+  async executeMultiple(sql: string): Promise<void> {
+    await withLibsqlErrors(() => executeMultiple(this.#baton, sql), noIndex)
+  }
+
+  sync(): Promise<Replicated> {
+    throw new LibsqlError('sync not supported in http mode', 'SYNC_NOT_SUPPORTED')
+  }
+
+  close(): void {
+    this.#isClosed = true
+    void this.#baton.close()
+  }
+
+  /** Opens it again; what is under way is ended. */
+  // oxlint-disable-next-line typescript/no-misused-promises -- the original returns a promise, too
+  async reconnect(): Promise<void> {
+    this.close()
+    this.#baton = this.#open()
+    this.#isClosed = false
+  }
+}
+
+/** A script is no batch. */
+const noIndex = (): null => null
+
+function modeOf(mode: TransactionMode) {
+  if (Object.hasOwn(MODES, mode)) return MODES[mode]
+  throw new RangeError('Unknown transaction mode, supported values are "write", "read" and "deferred"')
+}
+
+/**
+ * The Baton client behind a client of this package, so that a program can move to it call by call. It is closed with that
+ * client. @throws TypeError for any other client, such as that of a file
+ */
+export function baton(client: Client): BatonClient {
+  const found = (client as Partial<HttpClient>)[BATON]
+  if (!found) throw new TypeError('not a client over HTTP of @batonsql/libsql-client')
+  return found
+}

@@ -1,0 +1,1 @@
+export * from 'libsql-client-original/sqlite3'

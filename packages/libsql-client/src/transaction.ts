@@ -1,0 +1,80 @@
+import { type SqlError, type Stream, splitStatements, type TransactionMode } from '@batonsql/core'
+import {
+  type InArgs,
+  type InStatement,
+  LibsqlError,
+  type ResultSet,
+  type Transaction,
+} from '@libsql/core/api'
+import { withLibsqlErrors } from './errors.ts'
+import { toResultSet } from './results.ts'
+import { type AnyStatement, toArgs, toStatement } from './values.ts'
+
+/** A transaction that lasts until `commit`, `rollback` or `close`. BEGIN travels with its first statement. */
+export class HttpTransaction implements Transaction {
+  readonly #stream: Stream
+
+  /** @private */
+  constructor(stream: Stream, mode: TransactionMode) {
+    this.#stream = stream
+    stream.begin(mode)
+  }
+
+  get closed(): boolean {
+    return !this.#stream.isOpen
+  }
+
+  async execute(stmt: InStatement): Promise<ResultSet>
+  async execute(sql: string, args?: InArgs): Promise<ResultSet>
+  async execute(statement: AnyStatement, args?: InArgs): Promise<ResultSet> {
+    this.#checkOpen()
+    const run = async (): Promise<ResultSet> => {
+      const given = toStatement(statement)
+      return toResultSet(await this.#stream.execute(given, args && toArgs(args), { rowMode: 'array' }))
+    }
+    return await withLibsqlErrors(run, placeOf)
+  }
+
+  async batch(statements: (InStatement | [string, InArgs?])[]): Promise<ResultSet[]> {
+    this.#checkOpen()
+    const run = async (): Promise<ResultSet[]> =>
+      (await this.#stream.batch(statements.map(toStatement), { rowMode: 'array' })).map(toResultSet)
+    return await withLibsqlErrors(run, placeOf)
+  }
+
+  async executeMultiple(sql: string): Promise<void> {
+    this.#checkOpen()
+    await withLibsqlErrors(
+      () => this.#stream.batch(splitStatements(sql)),
+      () => null,
+    )
+  }
+
+  async commit(): Promise<void> {
+    this.#checkOpen('Cannot commit the transaction because it is already closed')
+    await this.#end(this.#stream.commit())
+  }
+
+  async rollback(): Promise<void> {
+    if (!this.closed) await this.#end(this.#stream.rollback())
+  }
+
+  close(): void {
+    void this.#stream.close()
+  }
+
+  /** In the same tick: the end of the transaction and that of the stream share a request. */
+  async #end(ended: Promise<void>): Promise<void> {
+    const closed = this.#stream.close()
+    await withLibsqlErrors(() => ended)
+    await closed
+  }
+
+  #checkOpen(message = 'Cannot execute statements because the transaction is closed'): void {
+    if (this.closed) throw new LibsqlError(message, 'TRANSACTION_CLOSED')
+  }
+}
+
+/** Each call of a transaction is a batch there, also one of a single statement; one that does not parse has no place. */
+const placeOf = ({ code, statementIndex }: SqlError): number | null =>
+  code.startsWith('SQL_') ? statementIndex : (statementIndex ?? 0)

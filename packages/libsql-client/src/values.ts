@@ -1,0 +1,30 @@
+import { type InArgs, type InStatement, type InValue, Real } from '@batonsql/core'
+import type { InArgs as GivenArgs, InStatement as GivenStatement } from '@libsql/core/api'
+
+/** A statement in any of the forms that the API takes. */
+export type AnyStatement = GivenStatement | readonly [string, GivenArgs?]
+
+/** A statement as Baton takes it. @throws TypeError for an argument that has no form in SQLite */
+export function toStatement(statement: AnyStatement): InStatement {
+  if (typeof statement === 'string') return statement
+  const [sql, args] = Array.isArray(statement)
+    ? (statement as readonly [string, GivenArgs?])
+    : [(statement as { sql: string }).sql, (statement as { args?: GivenArgs }).args]
+  return args ? { sql, args: toArgs(args) } : sql
+}
+
+export function toArgs(args: GivenArgs): InArgs {
+  if (Array.isArray(args)) return args.map(toValue)
+  return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, toValue(value)]))
+}
+
+/** Numbers travel as REAL, also whole ones: the column's affinity makes them integers where it is one of integers. */
+function toValue(value: unknown): InValue {
+  if (typeof value === 'number') return new Real(value)
+  if (value instanceof Date) return new Real(value.valueOf())
+  if (value === null || value instanceof ArrayBuffer || value instanceof Uint8Array) return value
+  // oxlint-disable-next-line typescript/no-base-to-string -- as the original does
+  if (typeof value === 'object') return String(value)
+  if (typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean') return value
+  throw new TypeError('Unsupported type of value')
+}

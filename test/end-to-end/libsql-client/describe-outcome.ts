@@ -1,0 +1,53 @@
+import { LibsqlBatchError, LibsqlError, type ResultSet } from '@libsql/client'
+
+/** What a program can see of a value: its type as well. */
+function describeValue(value: unknown): unknown {
+  if (typeof value === 'bigint') return `bigint ${value}`
+  if (typeof value === 'number') return Object.is(value, -0) ? 'number -0' : `number ${value}`
+  if (value instanceof ArrayBuffer) return `buffer ${Buffer.from(value).toString('hex')}`
+  return value
+}
+
+/** What a program can see of a row: its own properties in their order, with their attributes, and its prototype. */
+function describeRow(row: object): unknown {
+  const properties = Reflect.ownKeys(row).map((name) => {
+    const { value, enumerable, writable, configurable } = Object.getOwnPropertyDescriptor(row, name) ?? {}
+    return [name, describeValue(value), enumerable, writable, configurable]
+  })
+  return [Object.getPrototypeOf(row) === Object.prototype, properties]
+}
+
+function describeResult(result: ResultSet): unknown {
+  return {
+    columns: result.columns,
+    columnTypes: result.columnTypes,
+    rows: result.rows.map(describeRow),
+    rowsAffected: result.rowsAffected,
+    lastInsertRowid: describeValue(result.lastInsertRowid),
+    json: JSON.stringify(result),
+  }
+}
+
+/** The text of an error without the code in front, which the original repeats. */
+const messageOf = ({ message, code }: LibsqlError): string =>
+  message.replaceAll(`${code}: `, '').replace(/^SQLite error: /, '')
+
+function describeError(error: unknown): unknown {
+  if (error instanceof LibsqlError) {
+    const { code } = error
+    const at = error instanceof LibsqlBatchError ? error.statementIndex : null
+    return { code, at, message: messageOf(error), isError: error instanceof Error }
+  }
+  return error instanceof Error ? error.constructor.name : error
+}
+
+/** What came of a call, so that it can be compared. */
+export async function describeOutcome(call: () => Promise<unknown>): Promise<unknown> {
+  try {
+    const value = await call()
+    if (Array.isArray(value)) return value.map((result) => describeResult(result as ResultSet))
+    return value === undefined ? 'done' : describeResult(value as ResultSet)
+  } catch (error) {
+    return { error: describeError(error) }
+  }
+}

@@ -1,0 +1,114 @@
+import { createClient } from '@batonsql/libsql-client'
+import { createClient as createOriginal, type LibsqlError } from '@libsql/client'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestServer } from '../../targets/test-server.ts'
+
+// What the README of the package says that differs from the original, seen on both.
+const server = await openTestServer()
+const database = await server.createDatabase()
+const config = { url: database.url, ...(database.authToken && { authToken: database.authToken }) }
+const original = createOriginal(config)
+const ours = createClient(config)
+afterAll(() => {
+  original.close()
+  ours.close()
+})
+beforeAll(async () => {
+  await ours.executeMultiple('drop table if exists t; create table t (a unique)')
+})
+
+const codeOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => 'done',
+    (error: LibsqlError) => error.code,
+  )
+
+test.each(['begin', 'commit', 'rollback', 'savepoint a'])('%s on the client is refused', async (sql) => {
+  expect(await codeOf(ours.execute(sql))).toBe('TRANSACTION_CONTROL')
+})
+
+test('COMMIT as a statement ends the transaction', async () => {
+  const tx = await ours.transaction('write')
+  await tx.execute("insert into t values ('by a statement')")
+  await tx.execute('COMMIT')
+  tx.close()
+  expect((await ours.execute('select count(*) as n from t')).rows[0]?.['n']).toBe(1)
+  await ours.execute('delete from t')
+})
+
+test('a script that ends inside of a transaction is refused, and nothing of it runs', async () => {
+  const script = "insert into t values ('before'); begin; insert into t values ('inside')"
+  expect(await codeOf(original.executeMultiple(script))).toBe('done')
+  expect(await codeOf(ours.executeMultiple(script))).toBe('SQL_PARSE_ERROR')
+  expect((await ours.execute('select a from t')).rows).toEqual([{ a: 'before' }])
+  await ours.execute('delete from t')
+})
+
+test('constraints have the codes that tools know them by, and the error of Baton as their cause', async () => {
+  await ours.execute("insert into t values ('x')")
+  const insert = "insert into t values ('x')"
+  const [theirs, mine] = await Promise.all(
+    [original, ours].map((db) => db.execute(insert).catch((error: unknown) => error as LibsqlError)),
+  )
+  expect(theirs).toMatchObject({ code: 'SQLITE_CONSTRAINT', extendedCode: undefined, rawCode: undefined })
+  expect(mine).toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+    extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
+    rawCode: 2067,
+    cause: { name: 'SqlError', constraint: { kind: 'unique', table: 't', columns: ['a'] } },
+  })
+})
+
+test('-0 stays, and half a character is refused', async () => {
+  expect((await original.execute('select ? as a', [-0])).rows[0]?.['a']).toBe(0)
+  expect((await ours.execute('select ? as a', [-0])).rows[0]?.['a']).toBe(-0)
+  await expect(ours.execute('select ?', ['\ud800'])).rejects.toThrow(RangeError)
+})
+
+test('what a transaction does after the server has ended it does not stay', async () => {
+  await ours.executeMultiple('delete from t')
+  const tx = await ours.transaction('write')
+  await tx.execute("insert into t values ('lost')")
+  // ends the transaction, as a full disk does
+  await tx.execute("insert or rollback into t values ('lost')").catch(() => {})
+  expect(await codeOf(tx.execute("insert into t values ('torn')"))).toBe('TRANSACTION_CLOSED')
+  tx.close()
+  expect((await ours.execute('select a from t')).rows).toEqual([])
+})
+
+test('a client that was closed, and one that was opened again', async () => {
+  const client = createClient(config)
+  const tx = await client.transaction('read')
+  client.close()
+  expect(client.closed).toBe(true)
+  expect(await codeOf(tx.execute('select 1'))).not.toBe('done')
+  expect(await codeOf(client.execute('select 1'))).toBe('UNKNOWN')
+  expect(await codeOf(client.transaction())).toBe('UNKNOWN')
+  client.close()
+  client.reconnect()
+  expect(client.closed).toBe(false)
+  expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+  client.close()
+})
+
+test('a fetch of the program gets a Request, as the original gives it', async () => {
+  const seen: unknown[] = []
+  const fetch = (request: Request): Promise<Response> => {
+    seen.push(request instanceof Request)
+    return globalThis.fetch(request)
+  }
+  const client = createClient({ ...config, fetch })
+  expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+  expect(seen).toEqual([true])
+  client.close()
+})
+
+test('a server that is not there, and an answer that is no database', async () => {
+  const away = createClient({ url: 'http://127.0.0.1:1' })
+  expect(await codeOf(away.execute('select 1'))).toBe('NETWORK')
+  away.close()
+  const fetch = async (): Promise<Response> => new Response('<html>', { status: 502 })
+  const broken = createClient({ ...config, fetch })
+  expect(await codeOf(broken.execute('insert into t values (1)'))).toBe('SERVER_ERROR')
+  broken.close()
+})

@@ -1,0 +1,97 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { pnpm, ROOT, registryProblem, run } from './run.ts'
+import { ScopedRegistry } from './scoped-registry.ts'
+import { FOLDERS, pack, type Tarball } from './tarballs.ts'
+
+// Programs written for @libsql/client, with one line in their package.json that puts ours in its place.
+
+const CLIENT = 'npm:@batonsql/libsql-client@latest'
+const DRIZZLE = { 'drizzle-orm': '0.45.4', '@types/node': '24.19.2' }
+
+const folder = mkdtempSync(join(tmpdir(), 'baton-overrides-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const problem = await registryProblem()
+beforeEach(({ skip }) => {
+  if (problem !== null) skip(`overrides: ${problem}`)
+})
+
+let registry: ScopedRegistry | null = null
+const server = await startLocalServer()
+afterAll(async () => {
+  await registry?.close()
+  await server.close()
+})
+beforeAll(async () => {
+  if (problem !== null) return
+  const tarballs: Tarball[] = []
+  for (const [at, name] of FOLDERS.entries()) tarballs.push(await pack('npm', name, folder, at === 0))
+  registry = await ScopedRegistry.start(tarballs)
+}, 180_000)
+
+function projectOf(name: string, manifest: object): string {
+  const project = join(folder, name)
+  mkdirSync(project)
+  registry?.configure(project)
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module', ...manifest }))
+  return project
+}
+
+const INSTALL: Readonly<Record<string, (project: string) => Promise<unknown>>> = {
+  npm: (cwd) => run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd }),
+  pnpm: (cwd) =>
+    pnpm(['install', '--prefer-offline', `--config.cache-dir=${join(folder, 'cache')}`], { cwd }),
+}
+
+describe.each([
+  // a direct dependency is named in its own line
+  { tool: 'npm', manifest: { dependencies: { ...DRIZZLE, '@libsql/client': CLIENT } } },
+  {
+    tool: 'npm',
+    manifest: {
+      dependencies: {
+        ...DRIZZLE,
+        '@libsql/client': CLIENT,
+        '@libsql/kysely-libsql': '0.4.1',
+        kysely: '0.28.18',
+      },
+      overrides: { '@libsql/client': CLIENT },
+    },
+  },
+  {
+    tool: 'pnpm',
+    manifest: {
+      dependencies: { ...DRIZZLE, '@libsql/client': '0.18.0' },
+      pnpm: { overrides: { '@libsql/client': CLIENT } },
+    },
+  },
+] as const)('$tool, $manifest', ({ tool, manifest }) => {
+  test('the program runs as it is, and is type-checked', { timeout: 180_000 }, async () => {
+    const project = projectOf(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
+    if ('pnpm' in manifest) writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(manifest.pnpm))
+    await INSTALL[tool]?.(project)
+    const { name } = JSON.parse(
+      readFileSync(join(project, 'node_modules/@libsql/client/package.json'), 'utf8'),
+    ) as { name: string }
+    expect(name).toBe('@batonsql/libsql-client')
+    writeFileSync(join(project, 'app.ts'), readFileSync(join(ROOT, 'test/packages/apps/libsql-client.ts')))
+    const env = { DATABASE_URL: server.url }
+    expect(await run([process.execPath, '--no-warnings', 'app.ts'], { cwd: project, env })).toBe(
+      'libsql-client: ok\n',
+    )
+    const tsc = [
+      join(ROOT, 'node_modules/.bin/tsc'),
+      '--noEmit',
+      '--strict',
+      '--skipLibCheck',
+      '--pretty',
+      'false',
+    ]
+    const language = ['--target', 'es2023', '--module', 'nodenext', '--types', 'node']
+    const said = await run([...tsc, ...language, 'app.ts'], { cwd: project }).catch(String)
+    expect(said.split('\n').filter((line) => line.startsWith('app.ts'))).toEqual([])
+  })
+})
