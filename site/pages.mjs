@@ -94,7 +94,7 @@ export const GROUPS = [
 /** Entries of the packages whose docblocks make the reference, by the page they get. */
 export const REFERENCE = {
   '@batonsql/core': 'packages/core/src/index.ts',
-  '@batonsql/core/platform': 'packages/core/src/platform/index.ts',
+  '@batonsql/platform': 'packages/core/src/platform/index.ts',
   '@batonsql/core/opentelemetry': 'packages/core/src/opentelemetry/index.ts',
   '@batonsql/kysely-dialect': 'packages/kysely-dialect/src/index.ts',
   '@batonsql/drizzle-driver': 'packages/drizzle-driver/src/index.ts',

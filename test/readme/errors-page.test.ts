@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import * as core from '@batonsql/core'
-import * as platform from '@batonsql/core/platform'
+import * as platform from '@batonsql/platform'
 import { expect, test } from 'vitest'
 
 const source = fileURLToPath(new URL('../../packages/core/src', import.meta.url))

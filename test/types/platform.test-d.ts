@@ -5,7 +5,7 @@ import {
   type DatabaseToken,
   isAlreadyExists,
   type PlatformCall,
-} from '@batonsql/core/platform'
+} from '@batonsql/platform'
 
 // What must and must not compile with the platform client.
 
