@@ -13,10 +13,10 @@ import {
 } from './database-token-provider.ts'
 import { checkPath, type Query } from './path.ts'
 import type { PlatformCall } from './platform-call.ts'
-import { methodsOf } from './route.ts'
+import { routesOf } from './route.ts'
 import { type Databases, databasesOf } from './routes/databases.ts'
 import { type Groups, groupsOf } from './routes/groups.ts'
-import * as routes from './routes/organizations.ts'
+import * as tables from './routes/organizations.ts'
 
 export interface PlatformRequestOptions extends PlatformCallOptions {
   readonly query?: Query | undefined
@@ -34,13 +34,13 @@ export interface PlatformRequestOptions extends PlatformCallOptions {
 export interface PlatformClient {
   readonly databases: Databases
   readonly groups: Groups
-  readonly locations: routes.Locations
-  readonly organizations: routes.Organizations
-  readonly members: routes.Members
-  readonly invites: routes.Invites
-  readonly apiTokens: routes.ApiTokens
-  readonly auditLogs: routes.AuditLogs
-  readonly users: routes.Users
+  readonly locations: tables.Locations
+  readonly organizations: tables.Organizations
+  readonly members: tables.Members
+  readonly invites: tables.Invites
+  readonly apiTokens: tables.ApiTokens
+  readonly auditLogs: tables.AuditLogs
+  readonly users: tables.Users
   /** The same client for another organization. @param slug its slug, or that of the personal account */
   forOrganization(slug: string): PlatformClient
   /**
@@ -69,18 +69,19 @@ export const createPlatformClient = (config: PlatformConfig): PlatformClient =>
   clientOf(resolveConfig(config))
 
 function clientOf(config: ResolvedConfig): PlatformClient {
-  const databases = databasesOf(config)
-  const groups = groupsOf(config)
+  const routes = routesOf(config)
+  const databases = databasesOf(config, routes)
+  const groups = groupsOf(config, routes)
   return {
     databases,
     groups,
-    locations: methodsOf(routes.LOCATIONS, config),
-    organizations: methodsOf(routes.ORGANIZATIONS, config),
-    members: methodsOf(routes.MEMBERS, config),
-    invites: methodsOf(routes.INVITES, config),
-    apiTokens: methodsOf(routes.API_TOKENS, config),
-    auditLogs: methodsOf(routes.AUDIT_LOGS, config),
-    users: methodsOf(routes.USERS, config),
+    locations: tables.locations(routes),
+    organizations: tables.organizations(routes),
+    members: tables.members(routes),
+    invites: tables.invites(routes),
+    apiTokens: tables.apiTokens(routes),
+    auditLogs: tables.auditLogs(routes),
+    users: tables.users(routes),
     forOrganization: (organization) => clientOf({ ...config, organization }),
     databaseToken: (options) => databaseTokenProvider({ databases, groups }, options),
     request<T>(method: Request['method'], path: string, options: PlatformRequestOptions = {}) {

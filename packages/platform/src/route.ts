@@ -7,7 +7,7 @@ import type { PlatformCall } from './platform-call.ts'
 import type { Reader } from './readers.ts'
 import { bodyOf } from './view.ts'
 
-// A method of the client is a row of a table: `GET /path/{name}`, what its answer holds, and what it takes besides the parts
+// A method of the client is a line of a table: `GET /path/{name}`, what its answer holds, and what it takes besides the parts
 // of its path. The types of its arguments and of its result follow from these.
 
 /** What the parts of a path are called as arguments. That of the organization comes from the client. */
@@ -33,67 +33,75 @@ interface Takes<I extends readonly unknown[], O> {
   readonly isRepeatable?: boolean | undefined
 }
 
-/** A row; `Method` is the type of what it makes. */
-export interface Row<Method> {
-  readonly pattern: `${Request['method']} /${string}`
-  // oxlint-disable-next-line typescript/no-explicit-any -- each row has its own
-  readonly takes: Takes<any, any>
-  readonly start: (config: ResolvedConfig, request: Request, options: object) => unknown
-  /** Only a type: there is no such property. */
-  readonly method?: Method
-}
-type RowOf<P, I extends readonly unknown[], O, R> = Row<
-  (...args: [...ParametersOf<P>, ...I, options?: O]) => R
->
-
-/** The methods of a table. */
-export type Methods<T> = { readonly [K in keyof T]: T[K] extends Row<infer Method> ? Method : never }
-
-/** A row whose method sends one request. */
-export const route = <
-  const P extends Row<never>['pattern'],
-  T,
-  I extends readonly unknown[] = [],
-  O extends PlatformCallOptions = PlatformCallOptions,
->(
-  pattern: P,
-  read: Reader<T>,
-  takes: Takes<I, O> = {},
-): RowOf<P, I, O, PlatformCall<T>> => ({
-  pattern,
-  takes,
-  start: (config, request, options) => call(config, request, options, read),
-})
-
-/** A row whose method deletes what its path names. */
-export const removal = <const P extends `DELETE /${string}`>(
-  pattern: P,
-): RowOf<P, [], RemoveOptions, PlatformCall<Deleted>> => ({
-  pattern,
-  takes: { rules: { missingOk: 'boolean' } },
-  start: remove,
-})
+type Method<P, I extends readonly unknown[], O, R> = (...args: [...ParametersOf<P>, ...I, options?: O]) => R
+type Pattern<Verb extends Request['method'] = Request['method']> = `${Verb} /${string}`
 
 export interface PagedOptions extends PlatformCallOptions {
   /** How many at a time. @default 100 */
   readonly pageSize?: number | undefined
 }
 
-/** A row whose method gives a list in pages. @param queryOf asks for a page of a size, the one that `at` names */
-export const pages = <const P extends `GET /${string}`, T, O extends PagedOptions = PagedOptions>(
-  pattern: P,
-  queryOf: (at: string | null, size: number) => Query,
-  read: (at: string | null) => Reader<Page<T>>,
-  takes: Pick<Takes<[], O>, 'send'> & { readonly rules?: Rules } = {},
-): RowOf<P, [], O, Pages<T>> => ({
-  pattern,
-  takes: { ...takes, rules: { ...takes.rules, pageSize: FROM_1 } },
-  start: (config, request, { pageSize = 100, ...options }: PagedOptions) =>
-    new Pages((at) => {
-      const query = { ...request.query, ...queryOf(at, pageSize) }
-      return call(config, { ...request, query }, options, read(at))
-    }),
-})
+/** What makes the methods of a client. They throw a TypeError for a mistake of the caller, before anything is sent. */
+export type Routes = ReturnType<typeof routesOf>
+
+export function routesOf(config: ResolvedConfig) {
+  /** A method that sends one request. */
+  const route = <
+    const P extends Pattern,
+    T,
+    I extends readonly unknown[] = [],
+    O extends PlatformCallOptions = PlatformCallOptions,
+  >(
+    pattern: P,
+    read: Reader<T>,
+    takes: Takes<I, O> = {},
+  ): Method<P, I, O, PlatformCall<T>> =>
+    method(config, pattern, takes, (request, options) => call(config, request, options, read))
+
+  /** A method that deletes what its path names. */
+  const removal = <const P extends Pattern<'DELETE'>>(
+    pattern: P,
+  ): Method<P, [], RemoveOptions, PlatformCall<Deleted>> =>
+    method(config, pattern, { rules: { missingOk: 'boolean' } }, (request, options) =>
+      remove(config, request, options),
+    )
+
+  /** A method that gives a list in pages. @param queryOf asks for a page of a size, the one that `at` names */
+  const pages = <const P extends Pattern<'GET'>, T, O extends PagedOptions = PagedOptions>(
+    pattern: P,
+    queryOf: (at: string | null, size: number) => Query,
+    read: (at: string | null) => Reader<Page<T>>,
+    { rules, send }: Pick<Takes<[], O>, 'send'> & { readonly rules?: Rules } = {},
+  ): Method<P, [], O, Pages<T>> =>
+    method(
+      config,
+      pattern,
+      { rules: { ...rules, pageSize: FROM_1 }, send },
+      (request, { pageSize = 100, ...options }: PagedOptions) =>
+        new Pages((at) => {
+          const query = { ...request.query, ...queryOf(at, pageSize) }
+          return call(config, { ...request, query }, options, read(at))
+        }),
+    )
+  return { route, removal, pages }
+}
+
+function method<R>(
+  config: ResolvedConfig,
+  pattern: Pattern,
+  // oxlint-disable-next-line typescript/no-explicit-any -- each method has its own
+  { body, rules, send, isRepeatable }: Takes<any, any>,
+  start: (request: Request, options: PlatformCallOptions) => R,
+): (...args: unknown[]) => R {
+  const [verb, path] = pattern.split(' ') as [Request['method'], string]
+  return (...args) => {
+    const request = { method: verb, path: pathOf(path, config, args), isRepeatable }
+    const sent = body && { body: body(args.shift()) as object }
+    const options = (args.shift() ?? {}) as PlatformCallOptions
+    checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
+    return start({ ...request, ...sent, ...send?.(options) }, options)
+  }
+}
 
 /** A body of an object's fields. @param rules names by what they take @throws TypeError for any other field or value */
 export function checkedBody<T extends object>(
@@ -103,25 +111,6 @@ export function checkedBody<T extends object>(
   const entries = Object.entries(rules).flatMap(([rule, names]) => names.map((name) => [name, rule] as const))
   checkOptions(input, Object.fromEntries(entries))
   return bodyOf(input)
-}
-
-/** Makes the methods of a table. They throw a TypeError for a mistake of the caller, before anything is sent. */
-export const methodsOf = <T extends object>(table: T, config: ResolvedConfig): Methods<T> =>
-  Object.fromEntries(
-    Object.entries(table).map(([name, row]) => [
-      name,
-      (...args: unknown[]) => perform(row as Row<unknown>, config, args),
-    ]),
-  ) as Methods<T>
-
-function perform({ pattern, takes, start }: Row<unknown>, config: ResolvedConfig, args: unknown[]): unknown {
-  const [method, path] = pattern.split(' ') as [Request['method'], string]
-  const filled = pathOf(path, config, args)
-  const body = takes.body?.(args.shift()) as object | undefined
-  const options = (args.shift() ?? {}) as PlatformCallOptions
-  checkOptions(options, { ...CALL_OPTIONS, ...takes.rules })
-  const { isRepeatable } = takes
-  return start(config, { method, path: filled, body, isRepeatable, ...takes.send?.(options) }, options)
 }
 
 /** Fills a path. @param args the values of its parts, which are taken off @throws TypeError when there is no organization */

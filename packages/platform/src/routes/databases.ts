@@ -4,16 +4,7 @@ import type * as models from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { type Answer, fieldOf, list, nothing, one, text, whole } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
-import {
-  checkedBody,
-  type Methods,
-  methodsOf,
-  type PagedOptions,
-  pages,
-  pathOf,
-  removal,
-  route,
-} from '../route.ts'
+import { checkedBody, type PagedOptions, pathOf, type Routes } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { isObject, viewOf, withRaw } from '../view.ts'
 
@@ -123,7 +114,7 @@ const timeText = (time: Date | string | undefined): string | undefined =>
 const ALL = '/v1/organizations/{organization}/databases'
 const ONE = `${ALL}/{name}` as const
 
-const DATABASES = {
+const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   /** Databases, in pages. */
   list: pages(
     `GET ${ALL}`,
@@ -153,13 +144,13 @@ const DATABASES = {
     rules: { wait: 'boolean or object' },
     send: (_: CreateDatabaseOptions) => ({}),
   }),
-  /** @throws PlatformError with status 404 when there is none of that name (`isNotFound`) */
+  /** A database by its name. @throws PlatformError with status 404 when there is none (`isNotFound`) */
   get: route(`GET ${ONE}`, one<models.Database>('database', 'hostname')),
   /** Deletes a database with everything in it. */
   delete: removal(`DELETE ${ONE}`),
   /** What is allowed, blocked and protected. */
   getConfiguration: route(`GET ${ONE}/configuration`, whole<models.DatabaseConfiguration>()),
-  /** @returns the whole configuration */
+  /** Changes some of it. @returns the whole configuration */
   updateConfiguration: route(`PATCH ${ONE}/configuration`, whole<models.DatabaseConfiguration>(), {
     body: (configuration: DatabaseConfigurationInput) =>
       checkedBody(configuration, {
@@ -193,10 +184,10 @@ const DATABASES = {
   stats: route(`GET ${ONE}/stats`, (answer: Answer) =>
     fieldOf(answer.body, 'top_queries') === null ? null : list<models.QueryStatistics>('top_queries')(answer),
   ),
-}
+})
 
 /** Databases of the organization. Methods that take a name throw a PlatformError with status 404 when there is none. */
-export interface Databases extends Methods<typeof DATABASES> {
+export interface Databases extends ReturnType<typeof databaseRoutes> {
   /**
    * Makes sure that there is a database of this name, and that it is in that group and branched from that seed. May be
    * repeated, also after an answer that was lost.
@@ -215,8 +206,8 @@ export interface Databases extends Methods<typeof DATABASES> {
   waitUntilReady(database: string | models.CreatedDatabase, options?: WaitUntilReadyOptions): Promise<void>
 }
 
-export function databasesOf(config: ResolvedConfig): Databases {
-  const methods = methodsOf(DATABASES, config)
+export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
+  const methods = databaseRoutes(routes)
   const { create, get } = methods
   const ready = async (hostname: string, { wait = false, signal }: CreateDatabaseOptions): Promise<void> => {
     if (wait !== false) await waitForDatabase(config, hostname, { signal, ...(wait === true ? {} : wait) })

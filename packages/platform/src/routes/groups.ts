@@ -3,7 +3,7 @@ import { ensure } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { list, nothing, one, text, whole } from '../readers.ts'
-import { checkedBody, type Methods, methodsOf, pathOf, removal, route } from '../route.ts'
+import { checkedBody, pathOf, type Routes } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { MINT } from './databases.ts'
 
@@ -27,7 +27,7 @@ const ALL = '/v1/organizations/{organization}/groups'
 const ONE = `${ALL}/{name}` as const
 const readOne = one<Group>('group', 'name')
 
-const GROUPS = {
+const groupRoutes = ({ route, removal }: Routes) => ({
   /** Groups of the organization. */
   list: route(`GET ${ALL}`, list<Group>('groups')),
   /**
@@ -38,13 +38,13 @@ const GROUPS = {
     body: (group: NewGroup) =>
       checkedBody(group, { string: ['name', 'location'], "'all' or object": ['extensions'] }),
   }),
-  /** @throws PlatformError with status 404 when there is none of that name (`isNotFound`) */
+  /** A group by its name. @throws PlatformError with status 404 when there is none (`isNotFound`) */
   get: route(`GET ${ONE}`, readOne),
   /** Deletes a group with all of its databases and API tokens. */
   delete: removal(`DELETE ${ONE}`),
   /** Whether the group is protected. */
   getConfiguration: route(`GET ${ONE}/configuration`, whole<GroupConfiguration>()),
-  /** @returns the whole configuration */
+  /** Changes whether it is. @returns the whole configuration */
   updateConfiguration: route(`PATCH ${ONE}/configuration`, whole<GroupConfiguration>(), {
     body: (configuration: GroupConfigurationInput) =>
       checkedBody(configuration, { boolean: ['deleteProtection'] }),
@@ -67,13 +67,10 @@ const GROUPS = {
   createToken: route(`POST ${ONE}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
   /** Ends every token of the group and of its databases at once, by a new key. Never sent twice when it may have arrived. */
   rotateTokens: route(`POST ${ONE}/auth/rotate`, nothing),
-}
-
-/** The service answers when a new location is ready. */
-const WAITS = { location: route(`GET ${ONE}/locations/{location}/wait`, nothing) }
+})
 
 /** Groups of the organization. Methods that take a name throw a PlatformError with status 404 when there is none. */
-export interface Groups extends Methods<typeof GROUPS> {
+export interface Groups extends ReturnType<typeof groupRoutes> {
   /**
    * Makes sure that there is a group of this name with its primary in that location. May be repeated, also after an answer
    * that was lost.
@@ -86,16 +83,17 @@ export interface Groups extends Methods<typeof GROUPS> {
   ): Promise<{ readonly created: boolean; readonly group: Group }>
 }
 
-export function groupsOf(config: ResolvedConfig): Groups {
-  const methods = methodsOf(GROUPS, config)
-  const waits = methodsOf(WAITS, config)
+export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
+  const methods = groupRoutes(routes)
+  // the service answers when a new location is ready
+  const waitFor = routes.route(`GET ${ONE}/locations/{location}/wait`, nothing)
   return {
     ...methods,
     addLocation(name, location, options = {}) {
       const added = methods.addLocation(name, location, options)
       const { wait, ...callOptions } = options
       if (!wait) return added
-      const ready = async (): Promise<void> => await waits.location(name, location, callOptions)
+      const ready = async (): Promise<void> => await waitFor(name, location, callOptions)
       return callOf(added.withResponse().then((answered) => ready().then(() => answered)))
     },
     async ensure(group, options = {}) {

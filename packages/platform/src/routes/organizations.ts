@@ -1,7 +1,7 @@
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
 import { type Answer, fieldOf, list, map, number, one, text } from '../readers.ts'
-import { checkedBody, type Methods, pages, removal, route } from '../route.ts'
+import { checkedBody, type Routes } from '../route.ts'
 import { bodyOf, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
 
@@ -39,7 +39,7 @@ const INVITATIONS = '/v2/organizations/{organization}/invites'
 const readOrganization = one<models.Organization>('organization', 'slug')
 const readMember = one<models.Member>('member', 'username')
 
-export const ORGANIZATIONS = {
+export const organizations = ({ route }: Routes) => ({
   /** Organizations of the caller, the personal account among them. */
   list: route('GET /v1/organizations', list<models.Organization>('organizations')),
   /** The organization of the client. */
@@ -63,9 +63,9 @@ export const ORGANIZATIONS = {
   }),
   /** The plan that the organization has. */
   subscription: route(`GET ${ONE}/subscription`, one<models.Subscription>('subscription', 'plan')),
-}
+})
 
-export const MEMBERS = {
+export const members = ({ route, removal }: Routes) => ({
   /** Members of the organization. */
   list: route(`GET ${ONE}/members`, list<models.Member>('members')),
   /**
@@ -77,17 +77,17 @@ export const MEMBERS = {
     (answer: Answer) => ({ username: text('member')(answer), role: text<models.Role>('role')(answer) }),
     { body: (member: NewMember) => checkedBody(member, { string: ['username', 'role'] }) },
   ),
-  /** @throws PlatformError with status 404 when there is no such member */
+  /** A member by the user's name. @throws PlatformError with status 404 when there is none */
   get: route(`GET ${ONE}/members/{username}`, readMember),
-  /** @throws PlatformError with status 403 when the caller is neither admin nor owner */
+  /** Gives a member another role. @throws PlatformError with status 403 when the caller is neither admin nor owner */
   updateRole: route(`PATCH ${ONE}/members/{username}`, readMember, {
     body: (role: models.AssignableRole) => ({ role }),
   }),
   /** Takes a member out of the organization. */
   remove: removal(`DELETE ${ONE}/members/{username}`),
-}
+})
 
-export const INVITES = {
+export const invites = ({ route, removal }: Routes) => ({
   /** Invitations that are not accepted yet. */
   list: route(`GET ${INVITATIONS}`, list<models.Invite>('invites')),
   /** Invites a person, in place of an invitation that is open. */
@@ -100,9 +100,9 @@ export const INVITES = {
   }),
   /** Withdraws an invitation. */
   delete: removal(`DELETE ${INVITATIONS}/{email}`),
-}
+})
 
-export const API_TOKENS = {
+export const apiTokens = ({ route, removal }: Routes) => ({
   /** Until when the client's own token is valid; null for one without end. @throws PlatformError with status 401 when it is not */
   validate: route('GET /v1/auth/validate', (answer: Answer) => {
     const seconds = number('exp')(answer)
@@ -128,9 +128,9 @@ export const API_TOKENS = {
    * @throws PlatformError with status 404 also for one of another organization
    */
   revokeOfOrganization: removal(`DELETE ${ONE}/api-tokens/{id}`),
-}
+})
 
-export const AUDIT_LOGS = {
+export const auditLogs = ({ pages }: Routes) => ({
   /**
    * What was done in the organization, newest first, in pages by number: one that comes meanwhile moves the others, so that
    * the last of a page may be the first of the next, too. @param options `pageSize`: how many at a time, by default 100
@@ -145,29 +145,29 @@ export const AUDIT_LOGS = {
       return { items, next: items.length > 0 && page < Number(count) ? String(page + 1) : null }
     },
   ),
-}
+})
 
-export const LOCATIONS = {
+export const locations = ({ route }: Routes) => ({
   /** Places where a group can be: descriptions by their codes. */
   list: route('GET /v1/locations', map<Readonly<Record<string, string>>>('locations')),
-}
+})
 
-export const USERS = {
+export const users = ({ route }: Routes) => ({
   /** The user whose token it is. */
   current: route('GET /v1/user', one<models.User>('user', 'username')),
-}
+})
 
 /** The organization of the client, and all that the caller belongs to. */
-export interface Organizations extends Methods<typeof ORGANIZATIONS> {}
+export interface Organizations extends ReturnType<typeof organizations> {}
 /** Members of the organization. */
-export interface Members extends Methods<typeof MEMBERS> {}
+export interface Members extends ReturnType<typeof members> {}
 /** Invitations to the organization that are not accepted yet. */
-export interface Invites extends Methods<typeof INVITES> {}
+export interface Invites extends ReturnType<typeof invites> {}
 /** Tokens of the platform API. */
-export interface ApiTokens extends Methods<typeof API_TOKENS> {}
+export interface ApiTokens extends ReturnType<typeof apiTokens> {}
 /** What was done in the organization. */
-export interface AuditLogs extends Methods<typeof AUDIT_LOGS> {}
+export interface AuditLogs extends ReturnType<typeof auditLogs> {}
 /** Places where a group can be. */
-export interface Locations extends Methods<typeof LOCATIONS> {}
+export interface Locations extends ReturnType<typeof locations> {}
 /** The user whose token it is. */
-export interface Users extends Methods<typeof USERS> {}
+export interface Users extends ReturnType<typeof users> {}
