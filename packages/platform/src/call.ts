@@ -1,7 +1,7 @@
 import type { AttemptEvent, PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Query, queryText } from './path.ts'
 import { type Answered, callOf, type PlatformCall, type PlatformResponse } from './platform-call.ts'
-import { isNotFound, PlatformError, type PlatformErrorDetails } from './platform-error.ts'
+import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
 import type { Answer, Reader } from './readers.ts'
 import { hintFor, readRefusal, requestIdOf } from './refusal.ts'
 import { causesOf, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
@@ -20,18 +20,8 @@ export interface Request {
   readonly isRepeatable?: boolean | undefined
 }
 
-/** Whether something was deleted. */
-export interface Deleted {
-  /** False when there was none, which only `missingOk` lets pass. */
-  readonly deleted: boolean
-  /** Body of the answer; undefined when there was none. */
-  readonly raw: unknown
-}
-
-export interface RemoveOptions extends PlatformCallOptions {
-  /** That it is no error when there is nothing of that name. @default false */
-  readonly missingOk?: boolean | undefined
-}
+/** Takes an error for success, by whether an attempt before it may have taken effect. */
+type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
 
 /** Sends a request and reads what came. */
 export const call = <T>(
@@ -39,26 +29,8 @@ export const call = <T>(
   request: Request,
   options: PlatformCallOptions,
   read: Reader<T>,
-): PlatformCall<T> => callOf(new Call(config, request, options).run(read))
-
-/**
- * Deletes. When an answer was lost and there is nothing to delete any more afterwards, it is done; otherwise that is an
- * error, unless `missingOk`.
- */
-export const remove = (
-  config: ResolvedConfig,
-  request: Request,
-  options: RemoveOptions,
-): PlatformCall<Deleted> =>
-  callOf(
-    new Call(config, request, options).run<Deleted>(
-      ({ body }) => ({ deleted: true, raw: body }),
-      (error, mayHaveRun) =>
-        isNotFound(error) && (options.missingOk || mayHaveRun)
-          ? { deleted: mayHaveRun, raw: undefined }
-          : null,
-    ),
-  )
+  accept: Accept<T> = () => null,
+): PlatformCall<T> => callOf(new Call(config, request, options).run(read, accept))
 
 /** Longest text of the service that is kept on an error, in characters. */
 const ERROR_TEXT_LENGTH = 4_096
@@ -94,11 +66,7 @@ class Call {
     })
   }
 
-  /** @param accept takes an error for success, by what may have happened before it */
-  async run<T>(
-    read: Reader<T>,
-    accept: (error: PlatformError, mayHaveRun: boolean) => T | null = () => null,
-  ): Promise<Answered<T>> {
+  async run<T>(read: Reader<T>, accept: Accept<T>): Promise<Answered<T>> {
     try {
       for (;;) {
         this.#attempt += 1

@@ -1,4 +1,3 @@
-export type { Deleted, RemoveOptions } from './call.ts'
 export type {
   PlatformCallOptions,
   PlatformConfig,
@@ -12,6 +11,7 @@ export type { Answered, PlatformCall, PlatformResponse } from './platform-call.t
 export { createPlatformClient, type PlatformClient, type PlatformRequestOptions } from './platform-client.ts'
 export { isAlreadyExists, isNotFound, type Outcome, PlatformError } from './platform-error.ts'
 export { databaseUrl, type WaitUntilReadyOptions } from './readiness.ts'
+export type { Deleted, PagedOptions, RemoveOptions } from './route.ts'
 export type {
   CreateDatabaseOptions,
   CreateTokenOptions,

@@ -11,36 +11,27 @@ import {
   type DatabaseTokenProvider,
   databaseTokenProvider,
 } from './database-token-provider.ts'
-import { checkPath, type Query } from './path.ts'
+import { checkPath } from './path.ts'
 import type { PlatformCall } from './platform-call.ts'
 import { routesOf } from './route.ts'
 import { type Databases, databasesOf } from './routes/databases.ts'
 import { type Groups, groupsOf } from './routes/groups.ts'
-import * as tables from './routes/organizations.ts'
+import { accountRoutes, organizationRoutes } from './routes/organizations.ts'
 
-export interface PlatformRequestOptions extends PlatformCallOptions {
-  readonly query?: Query | undefined
-  /** Sent as JSON, or as it is when it is a FormData. */
-  readonly body?: object | undefined
-  /** Whether it does no harm to run it twice. @default true for GET, PUT and DELETE */
-  readonly isRepeatable?: boolean | undefined
-}
+export interface PlatformRequestOptions
+  extends PlatformCallOptions,
+    Pick<Request, 'query' | 'body' | 'isRepeatable'> {}
 
 /**
  * Client of the platform API. Every call throws a PlatformError when it fails: its `status` says what the service answered,
  * its `code` whether there was no answer (`NETWORK`, `TIMEOUT`, `ABORTED`) or not the documented one (`DECODE`). It holds
  * nothing open and need not be closed.
  */
-export interface PlatformClient {
+export interface PlatformClient
+  extends ReturnType<typeof organizationRoutes>,
+    ReturnType<typeof accountRoutes> {
   readonly databases: Databases
   readonly groups: Groups
-  readonly locations: tables.Locations
-  readonly organizations: tables.Organizations
-  readonly members: tables.Members
-  readonly invites: tables.Invites
-  readonly apiTokens: tables.ApiTokens
-  readonly auditLogs: tables.AuditLogs
-  readonly users: tables.Users
   /** The same client for another organization. @param slug its slug, or that of the personal account */
   forOrganization(slug: string): PlatformClient
   /**
@@ -75,13 +66,8 @@ function clientOf(config: ResolvedConfig): PlatformClient {
   return {
     databases,
     groups,
-    locations: tables.locations(routes),
-    organizations: tables.organizations(routes),
-    members: tables.members(routes),
-    invites: tables.invites(routes),
-    apiTokens: tables.apiTokens(routes),
-    auditLogs: tables.auditLogs(routes),
-    users: tables.users(routes),
+    ...organizationRoutes(routes),
+    ...accountRoutes(routes),
     forOrganization: (organization) => clientOf({ ...config, organization }),
     databaseToken: (options) => databaseTokenProvider({ databases, groups }, options),
     request<T>(method: Request['method'], path: string, options: PlatformRequestOptions = {}) {

@@ -1,9 +1,10 @@
-import { call, type Deleted, type RemoveOptions, type Request, remove } from './call.ts'
+import { call, type Request } from './call.ts'
 import { CALL_OPTIONS, checkOptions, FROM_1, type Rules, type RulesOf } from './check-options.ts'
 import type { PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Page, Pages } from './pages.ts'
 import { fillPath, type Query } from './path.ts'
 import type { PlatformCall } from './platform-call.ts'
+import { isNotFound } from './platform-error.ts'
 import type { Reader } from './readers.ts'
 import { bodyOf } from './view.ts'
 
@@ -36,6 +37,19 @@ interface Takes<I extends readonly unknown[], O> {
 type Method<P, I extends readonly unknown[], O, R> = (...args: [...ParametersOf<P>, ...I, options?: O]) => R
 type Pattern<Verb extends Request['method'] = Request['method']> = `${Verb} /${string}`
 
+/** Whether something was deleted. */
+export interface Deleted {
+  /** False when there was none, which only `missingOk` lets pass. */
+  readonly deleted: boolean
+  /** Body of the answer; undefined when there was none. */
+  readonly raw: unknown
+}
+
+export interface RemoveOptions extends PlatformCallOptions {
+  /** That it is no error when there is nothing of that name. @default false */
+  readonly missingOk?: boolean | undefined
+}
+
 export interface PagedOptions extends PlatformCallOptions {
   /** How many at a time. @default 100 */
   readonly pageSize?: number | undefined
@@ -58,13 +72,23 @@ export function routesOf(config: ResolvedConfig) {
   ): Method<P, I, O, PlatformCall<T>> =>
     method(config, pattern, takes, (request, options) => call(config, request, options, read))
 
-  /** A method that deletes what its path names. */
+  /**
+   * A method that deletes what its path names. When an answer was lost and there is nothing to delete any more afterwards, it
+   * is done; otherwise that is an error, unless `missingOk`.
+   */
   const removal = <const P extends Pattern<'DELETE'>>(
     pattern: P,
-  ): Method<P, [], RemoveOptions, PlatformCall<Deleted>> =>
-    method(config, pattern, { rules: { missingOk: 'boolean' } }, (request, options) =>
-      remove(config, request, options),
-    )
+  ): Method<P, [], RemoveOptions, PlatformCall<Deleted>> => {
+    const read: Reader<Deleted> = ({ body }) => ({ deleted: true, raw: body })
+    const start = (
+      request: Request,
+      { missingOk = false, ...options }: RemoveOptions,
+    ): PlatformCall<Deleted> =>
+      call(config, request, options, read, (error, mayHaveRun) =>
+        isNotFound(error) && (missingOk || mayHaveRun) ? { deleted: mayHaveRun, raw: undefined } : null,
+      )
+    return method(config, pattern, { rules: { missingOk: 'boolean' } }, start)
+  }
 
   /** A method that gives a list in pages. @param queryOf asks for a page of a size, the one that `at` names */
   const pages = <const P extends Pattern<'GET'>, T, O extends PagedOptions = PagedOptions>(

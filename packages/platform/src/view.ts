@@ -49,6 +49,12 @@ export function bodyOf(input: object): Record<string, unknown> {
   return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), encode(value)]))
 }
 
+/** The same, or none when nothing is in it. */
+export function bodyOrNone(input: object): Record<string, unknown> | undefined {
+  const body = bodyOf(input)
+  return Object.keys(body).length > 0 ? body : undefined
+}
+
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 function encode(value: unknown): unknown {

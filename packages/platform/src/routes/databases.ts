@@ -6,7 +6,7 @@ import { type Answer, fieldOf, list, nothing, one, text, whole } from '../reader
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
 import { checkedBody, type PagedOptions, pathOf, type Routes } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
-import { isObject, viewOf, withRaw } from '../view.ts'
+import { bodyOrNone, isObject, viewOf, withRaw } from '../view.ts'
 
 /** Where the rows of a new database come from. */
 export interface DatabaseSeed {
@@ -87,16 +87,13 @@ export const RIGHTS = {
   permissions: 'object',
 }
 
-/** There is no body unless something is to be in it. */
 export const MINT = {
   rules: { ...RIGHTS, expiration: 'string' },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
     query: { expiration, authorization },
-    ...((readAttach || permissions) && {
-      body: {
-        permissions: readAttach && { read_attach: { databases: readAttach } },
-        fine_grained_permissions: permissions?.map(({ tables, actions }) => ({ t: tables, a: actions })),
-      },
+    body: bodyOrNone({
+      permissions: readAttach && { readAttach: { databases: readAttach } },
+      fineGrainedPermissions: permissions?.map(({ tables, actions }) => ({ t: tables, a: actions })),
     }),
   }),
 }
