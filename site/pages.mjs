@@ -21,7 +21,17 @@ export const GROUPS = [
       { from: 'packages/core/docs/transactions.md', to: 'core/transactions', title: 'Transactions' },
       { from: 'packages/core/docs/database-api.md', to: 'core/database-api', title: 'Dumps, changes, jobs' },
       { from: 'packages/core/docs/opentelemetry.md', to: 'core/opentelemetry', title: 'OpenTelemetry' },
-      { from: 'packages/core/docs/platform.md', to: 'core/platform', title: 'Platform' },
+    ],
+  },
+  {
+    title: 'Platform',
+    pages: [
+      { from: 'packages/platform/README.md', to: 'platform-client/index', title: 'The client' },
+      {
+        from: 'packages/platform/docs/platform.md',
+        to: 'platform-client/platform',
+        title: 'Calls and errors',
+      },
     ],
   },
   {
@@ -94,8 +104,8 @@ export const GROUPS = [
 /** Entries of the packages whose docblocks make the reference, by the page they get. */
 export const REFERENCE = {
   '@batonsql/core': 'packages/core/src/index.ts',
-  '@batonsql/platform': 'packages/core/src/platform/index.ts',
   '@batonsql/core/opentelemetry': 'packages/core/src/opentelemetry/index.ts',
+  '@batonsql/platform': 'packages/platform/src/index.ts',
   '@batonsql/kysely-dialect': 'packages/kysely-dialect/src/index.ts',
   '@batonsql/drizzle-driver': 'packages/drizzle-driver/src/index.ts',
   '@batonsql/drizzle-driver/migrator': 'packages/drizzle-driver/src/migrator.ts',
