@@ -584,6 +584,7 @@ describe('what leaves and what comes', () => {
     await platform.request('POST', '/v9/upload', { body: form })
     expect(received[3]?.body).toBe(form)
     expect(received[3]?.headers['content-type']).toBeUndefined()
+    expect(() => platform.request('POST', '/v1', { body: { count: 1n } })).toThrow(TypeError)
     expect(() => platform.request('TRACE' as 'GET', '/v1')).toThrow('method must be one of')
     expect(() => platform.request('GET', '/v1', { retry: 1 } as object)).toThrow('unknown option retry')
   })

@@ -45,6 +45,7 @@ class Call {
   readonly #config: ResolvedConfig
   readonly #request: Request
   readonly #path: string
+  readonly #body: string | FormData | undefined
   readonly #limit: TimeLimit
   #attempt = 0
   #token = ''
@@ -57,6 +58,8 @@ class Call {
     this.#config = config
     this.#request = request
     this.#path = request.path + queryText(request.query ?? {})
+    const { body } = request
+    this.#body = body === undefined || body instanceof FormData ? body : JSON.stringify(body)
     const { signal, timeoutMs = config.requestTimeoutMs } = options
     this.#limit = new TimeLimit({
       timeoutMs,
@@ -121,19 +124,19 @@ class Call {
 
   async #exchange(signal: AbortSignal): Promise<Received> {
     const { url, fetch, headers } = this.#config
-    const { method, body } = this.#request
-    const isJson = body !== undefined && !(body instanceof FormData)
+    const { method } = this.#request
+    const body = this.#body
     this.#isSent = true
     try {
       const answer = await fetch(url + this.#path, {
         method,
         headers: {
           accept: 'application/json',
-          ...(isJson && { 'content-type': 'application/json' }),
+          ...(typeof body === 'string' && { 'content-type': 'application/json' }),
           ...headers,
           authorization: `Bearer ${this.#token}`,
         },
-        ...(body && { body: body instanceof FormData ? body : JSON.stringify(body) }),
+        ...(body !== undefined && { body }),
         signal,
         redirect: 'manual', // the token goes to the configured host and nowhere else
       })

@@ -164,6 +164,9 @@ describe('what is sent', () => {
     expect(() => platform.databases.list({ pageSize: 0 })).toThrow('pageSize')
     expect(() => platform.invites.create({ email: 'a', username: 'b' } as never)).toThrow('either')
     expect(() => platform.invites.create({} as never)).toThrow('either')
+    const misspelt = { name: 'a', group: 'b', location: 'c', sizelimit: '1' } as never
+    await expect(platform.databases.ensure(misspelt)).rejects.toThrow('unknown option location')
+    await expect(platform.groups.ensure(misspelt)).rejects.toThrow('unknown option group')
     expect(received).toEqual([])
   })
 })

@@ -111,6 +111,13 @@ const timeText = (time: Date | string | undefined): string | undefined =>
 const ALL = '/v1/organizations/{organization}/databases'
 const ONE = `${ALL}/{name}` as const
 
+const bodyOfDatabase = (database: NewDatabase): object =>
+  checkedBody(database, {
+    string: ['name', 'group', 'sizeLimit', 'schema'],
+    object: ['seed', 'remoteEncryption'],
+    boolean: ['isSchema'],
+  })
+
 const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   /** Databases, in pages. */
   list: pages(
@@ -132,12 +139,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
    * @throws PlatformError with status 409 or 400 when the name is taken (`isAlreadyExists`), 400 for no such group
    */
   create: route(`POST ${ALL}`, one<models.CreatedDatabase>('database', 'hostname'), {
-    body: (database: NewDatabase) =>
-      checkedBody(database, {
-        string: ['name', 'group', 'sizeLimit', 'schema'],
-        object: ['seed', 'remoteEncryption'],
-        boolean: ['isSchema'],
-      }),
+    body: bodyOfDatabase,
     rules: { wait: 'boolean or object' },
     send: (_: CreateDatabaseOptions) => ({}),
   }),
@@ -216,6 +218,7 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
       return callOf(created.then((answered) => ready(answered.data.hostname, options).then(() => answered)))
     },
     async ensure(database, options = {}) {
+      bodyOfDatabase(database) // a mistake is one also where there is nothing to make
       const { name } = database
       const { wait: _, ...callOptions } = options
       const { created, isNew, found } = await ensure({

@@ -27,6 +27,9 @@ const ALL = '/v1/organizations/{organization}/groups'
 const ONE = `${ALL}/{name}` as const
 const readOne = one<Group>('group', 'name')
 
+const bodyOfGroup = (group: NewGroup): object =>
+  checkedBody(group, { string: ['name', 'location'], "'all' or object": ['extensions'] })
+
 const groupRoutes = ({ route, removal }: Routes) => ({
   /** Groups of the organization. */
   list: route(`GET ${ALL}`, list<Group>('groups')),
@@ -35,8 +38,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
    * @throws PlatformError with status 409 when the name is taken (`isAlreadyExists`)
    */
   create: route(`POST ${ALL}`, readOne, {
-    body: (group: NewGroup) =>
-      checkedBody(group, { string: ['name', 'location'], "'all' or object": ['extensions'] }),
+    body: bodyOfGroup,
   }),
   /** A group by its name. @throws PlatformError with status 404 when there is none (`isNotFound`) */
   get: route(`GET ${ONE}`, readOne),
@@ -97,6 +99,7 @@ export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
       return callOf(added.withResponse().then((answered) => ready().then(() => answered)))
     },
     async ensure(group, options = {}) {
+      bodyOfGroup(group) // a mistake is one also where there is nothing to make
       const { name, location } = group
       const { created, found } = await ensure({
         what: `group "${name}"`,
