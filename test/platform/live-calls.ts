@@ -113,7 +113,7 @@ export class LiveCalls {
       return answer
     })
     try {
-      const [verb, path = ''] = name.split(' ') as ['GET', string]
+      const [verb, path] = name.split(' ') as ['GET', string]
       if (method !== undefined) await PLATFORM_CALLS[method]?.(platform)
       else await platform.request(verb, path.replaceAll('{', '%7B').replaceAll('}', '%7D'), { body })
     } catch (error) {

@@ -8,7 +8,7 @@ import {
   type Pages,
   type PlatformCall,
   type PlatformCallOptions,
-  PlatformError,
+  type PlatformError,
 } from '@batonsql/platform'
 
 // What must and must not compile with the platform client.

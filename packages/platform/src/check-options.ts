@@ -31,7 +31,8 @@ export function checkOptions(options: object, rules: Rules): void {
 
 function meets(value: unknown, rule: string): boolean {
   if (typeof value === 'number') return NUMBERS[rule]?.(value) ?? false
-  return value !== null && rule.split(' or ').some((kind) => kind === typeof value || kind === `'${value}'`)
+  const kinds = [typeof value, typeof value === 'string' && `'${value}'`]
+  return value !== null && rule.split(' or ').some((kind) => kinds.includes(kind))
 }
 
 /** A value where it can be no secret: a word in place of another, a number in place of a better one. */

@@ -245,7 +245,7 @@ describe('ensure', () => {
   }
 
   test('makes what is not there, and leaves what is there', async () => {
-    const fresh = await service(null, made)
+    const fresh = service(null, made)
     expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
       created: true,
       database: { name: 'db' },
@@ -258,7 +258,7 @@ describe('ensure', () => {
   })
 
   test('another was faster', async () => {
-    const race = await service(null, (make) => {
+    const race = service(null, (make) => {
       make()
       return taken
     })
@@ -266,13 +266,13 @@ describe('ensure', () => {
   })
 
   test('the answer was lost: looks, and does not make it twice', async () => {
-    const lost = await service(null, (make) => {
+    const lost = service(null, (make) => {
       make()
       return { drop: true }
     })
     expect(await lost.platform.databases.ensure(asked)).toMatchObject({ created: true })
     expect(lost.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET'])
-    const never = await service(null, () => ({ drop: true }))
+    const never = service(null, () => ({ drop: true }))
     await expect(never.platform.databases.ensure(asked)).rejects.toMatchObject({ outcome: 'unknown' })
   })
 
@@ -286,7 +286,7 @@ describe('ensure', () => {
       'it was not branched from any',
     ],
   ])('one that is %s is not as asked', async (_, there, wanted, words) => {
-    const { platform } = await service(there, never)
+    const { platform } = service(there, never)
     const call = platform.databases.ensure(wanted)
     const path = '/v1/organizations/acme/databases/db'
     await expect(call).rejects.toMatchObject({ code: 'MISMATCH', outcome: 'not_applied', path })
@@ -294,13 +294,13 @@ describe('ensure', () => {
   })
 
   test('a branch of the database that it was asked for', async () => {
-    const { platform } = await service({ ...database, parent: { name: 'old' } }, never)
+    const { platform } = service({ ...database, parent: { name: 'old' } }, never)
     const seed = { type: 'database', name: 'old' } as const
     expect(await platform.databases.ensure({ ...asked, seed })).toMatchObject({ created: false })
   })
 
   test('other refusals are the caller’s', async () => {
-    const { platform, received } = await service(null, () => ({
+    const { platform, received } = service(null, () => ({
       status: 400,
       body: { error: 'group not found' },
     }))

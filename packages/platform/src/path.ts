@@ -29,7 +29,7 @@ export type Query = Readonly<Record<string, string | number | boolean | null | u
 export function queryText(query: Query): string {
   const given = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value != null) given.append(name, String(value))
-  return given.size === 0 ? '' : `?${given}`
+  return given.size === 0 ? '' : `?${given.toString()}`
 }
 
 /**

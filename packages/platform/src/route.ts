@@ -34,6 +34,11 @@ interface Takes<I extends readonly unknown[], O> {
   readonly isRepeatable?: boolean | undefined
 }
 
+/** For options that put nothing into the request. */
+export const unsent =
+  <O>(): ((options: O) => object) =>
+  () => ({})
+
 type Method<P, I extends readonly unknown[], O, R> = (...args: [...ParametersOf<P>, ...I, options?: O]) => R
 type Pattern<Verb extends Request['method'] = Request['method']> = `${Verb} /${string}`
 
@@ -120,7 +125,7 @@ function method<R>(
   const [verb, path] = pattern.split(' ') as [Request['method'], string]
   return (...args) => {
     const request = { method: verb, path: pathOf(path, config, args), isRepeatable }
-    const sent = body && { body: body(args.shift()) as object }
+    const sent = body && { body: body(args.shift()) }
     const options = (args.shift() ?? {}) as PlatformCallOptions
     checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
     return start({ ...request, ...sent, ...send?.(options) }, options)

@@ -113,7 +113,7 @@ test.each([...results])(
     if (!body) expect([request.body, request.headers['content-type']]).toEqual(['', undefined])
     else {
       expect(request.headers['content-type']).toBe('application/json')
-      const sent = Object.keys(JSON.parse(String(request.body)) as object)
+      const sent = Object.keys(JSON.parse(request.body as string) as object)
       const fields = Object.keys(body.schema.fields ?? {})
       // of an invitation either of the two
       expect(sent.filter((name) => !noted.includes(name)).toSorted()).toEqual(

@@ -4,7 +4,7 @@ import type * as models from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { type Answer, fieldOf, list, nothing, one, text, whole } from '../readers.ts'
 import { type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
-import { checkedBody, type PagedOptions, pathOf, type Routes } from '../route.ts'
+import { checkedBody, type PagedOptions, pathOf, type Routes, unsent } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { bodyOrNone, isObject, viewOf, withRaw } from '../view.ts'
 
@@ -141,7 +141,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   create: route(`POST ${ALL}`, one<models.CreatedDatabase>('database', 'hostname'), {
     body: bodyOfDatabase,
     rules: { wait: 'boolean or object' },
-    send: (_: CreateDatabaseOptions) => ({}),
+    send: unsent<CreateDatabaseOptions>(),
   }),
   /** A database by its name. @throws PlatformError with status 404 when there is none (`isNotFound`) */
   get: route(`GET ${ONE}`, one<models.Database>('database', 'hostname')),

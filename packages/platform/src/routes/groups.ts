@@ -3,7 +3,7 @@ import { ensure } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { callOf } from '../platform-call.ts'
 import { list, nothing, one, text, whole } from '../readers.ts'
-import { checkedBody, pathOf, type Routes } from '../route.ts'
+import { checkedBody, pathOf, type Routes, unsent } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
 import { MINT } from './databases.ts'
 
@@ -59,7 +59,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
   /** Adds a location. */
   addLocation: route(`POST ${ONE}/locations/{location}`, readOne, {
     rules: { wait: 'boolean' },
-    send: (_: AddLocationOptions) => ({}),
+    send: unsent<AddLocationOptions>(),
   }),
   /** Takes a location away, and the replicas in it. @returns the group */
   removeLocation: route(`DELETE ${ONE}/locations/{location}`, readOne),
