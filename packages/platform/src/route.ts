@@ -39,7 +39,6 @@ export const unsent =
   <O>(): ((options: O) => object) =>
   () => ({})
 
-type Method<P, I extends readonly unknown[], O, R> = (...args: [...ParametersOf<P>, ...I, options?: O]) => R
 type Pattern<Verb extends Request['method'] = Request['method']> = `${Verb} /${string}`
 
 /** Whether something was deleted. */
@@ -74,7 +73,7 @@ export function routesOf(config: ResolvedConfig) {
     pattern: P,
     read: Reader<T>,
     takes: Takes<I, O> = {},
-  ): Method<P, I, O, PlatformCall<T>> =>
+  ): ((...args: [...ParametersOf<P>, ...I, options?: O]) => PlatformCall<T>) =>
     method(config, pattern, takes, (request, options) => call(config, request, options, read))
 
   /**
@@ -83,7 +82,7 @@ export function routesOf(config: ResolvedConfig) {
    */
   const removal = <const P extends Pattern<'DELETE'>>(
     pattern: P,
-  ): Method<P, [], RemoveOptions, PlatformCall<Deleted>> => {
+  ): ((...args: [...ParametersOf<P>, options?: RemoveOptions]) => PlatformCall<Deleted>) => {
     const read: Reader<Deleted> = ({ body }) => ({ deleted: true, raw: body })
     const start = (
       request: Request,
@@ -101,7 +100,7 @@ export function routesOf(config: ResolvedConfig) {
     queryOf: (at: string | null, size: number) => Query,
     read: (at: string | null) => Reader<Page<T>>,
     { rules, send }: Pick<Takes<[], O>, 'send'> & { readonly rules?: Rules } = {},
-  ): Method<P, [], O, Pages<T>> =>
+  ): ((...args: [...ParametersOf<P>, options?: O]) => Pages<T>) =>
     method(
       config,
       pattern,

@@ -170,7 +170,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   createToken: route(`POST ${ONE}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
   /** Ends every token of the database at once, by a new key. Never sent twice when it may have arrived. */
   rotateTokens: route(`POST ${ONE}/auth/rotate`, nothing),
-  /** What the database used. @param options `from`, `to`: by default the current month */
+  /** What the database used: by default in the current month, else `from` a time `to` another. */
   usage: route(
     `GET ${ONE}/usage`,
     (answer) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(answer)),

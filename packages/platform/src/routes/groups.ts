@@ -52,7 +52,7 @@ const groupRoutes = ({ route, removal }: Routes) => ({
       checkedBody(configuration, { boolean: ['deleteProtection'] }),
     isRepeatable: true,
   }),
-  /** Gives the group to another organization. API tokens of the group end. @param organization slug of its new owner */
+  /** Gives the group to another organization. API tokens of the group end. `organization` is the slug of its new owner. */
   transfer: route(`POST ${ONE}/transfer`, readOne, { body: (organization: string) => ({ organization }) }),
   /** Brings back a group that was archived because it was not used. */
   unarchive: route(`POST ${ONE}/unarchive`, readOne),

@@ -107,7 +107,7 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
   auditLogs: {
     /**
      * What was done in the organization, newest first, in pages by number: one that comes meanwhile moves the others, so that
-     * the last of a page may be the first of the next, too. @param options `pageSize`: how many at a time, by default 100
+     * the last of a page may be the first of the next, too.
      */
     list: pages(
       `GET ${ONE}/audit-logs`,
@@ -144,7 +144,7 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     /** Tokens for the organization: all of them for admins and owners, for others those that they made. */
     listOfOrganization: route(`GET ${ONE}/api-tokens`, list<models.OrganizationApiToken>('tokens')),
     /**
-     * Ends a token for the organization. @param id not its name
+     * Ends a token for the organization, by its id and not by its name.
      * @throws PlatformError with status 404 also for one of another organization
      */
     revokeOfOrganization: removal(`DELETE ${ONE}/api-tokens/{id}`),
