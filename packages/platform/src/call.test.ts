@@ -200,6 +200,10 @@ describe('errors', () => {
     await expect(platform.databases.createToken('db')).rejects.toThrow('has no string "jwt"')
     await expect(platform.locations.list()).rejects.toThrow('has no object "locations"')
     await expect(platform.apiTokens.validate()).rejects.toThrow('has no number "exp"')
+    for (const locations of [null, ['fra'], 'fra']) {
+      const odd = scriptedPlatform(() => ({ body: { locations } }))
+      await expect(odd.platform.locations.list()).rejects.toMatchObject({ code: 'DECODE' })
+    }
   })
 
   test('the token is in no error, whatever the answer says', async () => {

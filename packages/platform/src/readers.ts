@@ -50,7 +50,7 @@ const value =
   <V extends T = T>(key: string): Reader<V> =>
   ({ body, fail }) => {
     const found = fieldOf(body, key)
-    if (typeof found !== type || found === null) throw fail(`has no ${type} "${key}"`)
+    if (type === 'object' ? !isObject(found) : typeof found !== type) throw fail(`has no ${type} "${key}"`)
     return found as V
   }
 
