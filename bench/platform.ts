@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
-import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
 import { startLocalServer } from '@batonsql/local-server'
+import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 
 const { values } = parseArgs({
   options: {
@@ -127,8 +127,8 @@ class Round {
 
 function clientOf({ platform }: Awaited<ReturnType<typeof startLocalServer>>) {
   if (platform === null) throw new Error('the server has no platform API')
-  const { url: baseUrl, token, organization } = platform
-  return createPlatformClient({ baseUrl, token, organization })
+  const { url, token, organization } = platform
+  return createPlatformClient({ url, token, organization })
 }
 
 /** A figure as it is printed. */

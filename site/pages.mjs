@@ -26,7 +26,17 @@ export const GROUPS = [
         to: 'core/libsql-client',
         title: 'In the place of @libsql/client',
       },
-      { from: 'packages/core/docs/platform.md', to: 'core/platform', title: 'Platform' },
+    ],
+  },
+  {
+    title: 'Platform',
+    pages: [
+      { from: 'packages/platform/README.md', to: 'platform-client/index', title: 'The client' },
+      {
+        from: 'packages/platform/docs/platform.md',
+        to: 'platform-client/platform',
+        title: 'Calls and errors',
+      },
     ],
   },
   {
@@ -99,8 +109,8 @@ export const GROUPS = [
 /** Entries of the packages whose docblocks make the reference, by the page they get. */
 export const REFERENCE = {
   '@batonsql/core': 'packages/core/src/index.ts',
-  '@batonsql/core/platform': 'packages/core/src/platform/index.ts',
   '@batonsql/core/opentelemetry': 'packages/core/src/observe/opentelemetry/index.ts',
+  '@batonsql/platform': 'packages/platform/src/index.ts',
   '@batonsql/kysely-dialect': 'packages/kysely-dialect/src/index.ts',
   '@batonsql/libsql-client': 'packages/libsql-client/src/node.ts',
   '@batonsql/drizzle-driver': 'packages/drizzle-driver/src/index.ts',

@@ -1,9 +1,9 @@
 // Brings every database of a group to the newest migration: `node migrate-tenants.ts --group tenants [--dry-run]`.
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
-import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
 import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate, pendingMigrations } from '@batonsql/drizzle-driver/migrator'
+import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 
 const { values: options } = parseArgs({
   options: {
@@ -19,9 +19,9 @@ if (!Number.isInteger(concurrency) || concurrency < 1)
   throw new TypeError(`--concurrency must be a number from 1, not ${options.concurrency}`)
 
 const platform = createPlatformClient({
-  baseUrl: process.env['PLATFORM_URL'] ?? 'https://api.turso.tech',
-  token: process.env['PLATFORM_TOKEN'] ?? '',
-  organization: process.env['PLATFORM_ORGANIZATION'] ?? '',
+  url: process.env['BATON_API_URL'],
+  token: process.env['BATON_API_TOKEN'] ?? '',
+  organization: process.env['BATON_ORGANIZATION'] ?? '',
 })
 const tenants = await platform.databases.list({ group }).toArray({ limit: 100_000 })
 // a name that is misspelt must not look like a group that is up to date

@@ -1,7 +1,7 @@
 // One database for each tenant: created, migrated by Drizzle and by Kysely, used, measured, deleted.
 import { parseArgs } from 'node:util'
-import { createPlatformClient } from '@batonsql/core/platform'
 import { startLocalServer } from '@batonsql/local-server'
+import { createPlatformClient } from '@batonsql/platform'
 import { SingleBar } from 'cli-progress'
 import { type TenantReport, Tenants } from './tenant.ts'
 
@@ -21,8 +21,8 @@ const server = await startLocalServer({ backend, platform: {} })
 const { platform } = server
 if (platform === null) throw new Error('the server has no platform API')
 console.log(`Platform API (${server.version}) on ${platform.url}`)
-const { url: baseUrl, token, organization } = platform
-const client = createPlatformClient({ baseUrl, token, organization })
+const { url, token, organization } = platform
+const client = createPlatformClient({ url, token, organization })
 await client.groups.ensure({ name: 'tenants', location: 'local' })
 const tenants = new Tenants(client, 'tenants')
 

@@ -44,8 +44,7 @@ export default defineConfig([
   flavour('edge', ['workerd'], { dts: true }),
   flavour('fetch', ['bun', 'node']),
   flavour('node', ['node']),
-  // the same everywhere: it has the platform's `fetch`
-  flavour('platform', ['workerd'], { dts: true, source: 'src/platform/index.ts' }),
+  // the same everywhere
   flavour('opentelemetry', ['workerd'], { dts: true, source: 'src/observe/opentelemetry/index.ts' }),
   {
     entry: { 'undici-pool': 'src/transport/undici-pool.ts' },

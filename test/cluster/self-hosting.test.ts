@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@batonsql/core'
-import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
+import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ObjectStore } from '../targets/object-store.ts'
 import { stablePort } from '../targets/stable-port.ts'
@@ -39,8 +39,8 @@ function overSqld(
 
 function platformOf({ platform }: LocalServer) {
   if (platform === null) throw new Error('no platform')
-  const { url: baseUrl, token, organization } = platform
-  return createPlatformClient({ baseUrl, token, organization })
+  const { url, token, organization } = platform
+  return createPlatformClient({ url, token, organization })
 }
 
 /** A public key whose other half nobody has: it closes what has no key of its own. */

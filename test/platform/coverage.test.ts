@@ -1,15 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { PLATFORM_CALLS } from '../../packages/core/test-support/platform-calls.ts'
 import type { RouteAccess } from '../../packages/local-server/src/control-plane/routes/access.ts'
 import type { Route } from '../../packages/local-server/src/control-plane/routes/route.ts'
 import { ROUTES } from '../../packages/local-server/src/control-plane/routes/table.ts'
+import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
 import { furnish, inOrder, LiveCalls } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
 import { faultOfTest, ROUTES_WITH_TESTS, testOfRoute } from './route-tests.ts'
 
-// The table of docs/platform.md: for each route who may use it, the client's method, what comes of it on each back end
-// when it is used by that method, and a test. `UPDATE_DOCS=1` writes it, on each back end its own column.
+// The table of docs/platform.md: for each route who may use it, the client's method (`request` where it has none of its own),
+// what comes of it on each back end when it is used by that method, and a test. `UPDATE_DOCS=1` writes it, on each back end its own column.
 
 const PAGE = new URL('../../docs/platform.md', import.meta.url)
 const HEAD = '| route | who | documented | client | embedded | sqld | test |'
@@ -57,7 +57,7 @@ function rowOf(route: Route, written: ReadonlyMap<string, string>): string {
     inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[at] ?? '?')
   const method = methods.get(name)
   const [file, title] = testOfRoute(name, route.isDocumented)
-  const client = method === undefined ? '–' : `\`${method}\``
+  const client = `\`${method ?? 'request'}\``
   const documented = route.isDocumented ? 'yes' : '–'
   const known = [`\`${name}\``, whose(route.access), documented, client]
   const about = `${file.replace('test/platform/', '')}: ${title}`
@@ -107,7 +107,7 @@ test('every method of the client reaches a route of the server', () => {
 test('every documented route has a method', () => {
   const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   expect(documented).toHaveLength(49)
-  expect(documented.filter((name) => methods.get(name)?.startsWith('unstable.') !== false)).toEqual([])
+  expect(documented.filter((name) => !methods.has(name))).toEqual([])
 })
 
 test('the tests that the table names are there', () => {

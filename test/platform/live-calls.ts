@@ -3,8 +3,8 @@ import {
   type PlatformClient,
   PlatformError,
   type PlatformFetch,
-} from '@batonsql/core/platform'
-import { PLATFORM_CALLS } from '../../packages/core/test-support/platform-calls.ts'
+} from '@batonsql/platform'
+import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
 import { fill, NAMES } from './documented-routes.ts'
 import type { Scene } from './platform-scene.ts'
 
@@ -34,7 +34,10 @@ const VICTIMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'POST /v2/auth/api-tokens/{tokenName}': { tokenName: 'robot-2' },
 }
 
-/** Bodies that fit what is there; of other routes what the client's method sends. */
+const dump = new FormData()
+dump.append('file', new Blob(['select 1;']))
+
+/** Bodies that fit what is there; of other routes with a method what that sends. */
 const BODIES: Readonly<Record<string, object>> = {
   [`POST ${O}/databases`]: { name: 'fresh', group: 'team' },
   [`PATCH ${D}/configuration`]: { size_limit: '10mb' },
@@ -45,6 +48,14 @@ const BODIES: Readonly<Record<string, object>> = {
   [`POST ${O}/members`]: { username: 'dora' },
   [`POST ${O}/invites`]: { email: 'erin@example.test', role: 'viewer' },
   [`POST ${O}/invite`]: { email: 'frank@example.test', role: 'viewer' },
+  [`POST ${O}/databases/dumps`]: dump,
+  [`POST ${D}/instances`]: { location: 'local' },
+  [`POST ${D}/transfer`]: { org: 'other' },
+  [`POST ${G}/rename`]: { name: 'new' },
+  [`POST ${O}/subscription`]: { plan: 'scaler', timeline: 'yearly', overages: true },
+  [`PUT ${O}/billing/customer`]: { name: 'n', email: 'e', billing_address: { line1: 'l', postal_code: 'p' } },
+  'POST /v1/organizations': { name: 'n' },
+  'POST /v1/organizations/stripe-customer': { name: 'n' },
   'POST /v1/auth/api-tokens/{tokenName}': { organization: 'local' },
   'POST /v2/auth/api-tokens/{tokenName}': { organization: 'local' },
 }
@@ -67,11 +78,10 @@ export async function furnish(scene: Scene): Promise<void> {
 /** What came of a route: `yes`, or the status of a refusal. */
 export type Outcome = string
 
-/** A way to use each route: the client's method, or where it has none, a plain request. */
+/** A way to use each route: the client's method, or where it has none, its `request`. */
 export class LiveCalls {
   readonly #scene: Scene
   #route = ''
-  #status = 0
 
   constructor(scene: Scene) {
     this.#scene = scene
@@ -90,36 +100,28 @@ export class LiveCalls {
 
   /** Uses a route, through the client's method if it has one. */
   async outcome(name: string, method: string | undefined): Promise<Outcome> {
-    const { token } = this.#scene.platform
-    if (method === undefined) {
-      const [verb = '', path = ''] = name.split(' ')
-      const body = BODIES[name]
-      const { status } = await this.#scene.ask(verb, await this.#pathOf(name, path), {
-        ...(body && { body }),
-      })
-      return status === 200 ? 'yes' : String(status)
-    }
+    let status = 0
+    const body = BODIES[name]
     const platform = this.#client(async (url, init) => {
-      const { pathname, search } = new URL(url)
+      const { origin, pathname, search } = new URL(url)
       const path = await this.#pathOf(name, decodeURIComponent(pathname))
-      const body = BODIES[name]
-      const headers = { ...init.headers, authorization: `Bearer ${token}` }
-      const answer = await fetch(this.#scene.platform.url + path + search, {
+      const answer = await fetch(origin + path + search, {
         ...init,
-        headers,
-        ...(body && { body: JSON.stringify(body) }),
+        ...(method !== undefined && body && { body: JSON.stringify(body) }),
       })
-      this.#status = answer.status
+      status = answer.status
       return answer
     })
     try {
-      await PLATFORM_CALLS[method]?.(platform)
+      const [verb, path] = name.split(' ') as ['GET', string]
+      if (method !== undefined) await PLATFORM_CALLS[method]?.(platform)
+      else await platform.request(verb, path.replaceAll('{', '%7B').replaceAll('}', '%7D'), { body })
     } catch (error) {
       // an answer that the client cannot read is no outcome
       if (!(error instanceof PlatformError) || error.status === null || error.status < 400) throw error
       return String(error.status)
     }
-    return this.#status === 200 ? 'yes' : String(this.#status)
+    return status === 200 ? 'yes' : String(status)
   }
 
   async #pathOf(name: string, pattern: string): Promise<string> {
@@ -135,8 +137,8 @@ export class LiveCalls {
   #client(send: PlatformFetch): PlatformClient {
     return createPlatformClient({
       organization: '{organizationSlug}',
-      token: 'replaced',
-      baseUrl: 'http://127.0.0.1:1',
+      token: this.#scene.platform.token,
+      url: this.#scene.platform.url,
       maxRetries: 0,
       fetch: (url, init) => {
         this.#route = `${init.method} ${decodeURIComponent(new URL(url).pathname)}`

@@ -1,6 +1,6 @@
 import { createClient } from '@batonsql/core'
-import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Ended, endOf, type Program, startExample } from '../examples/program.ts'
 
@@ -17,11 +17,11 @@ const environment: Record<string, string> = {}
 beforeAll(async () => {
   server = await startLocalServer({ backend: target, platform: {} })
   const { url, token, organization } = server.platform as NonNullable<LocalServer['platform']>
-  platform = createPlatformClient({ baseUrl: url, token, organization })
+  platform = createPlatformClient({ url, token, organization })
   Object.assign(environment, {
-    PLATFORM_URL: url,
-    PLATFORM_TOKEN: token,
-    PLATFORM_ORGANIZATION: organization,
+    BATON_API_URL: url,
+    BATON_API_TOKEN: token,
+    BATON_ORGANIZATION: organization,
   })
 }, 60_000)
 afterAll(() => server.close())

@@ -10,7 +10,7 @@ type Evidence = TestName | { readonly transcript: number }
 
 const own = (file: string, title: string): TestName => [`test/platform/${file}.test.ts`, title]
 const conformance = (file: string, title: string): TestName => [`test/conformance/${file}.test.ts`, title]
-const core = (file: string, title: string): TestName => [`packages/core/src/platform/${file}.test.ts`, title]
+const client = (file: string, title: string): TestName => [`packages/platform/src/${file}.test.ts`, title]
 /** An exchange with the real server that is replayed. */
 const recorded = (transcript: number): Evidence => ({ transcript })
 
@@ -142,7 +142,7 @@ const ROWS: Readonly<Record<string, readonly (readonly [row: string, ...tests: E
     ['3: three levels', MATRIX],
     [
       '4: guidance: scope tokens, never publish them',
-      core('platform-http', 'the token is in no error, whatever the answer says'),
+      client('call', 'the token is in no error, whatever the answer says'),
     ],
     [
       '5: group-scoped tokens are minted by admins and owners',

@@ -1,7 +1,7 @@
 // A tenant's program on another machine: it knows the proxy's host names and its certificate, and nothing else.
 import dns from 'node:dns'
 import { createClient, listen, readRows } from '@batonsql/core'
-import { createPlatformClient, databaseUrl } from '@batonsql/core/platform'
+import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 
 // the test has no name server: every name is this machine
 dns.lookup = ((_host: string, options: { all?: boolean }, callback: (...args: unknown[]) => void) =>
@@ -10,7 +10,7 @@ dns.lookup = ((_host: string, options: { all?: boolean }, callback: (...args: un
     : callback(null, '127.0.0.1', 4)) as unknown as typeof dns.lookup
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as {
-  baseUrl: string
+  url: string
   token: string
   organization: string
 }

@@ -110,7 +110,7 @@ test('behind a proxy with TLS: the platform API, and each database by its own ho
     proxy.closeAllConnections()
     await new Promise((resolve) => proxy.close(resolve))
   })
-  const settings = { baseUrl: `https://${PLATFORM_HOST}:${port}`, token: platform.token }
+  const settings = { url: `https://${PLATFORM_HOST}:${port}`, token: platform.token }
   expect(await runProgram({ ...settings, organization: platform.organization }, file)).toEqual({
     url: `https://app-local.${DOMAIN}:${(proxy.address() as AddressInfo).port}`,
     committed: [1, 2],

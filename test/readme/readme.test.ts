@@ -52,8 +52,8 @@ async function run(code: string, name: string): Promise<string> {
         ...process.env,
         DATABASE_URL: url,
         DATABASE_TOKEN: '',
-        PLATFORM_URL: server.platform?.url,
-        PLATFORM_TOKEN: server.platform?.token,
+        BATON_API_URL: server.platform?.url,
+        BATON_API_TOKEN: server.platform?.token,
         NODE_OPTIONS: '',
         VITEST: undefined, // a program that tests is one of node:test
       },

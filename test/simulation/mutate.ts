@@ -45,7 +45,7 @@ export default {
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
   environments: { __vitest__: { resolve: { conditions } } },
-  test: { include: ['packages/core/src/**/*.test.ts'], exclude: ['**/platform/**'], testTimeout: 20000, bail: 1, maxWorkers: 1 },
+  test: { include: ['packages/core/src/**/*.test.ts'], testTimeout: 20000, bail: 1, maxWorkers: 1 },
 }
 `
 

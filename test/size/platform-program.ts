@@ -1,5 +1,5 @@
 // What a program that provisions databases pulls in: its bundle has a budget, see scripts/size.mjs.
-import { createPlatformClient } from '@batonsql/core/platform'
+import { createPlatformClient } from '@batonsql/platform'
 
 const platform = createPlatformClient({ organization: 'acme', token: 'token' })
 

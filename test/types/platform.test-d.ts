@@ -1,11 +1,15 @@
 import { createClient } from '@batonsql/core'
 import {
+  type AssignableRole,
   createPlatformClient,
   type Database,
   type DatabaseToken,
   isAlreadyExists,
+  type Pages,
   type PlatformCall,
-} from '@batonsql/core/platform'
+  type PlatformCallOptions,
+  type PlatformError,
+} from '@batonsql/platform'
 
 // What must and must not compile with the platform client.
 
@@ -32,6 +36,33 @@ void platform.databases.create({ name: 'db' })
 void platform.apiTokens.create('ci', { organization: 'acme', group: 'g', scopes: ['write'] })
 // @ts-expect-error an invitation goes to one of the two
 void platform.invites.create({ email: 'a@b.c', username: 'ada' })
+
+// the types of a method follow from its line in the table
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+type Get = (name: string, options?: PlatformCallOptions) => PlatformCall<Database>
+export const isGet: Same<typeof platform.databases.get, Get> = true
+// @ts-expect-error
+export const isOther: Same<typeof platform.databases.getInstance, Get> = true
+export const updateRole: (username: string, role: AssignableRole) => Promise<unknown> =
+  platform.members.updateRole
+export const list: Pages<Database> = platform.databases.list({ pageSize: 1 })
+// @ts-expect-error no such option
+platform.databases.list({ page: 1 })
+// @ts-expect-error the instance is missing
+void platform.databases.getInstance('db')
+// @ts-expect-error what comes of a request of your own is not known
+void (await platform.request('GET', '/v1/plans')).plans
+export const known: object = await platform.request<object>('GET', '/v1/plans')
+// @ts-expect-error one of the codes
+export const isLost = (error: PlatformError): boolean => error.code === 'LOST'
+createPlatformClient({
+  token: 't',
+  observe(event) {
+    if (event.type === 'retry') console.log(event.delayMs, event.attempt)
+    // @ts-expect-error only of an answer
+    if (event.type === 'request:start') console.log(event.status)
+  },
+})
 
 export async function names(): Promise<string[]> {
   const found: string[] = []

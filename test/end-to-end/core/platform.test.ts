@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createClient, HttpError } from '@batonsql/core'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import {
   type ApiToken,
   createPlatformClient,
@@ -7,8 +8,7 @@ import {
   isAlreadyExists,
   type PlatformClient,
   type PlatformFetch,
-} from '@batonsql/core/platform'
-import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+} from '@batonsql/platform'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 
 // The platform client against the platform API of the local server, on each of its back ends.
@@ -69,7 +69,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
   }
   const clientOf = (token: string): PlatformClient => {
     const { url, organization } = server.platform as NonNullable<LocalServer['platform']>
-    return createPlatformClient({ organization, token, baseUrl: url, fetch: recording })
+    return createPlatformClient({ organization, token, url, fetch: recording })
   }
   beforeAll(async () => {
     const backend = target === 'sqld' ? 'sqld' : 'embedded'
@@ -232,7 +232,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     await expect(platform.databases.delete('branch')).rejects.toMatchObject({ status: 404 })
     expect(await platform.databases.delete('branch', { missingOk: true })).toMatchObject({ deleted: false })
     // a group goes to its new owner with its databases
-    await platform.unstable.organizations.create({ name: 'other' })
+    await platform.request('POST', '/v1/organizations', { body: { name: 'other' } })
     expect(await platform.groups.transfer('eu', 'other')).toMatchObject({ name: 'eu' })
     await expect(platform.databases.get('db')).rejects.toMatchObject({ status: 404 })
     const other = platform.forOrganization('other')

@@ -1,8 +1,8 @@
 import { createClient, readRows } from '@batonsql/core'
-import { createPlatformClient } from '@batonsql/core/platform'
 import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate } from '@batonsql/drizzle-driver/migrator'
 import { BatonDialect } from '@batonsql/kysely-dialect'
+import { createPlatformClient } from '@batonsql/platform'
 import { eq } from 'drizzle-orm'
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { Kysely } from 'kysely'
@@ -103,7 +103,7 @@ async function useDrizzle({ url, authToken }: Settings): Promise<void> {
 }
 
 async function usePlatform({ platformUrl, platformToken, organization, database }: Settings): Promise<void> {
-  const platform = createPlatformClient({ baseUrl: platformUrl, token: platformToken, organization })
+  const platform = createPlatformClient({ url: platformUrl, token: platformToken, organization })
   const names: string[] = []
   for await (const { name } of platform.databases.list()) names.push(name)
   same('this database among those of the platform', names.includes(database), true)

@@ -16,7 +16,7 @@ export function networkError(
 }
 
 /** fetch hides the reason one or two levels down. An error may have itself as its cause. */
-export function rootMessage(error: unknown): string {
+function rootMessage(error: unknown): string {
   let root = error
   for (let depth = 0; depth < 5; depth++) {
     const { cause, errors } = (root ?? {}) as { cause?: unknown; errors?: unknown[] }

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { databaseUrl } from '@batonsql/core/platform'
+import { databaseUrl } from '@batonsql/platform'
 import { type CommandContext, print } from './command-context.ts'
 import type { Given } from './command-table.ts'
 import type { API_OPTIONS, CREATE_DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'

@@ -1,4 +1,4 @@
-import { createPlatformClient, type PlatformClient } from '@batonsql/core/platform'
+import { createPlatformClient, type PlatformClient } from '@batonsql/platform'
 import type { CommandContext } from './command-context.ts'
 import type { API_OPTIONS, ValuesOf } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
@@ -11,12 +11,12 @@ export async function openPlatform(
   values: ValuesOf<typeof API_OPTIONS>,
   { env, signal }: CommandContext,
 ): Promise<PlatformClient> {
-  const baseUrl = values['api-url'] ?? env['BATON_API_URL']
+  const url = values['api-url'] ?? env['BATON_API_URL']
   const token = values.token ?? env['BATON_API_TOKEN'] ?? env['TURSO_API_TOKEN']
-  if (baseUrl === undefined)
+  if (url === undefined)
     throw new UsageError('baton: say where the platform API is: --api-url, or BATON_API_URL')
   if (token === undefined) throw new UsageError('baton: an API token is missing: --token, or BATON_API_TOKEN')
-  const platform = asUsage(() => createPlatformClient({ baseUrl, token }))
+  const platform = asUsage(() => createPlatformClient({ url, token }))
   if (values.organization !== undefined) return platform.forOrganization(values.organization)
   const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
   const [only, ...others] = slugs

@@ -1,0 +1,686 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { inspect } from 'node:util'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import {
+  fetchFailure,
+  type PlatformAnswer,
+  type PlatformScript,
+  scriptedPlatform,
+  TOKEN,
+  unsignedJwt,
+} from '../test-support/scripted-platform.ts'
+import {
+  createPlatformClient,
+  isAlreadyExists,
+  isNotFound,
+  type PlatformClient,
+  PlatformError,
+  type PlatformFetch,
+} from './index.ts'
+
+const failed = async (promise: Promise<unknown>): Promise<PlatformError> => {
+  const error: unknown = await promise.then(
+    () => 'it went well',
+    (error: unknown) => error,
+  )
+  expect(error).toBeInstanceOf(PlatformError)
+  return error as PlatformError
+}
+/** Answers in turn; the last one again and again. */
+const inTurn =
+  (...answers: PlatformAnswer[]): PlatformScript =>
+  (_, count) =>
+    answers[Math.min(count, answers.length) - 1] as PlatformAnswer
+const soon = { 'retry-after-ms': '1' }
+const never = new Promise<never>(() => {})
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describe('addresses', () => {
+  test.each(['', '/', '/proxy', '/proxy/', '/a/b//'])('a URL that ends with "%s"', async (end) => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { groups: [] } }), {
+      url: `http://api.test:81${end}`,
+    })
+    await platform.groups.list()
+    const url = `${end.replace(/\/+$/, '')}/v1/organizations/acme/groups`
+    expect(received[0]).toMatchObject({ host: 'api.test:81', url })
+  })
+
+  test('each part of a path is encoded', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ status: 404, body: { error: 'none' } }))
+    for (const name of ['a/../b', 'a b', '%2e%2e', 'ü', '?x=1', '#f', 'a\\b', '...', 'a;b'])
+      await platform.databases.delete(name, { missingOk: true })
+    expect(received.map(({ url }) => url.replace('/v1/organizations/acme/databases/', ''))).toEqual([
+      'a%2F..%2Fb',
+      'a%20b',
+      '%252e%252e',
+      '%C3%BC',
+      '%3Fx%3D1',
+      '%23f',
+      'a%5Cb',
+      '...',
+      'a%3Bb',
+    ])
+  })
+
+  test.each(['', '.', '..', '\ud800', 7, undefined, null])('a name that cannot be: %j', (name) => {
+    const { platform, received } = scriptedPlatform(() => ({}))
+    expect(() => platform.databases.get(name as string)).toThrow(TypeError)
+    expect(() => platform.forOrganization(name as string).groups.list()).toThrow(TypeError)
+    expect(received).toEqual([])
+  })
+
+  test.each([
+    ['v1/user', 'begin with one "/"'],
+    ['https://elsewhere.example/v1/user', 'begin with one "/"'],
+    ['//elsewhere.example/v1', 'begin with one "/"'],
+    ['/v1/../user', 'cannot have "." or ".."'],
+    ['/v1/%2e%2E/user', 'cannot have "." or ".."'],
+    ['/v1/./user', 'cannot have "." or ".."'],
+    ['/v1/user?x=1', 'option query'],
+    ['/v1/user#f', 'option query'],
+    ['/v1/a\\b', 'segments encoded'],
+    ['/v1/%zz', 'segments encoded'],
+  ])('request() refuses the path %s', (path, words) => {
+    const { platform, received } = scriptedPlatform(() => ({}))
+    expect(() => platform.request('GET', path)).toThrow(words)
+    expect(received).toEqual([])
+  })
+
+  test.each(['', 'api.example.com', 'ftp://host', 'https://a:b@host', 'https://host?x=1', 'https://host#f'])(
+    'a URL that cannot be: %j',
+    (url) => {
+      expect(() => createPlatformClient({ token: TOKEN, url })).toThrow(/^url (must|can)/)
+    },
+  )
+
+  test('a call about an organization without one', () => {
+    const platform = createPlatformClient({ token: TOKEN })
+    expect(() => platform.groups.list()).toThrow('createPlatformClient({ organization')
+    expect(() => platform.databases.list()).toThrow('createPlatformClient({ organization')
+  })
+
+  test('another organization', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { groups: [] } }))
+    await platform.forOrganization('other').groups.list()
+    await platform.groups.list()
+    expect(received.map(({ url }) => url)).toEqual([
+      '/v1/organizations/other/groups',
+      '/v1/organizations/acme/groups',
+    ])
+  })
+
+  test('the service of Turso Cloud by default', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { exp: -1 } }), { url: undefined })
+    await platform.apiTokens.validate()
+    expect(received[0]?.host).toBe('api.turso.tech')
+  })
+})
+
+describe('errors', () => {
+  test.each([400, 401, 402, 403, 404, 405, 409, 422, 429, 500, 504])('HTTP %d', async (status) => {
+    const body = { error: 'these words', code: 'this_code', more: 1 }
+    const answer = { status, headers: { 'x-request-id': 'r1' }, body }
+    const { platform } = scriptedPlatform(() => answer, { maxRetries: 0 })
+    const error = await failed(platform.groups.get('g'))
+    expect(error).toMatchObject({
+      name: 'PlatformError',
+      code: 'HTTP_STATUS',
+      status,
+      serverCode: 'this_code',
+      reason: 'these words',
+      requestId: 'r1',
+      method: 'GET',
+      path: '/v1/organizations/acme/groups/g',
+      outcome: status < 500 ? 'not_applied' : 'unknown',
+      body: JSON.stringify(body),
+    })
+    expect(error.headers['content-type']).toBe('application/json')
+    expect(error.message).toMatch(`GET /v1/organizations/acme/groups/g answered HTTP ${status}: these words`)
+    expect([isNotFound(error), isAlreadyExists(error)]).toEqual([status === 404, status === 409])
+  })
+
+  test.each([
+    ['HTML', '<html><body>Bad gateway</body></html>', null, /answered HTTP 404$/],
+    ['nothing', '', null, /answered HTTP 404$/],
+    ['text', 'slow down', null, /answered HTTP 404: slow down$/],
+    ['an error that is an object', '{"error":{"why":1}}', '{"why":1}', /answered HTTP 404: {"why":1}$/],
+    ['JSON without an error', '[1]', null, /answered HTTP 404: \[1\]$/],
+    ['half of JSON', '{"error":"no', null, /answered HTTP 404: {"error":"no$/],
+  ])('a refusal that is %s', async (_, text, reason, words) => {
+    const { platform } = scriptedPlatform(() => ({ status: 404, text }))
+    const error = await failed(platform.users.current())
+    expect(error).toMatchObject({ status: 404, reason, serverCode: null, body: text })
+    expect(error.message).toMatch(words)
+    // a proxy's 404 does not say that there is nothing of that name
+    expect(isNotFound(error)).toBe(reason !== null)
+  })
+
+  test('the text of a refusal is kept as far as 4,096 characters', async () => {
+    const { platform } = scriptedPlatform(() => ({ status: 500, text: 'x'.repeat(5_000) }))
+    const { body, message } = await failed(platform.users.current())
+    expect([body?.length, message.length]).toEqual([4_096, 'GET /v1/user answered HTTP 500: '.length + 500])
+  })
+
+  test('what is one already', async () => {
+    const isAlready = async (answer: PlatformAnswer): Promise<boolean> => {
+      const { platform } = scriptedPlatform(() => answer)
+      return isAlreadyExists(await failed(platform.groups.create({ name: 'g', location: 'l' })))
+    }
+    const taken = { error: 'database with same name already exists' }
+    expect(await isAlready({ status: 409, body: { error: 'group already exists' } })).toBe(true)
+    expect(await isAlready({ status: 400, body: taken })).toBe(true)
+    expect(await isAlready({ status: 403, body: taken })).toBe(false)
+    expect(await isAlready({ status: 400, body: { error: 'group not found' } })).toBe(false)
+    expect(isAlreadyExists(new Error('already exists'))).toBe(false)
+    expect(isNotFound(new Error('not found'))).toBe(false)
+  })
+
+  test.each([
+    ['a body that is not JSON', { text: '<html>' }, /is not JSON but 6 characters of application\/json/],
+    ['half of a body', { text: '{"groups": [' }, /is not JSON but 12 characters/],
+    ['an empty body', { text: '' }, /has no list "groups"/],
+    ['no list', { body: {} }, /has no list "groups"/],
+    ['null for a list', { body: { groups: null } }, /has no list "groups"/],
+    ['an item that is no object', { body: { groups: ['g'] } }, /that is not an object/],
+  ])('an answer that went well with %s', async (_, answer, words) => {
+    const { platform, received } = scriptedPlatform(() => answer)
+    const error = await failed(platform.groups.list())
+    expect(error).toMatchObject({ status: 200, code: 'DECODE', body: null, outcome: 'unknown' })
+    expect(error.message).toMatch(words)
+    expect(received).toHaveLength(1)
+  })
+
+  test('an object without what makes it one', async () => {
+    const { platform } = scriptedPlatform(() => ({ body: { message: 'ok' } }))
+    await expect(platform.databases.get('db')).rejects.toThrow('has no object "database" with "hostname"')
+    await expect(platform.databases.createToken('db')).rejects.toThrow('has no string "jwt"')
+    await expect(platform.locations.list()).rejects.toThrow('has no object "locations"')
+    await expect(platform.apiTokens.validate()).rejects.toThrow('has no number "exp"')
+    for (const locations of [null, ['fra'], 'fra']) {
+      const odd = scriptedPlatform(() => ({ body: { locations } }))
+      await expect(odd.platform.locations.list()).rejects.toMatchObject({ code: 'DECODE' })
+    }
+  })
+
+  test('the token is in no error, whatever the answer says', async () => {
+    const jwt = unsignedJwt({ a: 'rw' })
+    const answers: PlatformAnswer[] = [
+      {
+        status: 401,
+        body: { error: `the token ${TOKEN} is not valid` },
+        headers: { 'x-was': `Bearer ${TOKEN}` },
+      },
+      { status: 500, text: `<p>${TOKEN} ${jwt}</p>` },
+      { status: 200, text: `{"jwt": "${jwt}"` },
+      { drop: true },
+    ]
+    const { platform } = scriptedPlatform(inTurn(...answers), { maxRetries: 0 })
+    for (const _ of answers) {
+      const error = await failed(platform.databases.createToken('db'))
+      const shown = [
+        inspect(error, { depth: 9, showHidden: true }),
+        error.body,
+        JSON.stringify(error.headers),
+      ]
+      for (const secret of [TOKEN, jwt]) expect(shown.join()).not.toContain(secret)
+    }
+    const fetch = (): never => {
+      throw Object.assign(new TypeError(`Bearer ${TOKEN} is not a header`), {
+        headers: { authorization: TOKEN },
+      })
+    }
+    const error = await failed(createPlatformClient({ token: TOKEN, fetch, maxRetries: 0 }).users.current())
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(TOKEN)
+    expect(error.message).toContain('[token] is not a header')
+  })
+})
+
+describe('tokens', () => {
+  test.each([
+    [undefined, /environment variable/],
+    [7, /token must be string or function/],
+    ['', /token is empty/],
+    ['a b', /characters that no token has/],
+    ['a\nb', /characters that no token has/],
+    [unsignedJwt({ a: 'rw', id: 'x' }), /token is a database token/],
+    [unsignedJwt({ gid: 'x' }), /token is a database token/],
+  ])('one that cannot be: %j', (token, words) => {
+    const make = (): PlatformClient => createPlatformClient({ token: token as string })
+    expect(make).toThrow(words)
+    expect(make).toThrow(TypeError)
+  })
+
+  test('a JWT with an id of its own is none of a database', () => {
+    expect(() => createPlatformClient({ token: unsignedJwt({ jti: '1', id: 'x' }) })).not.toThrow()
+  })
+
+  test('a function is asked before every attempt, and checked', async () => {
+    let asked = 0
+    const script = inTurn({ status: 503, headers: soon }, { body: { groups: [] } })
+    const { platform, received } = scriptedPlatform(script, { token: async () => `t${(asked += 1)}` })
+    await platform.groups.list()
+    expect(received.map(({ headers }) => headers['authorization'])).toEqual(['Bearer t1', 'Bearer t2'])
+
+    const bad = createPlatformClient({ token: () => unsignedJwt({ a: 'ro' }), organization: 'acme' })
+    await expect(bad.groups.list()).rejects.toThrow('token is a database token')
+    const broken = createPlatformClient({ token: () => Promise.reject(new Error('vault is sealed')) })
+    await expect(broken.users.current()).rejects.toThrow('vault is sealed')
+  })
+
+  test('a 401 that means a database token says so', async () => {
+    const refusal = { status: 401, body: { error: 'could not parse jwt id' } }
+    const { platform } = scriptedPlatform(() => refusal)
+    await expect(platform.users.current()).rejects.toThrow('the token is one of a database')
+  })
+})
+
+describe('repetition', () => {
+  const create = { name: 'g', location: 'l' }
+  const group = { body: { group: { name: 'g' } } }
+
+  test.each([408, 429, 502, 503, 504])('a read after HTTP %d', async (status) => {
+    const busy = { status, headers: soon }
+    const { platform, received } = scriptedPlatform(inTurn(busy, busy, { body: { groups: [] } }))
+    expect(await platform.groups.list()).toEqual([])
+    expect(received).toHaveLength(3)
+  })
+
+  test.each([400, 401, 403, 404, 409, 410, 422, 500, 501])('not a read after HTTP %d', async (status) => {
+    const { platform, received } = scriptedPlatform(() => ({ status, headers: soon }))
+    await failed(platform.groups.list())
+    expect(received).toHaveLength(1)
+  })
+
+  test.each([0, 3])('%d times at most', async (maxRetries) => {
+    const { platform, received } = scriptedPlatform(() => ({ status: 503, headers: soon }), { maxRetries })
+    await failed(platform.groups.list())
+    expect(received).toHaveLength(1 + maxRetries)
+  })
+
+  test('a read, a setting and a delete after a lost connection', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const { platform, received } = scriptedPlatform((_, count) =>
+      count % 2 ? { drop: true } : { body: { groups: [], delete_protection: true } },
+    )
+    await platform.groups.list()
+    await platform.groups.updateConfiguration('g', { deleteProtection: true })
+    await platform.databases.updateConfiguration('d', { blockReads: true })
+    await platform.groups.delete('g')
+    expect(received.map(({ method }) => method).join()).toBe('GET,GET,PATCH,PATCH,PATCH,PATCH,DELETE,DELETE')
+  })
+
+  test.each([
+    ['a lost connection', { drop: true }],
+    ['HTTP 503', { status: 503, headers: soon }],
+    ['HTTP 408', { status: 408, headers: soon }],
+  ])('never what makes something, a mint or a rotation, after %s', async (_, answer) => {
+    const { platform, received } = scriptedPlatform(() => answer)
+    const calls = [
+      () => platform.groups.create(create),
+      () => platform.databases.createToken('db'),
+      () => platform.groups.createToken('g'),
+      () => platform.databases.rotateTokens('db'),
+      () => platform.groups.rotateTokens('g'),
+      () => platform.apiTokens.create('ci'),
+      () => platform.members.updateRole('ada', 'admin'),
+      () => platform.request('POST', '/v1/new'),
+    ]
+    for (const call of calls) expect(await failed(call())).toMatchObject({ outcome: 'unknown' })
+    expect(received).toHaveLength(calls.length)
+  })
+
+  test('what makes something after 429, and when no connection was made', async () => {
+    const { platform, received, fetch } = scriptedPlatform(inTurn({ status: 429, headers: soon }, group))
+    expect(await platform.groups.create(create)).toMatchObject({ name: 'g' })
+    expect(received).toHaveLength(2)
+
+    let tries = 0
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const flaky: PlatformFetch = async (...args) => {
+      if ((tries += 1) < 3) throw fetchFailure('ECONNREFUSED')
+      return await fetch(...args)
+    }
+    const late = createPlatformClient({ token: TOKEN, organization: 'acme', fetch: flaky })
+    expect(await late.groups.create(create)).toMatchObject({ name: 'g' })
+    expect(tries).toBe(3)
+    tries = -9
+    const error = await failed(late.groups.create(create))
+    expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied', status: null })
+  })
+
+  test('a request of your own that says it may', async () => {
+    const { platform, received } = scriptedPlatform(inTurn({ status: 503, headers: soon }, { body: 1 }))
+    expect(await platform.request('POST', '/v1/look', { isRepeatable: true })).toBe(1)
+    expect(received).toHaveLength(2)
+  })
+
+  test('never a conflict', async () => {
+    const conflict = { status: 409, headers: soon, body: { error: 'x' } }
+    const { platform, received } = scriptedPlatform(() => conflict)
+    await failed(platform.groups.create(create))
+    await failed(platform.groups.updateConfiguration('g', {}))
+    await failed(platform.groups.delete('g'))
+    expect(received).toHaveLength(3)
+  })
+
+  test('a delete whose answer was lost, and that finds nothing afterwards, is done', async () => {
+    const gone = { status: 404, body: { error: 'could not find database' } }
+    const { platform, received } = scriptedPlatform(inTurn({ status: 502, headers: soon }, gone))
+    expect(await platform.databases.delete('db')).toEqual({ deleted: true, raw: undefined })
+    expect(received).toHaveLength(2)
+    // without a doubt about the first one it is an error
+    expect(isNotFound(await failed(platform.databases.delete('db')))).toBe(true)
+    // and what was not done for certain leaves no doubt
+    const limited = scriptedPlatform(inTurn({ status: 429, headers: soon }, gone))
+    expect(await failed(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
+  })
+
+  test('a doubt stays, whatever the last attempt says', async () => {
+    const { platform } = scriptedPlatform(
+      inTurn({ status: 502, headers: soon }, { status: 403, body: { error: 'no' } }),
+    )
+    expect(await failed(platform.groups.delete('g'))).toMatchObject({ status: 403, outcome: 'unknown' })
+  })
+
+  test('nothing to delete, where that is no error', async () => {
+    const { platform } = scriptedPlatform(({ url }) => {
+      if (url.includes('html')) return { status: 404, text: '<html>' }
+      const error = url.includes('foreign') ? 'organization not found' : 'record not found'
+      return { status: 404, body: { error } }
+    })
+    const missingOk = { missingOk: true }
+    const none = { deleted: false, raw: undefined }
+    expect(await platform.databases.delete('db', missingOk)).toEqual(none)
+    expect(await platform.groups.delete('g', missingOk)).toEqual(none)
+    expect(await platform.members.remove('ada', missingOk)).toEqual(none)
+    expect(await platform.invites.delete('a@b', missingOk)).toEqual(none)
+    expect(await platform.apiTokens.revoke('t', missingOk)).toEqual(none)
+    await expect(platform.databases.delete('db')).rejects.toThrow('record not found')
+    // not the database is missing, but the organization, or the service
+    const foreign = platform.forOrganization('foreign')
+    await expect(foreign.databases.delete('db', missingOk)).rejects.toThrow('organization')
+    await expect(platform.databases.delete('html', missingOk)).rejects.toThrow('HTTP 404')
+  })
+})
+
+describe('waits', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+  })
+
+  const waitsFor = async (answer: PlatformAnswer): Promise<number[]> => {
+    const delays: number[] = []
+    const { platform } = scriptedPlatform(() => answer, {
+      maxRetries: 6,
+      requestTimeoutMs: 1e9,
+      observe: (event) => event.type === 'retry' && delays.push(event.delayMs),
+    })
+    const call = failed(platform.groups.list())
+    const began = performance.now()
+    await vi.runAllTimersAsync()
+    await call
+    // they are waited for, not only reported
+    const passed = performance.now() - began
+    expect(Math.abs(passed - delays.reduce((sum, ms) => sum + ms, 0))).toBeLessThan(10)
+    return delays
+  }
+
+  test('double from 0.5 s to 8 s, of which each takes a random part', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(1)
+    expect(await waitsFor({ status: 503 })).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000])
+  })
+
+  test.each([
+    ['seconds', { 'retry-after': '3' }, 3_000],
+    ['milliseconds', { 'retry-after-ms': '250', 'retry-after': '9' }, 250],
+    [
+      'a date, by the clock of the service',
+      { date: 'Sun, 01 Feb 2026 00:00:00 GMT', 'retry-after': 'Sun, 01 Feb 2026 00:00:07 GMT' },
+      7_000,
+    ],
+  ])('are what the service asks for, in %s', async (_, headers, delayMs) => {
+    expect(await waitsFor({ status: 429, headers })).toEqual([1, 2, 3, 4, 5, 6].map(() => delayMs))
+  })
+
+  test.each(['soon', '-5', ''])('are their own when the service asks for "%s"', async (text) => {
+    vi.spyOn(Math, 'random').mockReturnValue(1)
+    const [first] = await waitsFor({ status: 429, headers: { 'retry-after': text } })
+    expect(first).toBe(500)
+  })
+
+  test('are not begun when the service asks for more than a minute: the error says it', async () => {
+    const busy = { status: 429, headers: { 'retry-after': '61' } }
+    const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 1e9 })
+    expect(await failed(platform.groups.list())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
+    expect(received).toHaveLength(1)
+  })
+
+  test('are not begun when they end after the time of the call', async () => {
+    const busy = { status: 503, headers: { 'retry-after': '30' } }
+    const { platform, received } = scriptedPlatform(() => busy, { requestTimeoutMs: 20_000 })
+    expect(await failed(platform.groups.list())).toMatchObject({ status: 503, retryAfterMs: 30_000 })
+    expect(received).toHaveLength(1)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('time and signals', () => {
+  test('the time covers the token, the answer and its body', async () => {
+    const { platform } = scriptedPlatform(() => ({ hang: true }), { requestTimeoutMs: 40 })
+    const error = await failed(platform.databases.createToken('db'))
+    expect(error).toMatchObject({ code: 'TIMEOUT', status: null, outcome: 'unknown' })
+    const noToken = createPlatformClient({ token: () => never, requestTimeoutMs: 40 })
+    expect(await failed(noToken.users.current())).toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+    const halfBody = createPlatformClient({
+      token: TOKEN,
+      requestTimeoutMs: 40,
+      fetch: async () => ({ status: 200, headers: new Headers(), text: () => never }),
+    })
+    expect(await failed(halfBody.users.current())).toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+  })
+
+  test('a call may have a time of its own', async () => {
+    const { platform } = scriptedPlatform(() => ({ hang: true }))
+    await expect(platform.users.current({ timeoutMs: 30 })).rejects.toThrow('within 30 ms')
+    expect(() => platform.users.current({ timeoutMs: -1 })).toThrow('timeoutMs must be a positive number')
+    expect(() => platform.users.current({ timeout: 1 } as object)).toThrow('unknown option timeout')
+  })
+
+  test('no time at all', async () => {
+    const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), { requestTimeoutMs: Infinity })
+    expect(await platform.groups.list()).toEqual([])
+  })
+
+  test('a signal ends the call before, in the answer, and in the wait before another attempt', async () => {
+    const busy = { status: 429, headers: { 'retry-after': '20' } }
+    const { platform, received } = scriptedPlatform(({ url }) =>
+      url.includes('/groups') ? busy : { hang: true },
+    )
+    const before = await failed(platform.users.current({ signal: AbortSignal.abort('why') }))
+    expect(before).toMatchObject({ code: 'ABORTED', cause: 'why', outcome: 'not_applied' })
+    expect(received).toHaveLength(0)
+
+    const during = new AbortController()
+    const call = failed(platform.databases.createToken('db', { signal: during.signal }))
+    await vi.waitFor(() => expect(received).toHaveLength(1))
+    during.abort(new Error('enough'))
+    expect(await call).toMatchObject({ code: 'ABORTED', outcome: 'unknown', cause: { message: 'enough' } })
+    // also what was under way
+    expect(received[0]?.signal.aborted).toBe(true)
+
+    const waiting = new AbortController()
+    const slow = failed(platform.groups.create({ name: 'g', location: 'l' }, { signal: waiting.signal }))
+    await vi.waitFor(() => expect(received).toHaveLength(2))
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    waiting.abort()
+    // the one attempt was refused
+    expect(await slow).toMatchObject({ code: 'ABORTED', outcome: 'not_applied' })
+    expect(received).toHaveLength(2)
+  })
+
+  test('a call that is over listens no more, and leaves no timer', async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const { signal } = new AbortController()
+    const added = vi.spyOn(signal, 'addEventListener')
+    const removed = vi.spyOn(signal, 'removeEventListener')
+    const { platform } = scriptedPlatform(inTurn({ body: { groups: [] } }, { status: 403 }))
+    await platform.groups.list({ signal })
+    await failed(platform.groups.list({ signal }))
+    expect([added.mock.calls.length, removed.mock.calls.length, vi.getTimerCount()]).toEqual([2, 2, 0])
+  })
+})
+
+describe('what leaves and what comes', () => {
+  test('headers: the program, the token, and a type only for a body', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }), {
+      userAgent: 'deploy/1.2',
+      headers: { 'X-Extra': 'yes', Authorization: 'Bearer other' },
+    })
+    await platform.groups.get('g')
+    await platform.groups.create({ name: 'g', location: 'l' })
+    expect(received.map(({ headers }) => headers)).toMatchObject([
+      { 'user-agent': 'deploy/1.2 batonsql-platform', authorization: `Bearer ${TOKEN}`, 'x-extra': 'yes' },
+      { 'content-type': 'application/json' },
+    ])
+    expect(received[0]?.headers['content-type']).toBeUndefined()
+    for (const headers of [new Headers({ 'X-Extra': 'a' }), [['x-extra', 'a'] as const]]) {
+      const scripted = scriptedPlatform(() => ({ body: { exp: -1 } }), { headers })
+      await scripted.platform.apiTokens.validate()
+      expect(scripted.received[0]?.headers['x-extra']).toBe('a')
+    }
+  })
+
+  test('the answer of a call that went well', async () => {
+    const { platform } = scriptedPlatform(
+      inTurn(
+        { status: 503, headers: soon },
+        { body: { groups: [] }, headers: { 'cf-ray': 'ray1', 'set-cookie': 'c=1' } },
+      ),
+    )
+    const { data, response } = await platform.groups.list().withResponse()
+    expect(data).toEqual([])
+    expect(response).toMatchObject({ status: 200, requestId: 'ray1', attempts: 2 })
+    expect(response.headers).toMatchObject({ 'cf-ray': 'ray1' })
+    expect(response.headers['set-cookie']).toBeUndefined()
+    const { platform: refusing } = scriptedPlatform(() => ({ status: 403 }))
+    // and no rejection is left unhandled
+    await expect(refusing.groups.list().withResponse()).rejects.toThrow('HTTP 403')
+  })
+
+  test('request() is one of the calls: token, errors, JSON as it came, nothing for nothing', async () => {
+    const { platform, received } = scriptedPlatform(
+      inTurn({ body: { Some_Key: [1] } }, {}, { status: 404, body: { error: 'none' } }, {}),
+    )
+    expect(await platform.request('POST', '/v9/new/a%2Fb', { query: { q: 'x y' }, body: { a: 1 } })).toEqual({
+      Some_Key: [1],
+    })
+    expect(received[0]).toMatchObject({ method: 'POST', url: '/v9/new/a%2Fb?q=x+y', body: '{"a":1}' })
+    expect(received[0]?.headers['authorization']).toBe(`Bearer ${TOKEN}`)
+    expect(await platform.request('GET', '/v9/empty')).toBeUndefined()
+    expect(isNotFound(await failed(platform.request('GET', '/v9/none')))).toBe(true)
+    const form = new FormData()
+    await platform.request('POST', '/v9/upload', { body: form })
+    expect(received[3]?.body).toBe(form)
+    expect(received[3]?.headers['content-type']).toBeUndefined()
+    expect(() => platform.request('POST', '/v1', { body: { count: 1n } })).toThrow(TypeError)
+    expect(() => platform.request('TRACE' as 'GET', '/v1')).toThrow('method must be one of')
+    expect(() => platform.request('GET', '/v1', { retry: 1 } as object)).toThrow('unknown option retry')
+  })
+
+  test('events tell of every attempt, and hold no token', async () => {
+    const events: unknown[] = []
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const { platform } = scriptedPlatform(
+      inTurn(
+        { status: 503, headers: { ...soon, 'x-request-id': 'r1' }, body: { error: TOKEN } },
+        { drop: true },
+        { body: { groups: [] } },
+      ),
+      { observe: (event) => events.push(event) },
+    )
+    await platform.groups.list()
+    const path = '/v1/organizations/acme/groups'
+    expect(events).toMatchObject([
+      { type: 'request:start', method: 'GET', path, attempt: 1 },
+      { type: 'request', status: 503, requestId: 'r1', attempt: 1 },
+      { type: 'retry', attempt: 1, delayMs: 1, error: { status: 503 } },
+      { type: 'request:start', attempt: 2 },
+      { type: 'request', status: null, requestId: null, attempt: 2 },
+      { type: 'retry', attempt: 2, error: { code: 'NETWORK' } },
+      { type: 'request:start', attempt: 3 },
+      { type: 'request', status: 200, attempt: 3 },
+    ])
+    expect(inspect(events, { depth: 9, showHidden: true })).not.toContain(TOKEN)
+  })
+
+  test('what an observer throws is not the call’s', async () => {
+    const thrown: unknown[] = []
+    vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((callback) => {
+      try {
+        callback()
+      } catch (error) {
+        thrown.push(error)
+      }
+    })
+    const broken = new Error('observer')
+    const { platform } = scriptedPlatform(() => ({ body: { groups: [] } }), {
+      observe() {
+        throw broken
+      },
+    })
+    expect(await platform.groups.list()).toEqual([])
+    expect(thrown).toEqual([broken, broken])
+  })
+})
+
+describe('over HTTP, with the fetch of the platform', () => {
+  /** @returns where it listens */
+  async function serve(listener: http.RequestListener): Promise<string> {
+    const server = http.createServer(listener)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    })
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  test('a redirect is not followed, so that the token goes nowhere else', async () => {
+    let visits = 0
+    const elsewhere = await serve((_, response) => void response.end(`{"exp":${(visits += 1)}}`))
+    const url = await serve((_, response) => response.writeHead(307, { location: elsewhere }).end())
+    const platform = createPlatformClient({ token: TOKEN, url })
+    expect(await failed(platform.apiTokens.validate())).toMatchObject({ status: 307 })
+    expect(visits).toBe(0)
+  })
+
+  test('what is given up is dropped, and what is cut off is lost', async () => {
+    const closed = Promise.withResolvers<void>()
+    const url = await serve((request, response) => {
+      if (request.url === '/v1/user') request.socket.on('close', closed.resolve)
+      else response.writeHead(200, { 'content-length': '99' }).write('{', () => response.destroy())
+    })
+    const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
+    expect(await failed(platform.users.current({ timeoutMs: 30 }))).toMatchObject({ code: 'TIMEOUT' })
+    await closed.promise
+    expect(await failed(platform.locations.list())).toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  })
+
+  test('a port where nothing listens: nothing was done', async () => {
+    const server = http.createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    await new Promise((resolve) => server.close(resolve))
+    const url = `http://127.0.0.1:${port}`
+    const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
+    const error = await failed(platform.apiTokens.create('ci'))
+    expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
+    expect(error.message).toContain('ECONNREFUSED')
+  })
+})

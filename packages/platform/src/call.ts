@@ -1,0 +1,207 @@
+import type { AttemptEvent, PlatformCallOptions, ResolvedConfig } from './config.ts'
+import { type Query, queryText } from './path.ts'
+import { type Answered, callOf, type PlatformCall, type PlatformResponse } from './platform-call.ts'
+import { PlatformError, type PlatformErrorDetails } from './platform-error.ts'
+import type { Answer, Reader } from './readers.ts'
+import { hintFor, readRefusal, requestIdOf } from './refusal.ts'
+import { causesOf, readRetryAfter, retryDelayMs, wasNeverConnected } from './retry-rules.ts'
+import { TimeLimit } from './time-limit.ts'
+import { checkPlatformToken, redact } from './token.ts'
+
+/** What one call asks. */
+export interface Request {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Its segments are encoded. */
+  readonly path: string
+  readonly query?: Query | undefined
+  /** Sent as JSON; a form is sent as it is. Without it there is no body. */
+  readonly body?: object | undefined
+  /** Whether it does no harm to run it twice. @default what the method says: GET, PUT and DELETE are */
+  readonly isRepeatable?: boolean | undefined
+}
+
+/** Takes an error for success, by whether an attempt before it may have taken effect. */
+type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
+
+/** Sends a request and reads what came. */
+export const call = <T>(
+  config: ResolvedConfig,
+  request: Request,
+  options: PlatformCallOptions,
+  read: Reader<T>,
+  accept: Accept<T> = () => null,
+): PlatformCall<T> => callOf(new Call(config, request, options).run(read, accept))
+
+/** Longest text of the service that is kept on an error, in characters. */
+const ERROR_TEXT_LENGTH = 4_096
+
+interface Received {
+  readonly response: PlatformResponse
+  readonly text: string
+}
+
+/** One call under way: its attempts, with token, time limit, events and errors. */
+class Call {
+  readonly #config: ResolvedConfig
+  readonly #request: Request
+  readonly #path: string
+  readonly #body: string | FormData | undefined
+  readonly #limit: TimeLimit
+  #attempt = 0
+  #token = ''
+  /** The attempt under way may have arrived. */
+  #isSent = false
+  /** An attempt before this one may have taken effect. */
+  #mayHaveRun = false
+
+  constructor(config: ResolvedConfig, request: Request, options: PlatformCallOptions) {
+    this.#config = config
+    this.#request = request
+    this.#path = request.path + queryText(request.query ?? {})
+    const { body } = request
+    this.#body = body === undefined || body instanceof FormData ? body : JSON.stringify(body)
+    const { signal, timeoutMs = config.requestTimeoutMs } = options
+    this.#limit = new TimeLimit({
+      timeoutMs,
+      signal,
+      late: () => this.#error(`got no answer within ${timeoutMs} ms`, { code: 'TIMEOUT' }),
+      aborted: (cause) => this.#error('was aborted', { code: 'ABORTED', cause }),
+    })
+  }
+
+  async run<T>(read: Reader<T>, accept: Accept<T>): Promise<Answered<T>> {
+    try {
+      for (;;) {
+        this.#attempt += 1
+        try {
+          const { response, text } = await this.#send()
+          return { data: read(this.#parse(response, text)), response }
+        } catch (error) {
+          if (!(error instanceof PlatformError)) throw error
+          const data = accept(error, this.#mayHaveRun)
+          if (data === null) await this.#waitForNext(error)
+          else {
+            const { status, headers, requestId } = error
+            return { data, response: { status: status ?? 0, headers, requestId, attempts: this.#attempt } }
+          }
+        }
+      }
+    } finally {
+      this.#limit.stop()
+    }
+  }
+
+  /** Waits before the next attempt. @throws the error when there must be none */
+  async #waitForNext(error: PlatformError): Promise<void> {
+    const { method, isRepeatable = method !== 'POST' && method !== 'PATCH' } = this.#request
+    const delayMs = retryDelayMs(error, isRepeatable, this.#attempt)
+    if (this.#attempt > this.#config.maxRetries || delayMs === null || delayMs >= this.#limit.leftMs)
+      throw error
+    this.#mayHaveRun ||= error.outcome === 'unknown'
+    this.#isSent = false
+    this.#tell({ type: 'retry', delayMs, error })
+    await this.#limit.wait(delayMs)
+  }
+
+  async #send(): Promise<Received> {
+    const { token } = this.#config
+    const given = typeof token === 'function' ? await this.#limit.within(async () => await token()) : token
+    checkPlatformToken(given)
+    this.#token = given
+    this.#tell({ type: 'request:start' })
+    const started = performance.now()
+    let response: PlatformResponse | null = null
+    try {
+      const received = await this.#limit.within((signal) => this.#exchange(signal))
+      ;({ response } = received)
+      if (response.status < 200 || response.status > 299) throw this.#refusal(received)
+      return received
+    } finally {
+      const { status, requestId } = response ?? { status: null, requestId: null }
+      this.#tell({ type: 'request', status, requestId, durationMs: performance.now() - started })
+    }
+  }
+
+  async #exchange(signal: AbortSignal): Promise<Received> {
+    const { url, fetch, headers } = this.#config
+    const { method } = this.#request
+    const body = this.#body
+    this.#isSent = true
+    try {
+      const answer = await fetch(url + this.#path, {
+        method,
+        headers: {
+          accept: 'application/json',
+          ...(typeof body === 'string' && { 'content-type': 'application/json' }),
+          ...headers,
+          authorization: `Bearer ${this.#token}`,
+        },
+        ...(body !== undefined && { body }),
+        signal,
+        redirect: 'manual', // the token goes to the configured host and nowhere else
+      })
+      const received: Record<string, string> = {}
+      answer.headers.forEach((value, name) => {
+        if (name !== 'set-cookie') received[name] = redact(value, this.#token)
+      })
+      const { status } = answer
+      const text = await answer.text()
+      const requestId = requestIdOf(received)
+      return { response: { status, headers: received, requestId, attempts: this.#attempt }, text }
+    } catch (error) {
+      // not with the error of `fetch` as its cause: that may print the request, and the token with it
+      const root = causesOf(error).at(-1)
+      const words = redact(root instanceof Error ? root.message : String(root), this.#token)
+      const outcome = !this.#mayHaveRun && wasNeverConnected(error) ? 'not_applied' : 'unknown'
+      throw this.#error(`got no answer: ${words}`, { code: 'NETWORK', outcome })
+    }
+  }
+
+  #parse(response: PlatformResponse, text: string): Answer {
+    const fail = (what: string): PlatformError => {
+      const words = `answered HTTP ${response.status} with a body that ${what}`
+      return this.#error(words, { ...response, code: 'DECODE', outcome: 'unknown' })
+    }
+    if (text.trim() === '') return { body: undefined, fail }
+    try {
+      return { body: JSON.parse(text), fail }
+    } catch {
+      // the parser's own words have a part of the text, which may be a secret
+      const type = response.headers['content-type'] ?? 'no type'
+      throw fail(`is not JSON but ${text.length} characters of ${type}`)
+    }
+  }
+
+  #refusal({ response, text }: Received): PlatformError {
+    const { status, headers } = response
+    const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
+    const refusal = readRefusal(body)
+    const said = refusal.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
+    const hint = hintFor(status, said)
+    const words = `answered HTTP ${status}${said ? `: ${said.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
+    const outcome = this.#mayHaveRun || status >= 500 || status === 408 ? 'unknown' : 'not_applied'
+    const retryAfterMs = readRetryAfter(headers)
+    return this.#error(words, { ...response, ...refusal, code: 'HTTP_STATUS', body, retryAfterMs, outcome })
+  }
+
+  #error(
+    words: string,
+    details: Pick<PlatformErrorDetails, 'code'> & Partial<PlatformErrorDetails>,
+  ): PlatformError {
+    const { method } = this.#request
+    const path = this.#path
+    const outcome = this.#isSent || this.#mayHaveRun ? 'unknown' : 'not_applied'
+    return new PlatformError({ outcome, ...details, method, path, message: `${method} ${path} ${words}` })
+  }
+
+  #tell(event: AttemptEvent): void {
+    const { method } = this.#request
+    try {
+      this.#config.observe?.({ ...event, method, path: this.#path, attempt: this.#attempt })
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error
+      })
+    }
+  }
+}

@@ -1,0 +1,28 @@
+export type {
+  PlatformCallOptions,
+  PlatformConfig,
+  PlatformEvent,
+  PlatformFetch,
+} from './config.ts'
+export type { DatabaseTokenOptions, DatabaseTokenProvider } from './database-token-provider.ts'
+export type * from './models.ts'
+export type { Page, Pages } from './pages.ts'
+export type { Answered, PlatformCall, PlatformResponse } from './platform-call.ts'
+export { createPlatformClient, type PlatformClient, type PlatformRequestOptions } from './platform-client.ts'
+export { isAlreadyExists, isNotFound, type Outcome, PlatformError } from './platform-error.ts'
+export { databaseUrl, type WaitUntilReadyOptions } from './readiness.ts'
+export type { Deleted, PagedOptions, RemoveOptions } from './route.ts'
+export type {
+  CreateDatabaseOptions,
+  CreateTokenOptions,
+  DatabaseConfigurationInput,
+  DatabaseSeed,
+  Databases,
+  ListDatabasesOptions,
+  NewDatabase,
+  TableAction,
+  UsageOptions,
+} from './routes/databases.ts'
+export type { AddLocationOptions, GroupConfigurationInput, Groups, NewGroup } from './routes/groups.ts'
+export type * from './routes/organizations.ts'
+export type { DatabaseToken, PlatformToken } from './token.ts'

@@ -1,0 +1,529 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  type PlatformAnswer,
+  type PlatformRequest,
+  scriptedPlatform,
+  unsignedJwt,
+} from '../test-support/scripted-platform.ts'
+import { databaseUrl } from './index.ts'
+
+const database = { Name: 'db', DbId: 'id', Hostname: 'db.example.com', group: 'default', parent: null }
+const missing = { status: 404, body: { error: 'could not find database with name db: record not found' } }
+const taken = { status: 400, body: { error: 'database with same name already exists' } }
+
+describe('decoding', () => {
+  test('camel case at every depth, and all as it came in raw', async () => {
+    const raw = {
+      ...database,
+      block_reads: false,
+      primaryRegion: 'aws',
+      some_future_field: { InnerKey: [{ deep_key: null }] },
+      type: 'a type of tomorrow',
+      ID: 7,
+      OrganizationID: 8,
+      ['__proto__']: { polluted: true },
+    }
+    const text = `{"database":${JSON.stringify(raw).replace('}', ',"__proto__":{"polluted":true}}')}}`
+    const { platform } = scriptedPlatform(() => ({ text }))
+    const found = await platform.databases.get('db')
+    expect(found).toMatchObject({
+      name: 'db',
+      dbId: 'id',
+      blockReads: false,
+      primaryRegion: 'aws',
+      parent: null,
+      someFutureField: { innerKey: [{ deepKey: null }] },
+      type: 'a type of tomorrow',
+      id: 7,
+      organizationId: 8,
+    })
+    expect(found.raw).toEqual((JSON.parse(text) as { database: unknown }).database)
+    expect(Object.keys(found)).not.toContain('raw')
+    expect((found as unknown as { polluted?: boolean }).polluted).toBeUndefined()
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
+  })
+
+  test('a key that is there in both spellings', async () => {
+    const both = { ...database, block_reads: true, blockReads: 'odd' }
+    const { platform } = scriptedPlatform(() => ({ body: { database: both } }))
+    expect(await platform.databases.get('db')).toMatchObject({ blockReads: 'odd', raw: both })
+  })
+
+  test.each([
+    ['bare', [{ slug: 'a' }]],
+    ['wrapped', { organizations: [{ slug: 'a' }] }],
+  ])('a list that is %s', async (_, body) => {
+    const { platform } = scriptedPlatform(() => ({ body }))
+    expect(await platform.organizations.list()).toEqual([{ slug: 'a' }])
+  })
+
+  test.each([
+    ['bare', { name: 'g' }],
+    ['wrapped', { group: { name: 'g' } }],
+  ])('an object that is %s', async (_, body) => {
+    const { platform } = scriptedPlatform(() => ({ body }))
+    expect(await platform.groups.transfer('g', 'other')).toEqual({ name: 'g' })
+  })
+
+  test.each(['total', 'usage'])('the sum of a usage under the name %s', async (name) => {
+    const figures = { rows_read: 1, rows_written: 2, storage_bytes: 3, bytes_synced: 4 }
+    const body = { uuid: 'u', instances: [], [name]: figures }
+    const { platform } = scriptedPlatform(({ url }) => ({
+      body: url.includes('/databases/')
+        ? { database: body }
+        : { organization: { uuid: 'o', usage: {}, databases: [body, { uuid: 'none', instances: [] }] } },
+    }))
+    const total = { rowsRead: 1, rowsWritten: 2, storageBytes: 3, bytesSynced: 4 }
+    const usage = await platform.databases.usage('db')
+    expect(usage.total).toEqual(total)
+    expect(usage.raw).toEqual(body)
+    const { databases } = await platform.organizations.usage()
+    expect(databases.map((each) => each.total)).toEqual([total, null])
+  })
+
+  test('data of users is left as it is', async () => {
+    const { platform } = scriptedPlatform(({ url }) => ({
+      body: url.includes('locations')
+        ? { locations: { 'aws-eu_west': 'Ireland' } }
+        : { audit_logs: [{ code: 'db-create', data: { Some_Key: 1 } }] },
+    }))
+    expect(await platform.locations.list()).toEqual({ 'aws-eu_west': 'Ireland' })
+    expect(await platform.auditLogs.list().toArray()).toEqual([{ code: 'db-create', data: { Some_Key: 1 } }])
+  })
+
+  test('what is empty is nothing, and what is null is null', async () => {
+    const { platform } = scriptedPlatform(({ url }) =>
+      url.endsWith('/stats') ? { body: { top_queries: null } } : {},
+    )
+    expect(await platform.databases.rotateTokens('db')).toBeUndefined()
+    expect(await platform.databases.stats('db')).toBeNull()
+    expect(await platform.invites.delete('a@b.c')).toEqual({ deleted: true, raw: undefined })
+  })
+
+  test('when a token ends', async () => {
+    const { platform } = scriptedPlatform((_, count) => ({
+      body: { exp: count === 1 ? -1 : 1_800_000_000 },
+    }))
+    expect(await platform.apiTokens.validate()).toEqual({ expiresAt: null })
+    expect(await platform.apiTokens.validate()).toEqual({ expiresAt: new Date(1_800_000_000_000) })
+  })
+})
+
+describe('what is sent', () => {
+  test('a token without rights of its own has no body: some engines refuse any', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { jwt: 'j' } }))
+    await platform.databases.createToken('db')
+    await platform.groups.createToken('g', {
+      expiration: '1h',
+      permissions: [{ tables: null, actions: ['data_read'] }],
+    })
+    await platform.databases.createToken('db', { readAttach: ['other'] })
+    expect(received.map(({ url, body }) => [url.split('/').at(-1), body])).toEqual([
+      ['tokens', ''],
+      ['tokens?expiration=1h', '{"fine_grained_permissions":[{"t":null,"a":["data_read"]}]}'],
+      ['tokens', '{"permissions":{"read_attach":{"databases":["other"]}}}'],
+    ])
+  })
+
+  test('an API token for everything has no body', async () => {
+    const { platform, received } = scriptedPlatform(() => ({
+      body: { id: '1', name: 'n', token: 's' },
+    }))
+    expect(await platform.apiTokens.create('n')).toMatchObject({ token: 's' })
+    await platform.apiTokens.create('n', { organization: 'acme', group: 'g', scopes: ['full-access'] })
+    expect(received.map(({ body }) => body)).toEqual([
+      '',
+      '{"organization":"acme","group":"g","scopes":["full-access"]}',
+    ])
+  })
+
+  test('a seed is not changed, and its time is a text', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { database } }))
+    const seed = Object.freeze({ type: 'database', name: 'old', timestamp: new Date(0) } as const)
+    await platform.databases.create({ name: 'db', group: 'default', seed })
+    expect(JSON.parse(received[0]?.body as string)).toEqual({
+      name: 'db',
+      group: 'default',
+      seed: { type: 'database', name: 'old', timestamp: '1970-01-01T00:00:00.000Z' },
+    })
+    expect(seed.timestamp).toEqual(new Date(0))
+  })
+
+  test('options that are misspelt are refused before anything is sent', async () => {
+    const { platform, received } = scriptedPlatform(() => ({}))
+    expect(() => platform.databases.create({ name: 'a', group: 'b', sizelimit: '1' } as never)).toThrow(
+      'sizelimit',
+    )
+    expect(() => platform.databases.updateConfiguration('a', { blockRead: true } as never)).toThrow(
+      'blockRead',
+    )
+    expect(() => platform.databases.createToken('a', { authorization: 'read' as never })).toThrow(
+      "'read-only'",
+    )
+    expect(() => platform.databases.list({ page: 1 } as never)).toThrow('page')
+    expect(() => platform.databases.list({ pageSize: 0 })).toThrow('pageSize')
+    expect(() => platform.invites.create({ email: 'a', username: 'b' } as never)).toThrow('either')
+    expect(() => platform.invites.create({} as never)).toThrow('either')
+    const misspelt = { name: 'a', group: 'b', location: 'c', sizelimit: '1' } as never
+    await expect(platform.databases.ensure(misspelt)).rejects.toThrow('unknown option location')
+    await expect(platform.groups.ensure(misspelt)).rejects.toThrow('unknown option group')
+    expect(received).toEqual([])
+  })
+})
+
+describe('pages', () => {
+  const page = ({ url }: PlatformRequest): PlatformAnswer => {
+    const query = new URL(url, 'http://host').searchParams
+    const at = Number(query.get('cursor') ?? 0)
+    const limit = Number(query.get('limit'))
+    const databases = Array.from({ length: Math.min(limit, 250 - at) }, (_, n) => ({
+      ...database,
+      Name: `db${at + n}`,
+    }))
+    return { body: { databases, pagination: { next: at + limit < 250 ? String(at + limit) : null } } }
+  }
+
+  test('are asked for one after the other, with a limit, as far as they are read', async () => {
+    const { platform, received } = scriptedPlatform(page)
+    const names: string[] = []
+    for await (const { name } of platform.databases.list()) names.push(name)
+    expect(names).toEqual(Array.from({ length: 250 }, (_, n) => `db${n}`))
+    expect(received.map(({ url }) => new URL(url, 'http://host').search)).toEqual([
+      '?limit=100',
+      '?limit=100&cursor=100',
+      '?limit=100&cursor=200',
+    ])
+    expect(await platform.databases.list({ pageSize: 10 }).toArray({ limit: 15 })).toHaveLength(15)
+    expect(received).toHaveLength(5)
+    expect(await platform.databases.list().toArray({ limit: 0 })).toEqual([])
+    expect(received).toHaveLength(5)
+    const { items, next } = await platform.databases.list({ pageSize: 10 }).page('240')
+    expect([items.length, next]).toEqual([10, null])
+  })
+
+  test('of a service that has none', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { databases: [database] } }))
+    expect(await platform.databases.list().toArray()).toHaveLength(1)
+    expect(received).toHaveLength(1)
+  })
+
+  test('that lead to themselves come to an end', async () => {
+    const { platform, received } = scriptedPlatform(() => ({
+      body: { databases: [], pagination: { next: 'x' } },
+    }))
+    await expect(platform.databases.list().toArray()).rejects.toThrow('the list does not end')
+    expect(received).toHaveLength(2)
+  })
+
+  test('by number', async () => {
+    const { platform, received } = scriptedPlatform(({ url }) => {
+      const at = Number(new URL(url, 'http://host').searchParams.get('page'))
+      return { body: { audit_logs: [{ code: `c${at}` }], pagination: { page: at, total_pages: 3 } } }
+    })
+    const logs = await platform.auditLogs.list({ pageSize: 1 }).toArray()
+    expect(logs.map(({ code }) => code)).toEqual(['c1', 'c2', 'c3'])
+    expect(received.at(-1)?.url).toMatch('?page=3&page_size=1')
+  })
+})
+
+describe('ensure', () => {
+  const asked = { name: 'db', group: 'default' }
+  /** A service with one database, or none, whose POST answers as told. */
+  const service = (initially: object | null, onCreate: (make: () => void) => PlatformAnswer) => {
+    let stored = initially
+    return scriptedPlatform(({ method }) => {
+      if (method === 'POST') return onCreate(() => (stored = database))
+      return stored ? { body: { database: stored } } : missing
+    })
+  }
+  const made = (make: () => void): PlatformAnswer => {
+    make()
+    return { body: { database } }
+  }
+  const never = (): never => {
+    throw new Error('nothing is to be made')
+  }
+
+  test('makes what is not there, and leaves what is there', async () => {
+    const fresh = service(null, made)
+    expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
+      created: true,
+      database: { name: 'db' },
+    })
+    expect(await fresh.platform.databases.ensure(asked)).toMatchObject({
+      created: false,
+      database: { name: 'db' },
+    })
+    expect(fresh.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
+  })
+
+  test('another was faster', async () => {
+    const race = service(null, (make) => {
+      make()
+      return taken
+    })
+    expect(await race.platform.databases.ensure(asked)).toMatchObject({ created: false })
+  })
+
+  test('the answer was lost: looks, and does not make it twice', async () => {
+    const lost = service(null, (make) => {
+      make()
+      return { drop: true }
+    })
+    expect(await lost.platform.databases.ensure(asked)).toMatchObject({ created: true })
+    expect(lost.received.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET'])
+    const never = service(null, () => ({ drop: true }))
+    await expect(never.platform.databases.ensure(asked)).rejects.toMatchObject({ outcome: 'unknown' })
+  })
+
+  test.each([
+    ['in another group', { ...database, group: 'eu' }, asked, 'it is in group "eu" and not in "default"'],
+    ['a branch', { ...database, parent: { name: 'old' } }, asked, 'it was branched from "old"'],
+    [
+      'no branch',
+      database,
+      { ...asked, seed: { type: 'database', name: 'old' } } as const,
+      'it was not branched from any',
+    ],
+  ])('one that is %s is not as asked', async (_, there, wanted, words) => {
+    const { platform } = service(there, never)
+    const call = platform.databases.ensure(wanted)
+    const path = '/v1/organizations/acme/databases/db'
+    await expect(call).rejects.toMatchObject({ code: 'MISMATCH', outcome: 'not_applied', path })
+    await expect(call).rejects.toThrow(words)
+  })
+
+  test('a branch of the database that it was asked for', async () => {
+    const { platform } = service({ ...database, parent: { name: 'old' } }, never)
+    const seed = { type: 'database', name: 'old' } as const
+    expect(await platform.databases.ensure({ ...asked, seed })).toMatchObject({ created: false })
+  })
+
+  test('other refusals are the caller’s', async () => {
+    const { platform, received } = service(null, () => ({
+      status: 400,
+      body: { error: 'group not found' },
+    }))
+    await expect(platform.databases.ensure(asked)).rejects.toThrow('group not found')
+    expect(received).toHaveLength(2)
+    const { platform: foreign } = scriptedPlatform(() => ({
+      status: 404,
+      body: { error: 'organization not found' },
+    }))
+    await expect(foreign.databases.ensure(asked)).rejects.toThrow('organization not found')
+  })
+
+  test('a group', async () => {
+    const group = { name: 'g', primary: 'local' }
+    let stored: object | null = null
+    const { platform } = scriptedPlatform(({ method }) => {
+      if (method === 'GET')
+        return stored ? { body: { group: stored } } : { status: 404, body: { error: 'group not found' } }
+      if (stored) return { status: 409, body: { error: 'group already exists' } }
+      stored = group
+      return { body: { group } }
+    })
+    expect(await platform.groups.ensure({ name: 'g', location: 'local' })).toMatchObject({ created: true })
+    expect(await platform.groups.ensure({ name: 'g', location: 'local' })).toMatchObject({ created: false })
+    await expect(platform.groups.ensure({ name: 'g', location: 'ams' })).rejects.toThrow(
+      'its primary is in "local"',
+    )
+  })
+})
+
+describe('readiness', () => {
+  /** A platform, and the host of a new database, which is not ready at first. */
+  const newDatabase = (notReady: readonly PlatformAnswer[]) => {
+    let looks = 0
+    return scriptedPlatform(({ host }) =>
+      host === 'db.example.com' ? (notReady[looks++] ?? { status: 401 }) : { body: { database } },
+    )
+  }
+  const looksOf = (received: readonly PlatformRequest[]): number =>
+    received.filter(({ host, url }) => `${host}${url}` === 'db.example.com/v2/pipeline').length
+
+  test('waits past 404, failures and no answer', async () => {
+    const { platform, received } = newDatabase([{ status: 404 }, { status: 502 }, { drop: true }])
+    const created = await platform.databases.create({ name: 'db', group: 'default' }, { wait: true })
+    expect(created).toMatchObject({ name: 'db' })
+    expect([received.length, looksOf(received)]).toEqual([5, 4])
+    // the database is no place for the token of the platform
+    for (const { host, headers } of received)
+      expect('authorization' in headers).toBe(host !== 'db.example.com')
+  })
+
+  test('gives up after its time, and when it is aborted', async () => {
+    const always = Array.from({ length: 100 }, () => ({ status: 404 }))
+    const { platform } = newDatabase(always)
+    const late = platform.databases.waitUntilReady('db', { timeoutMs: 150 })
+    await expect(late).rejects.toThrow(/is not ready after 150 ms: HTTP 404/)
+    await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+    const hanging = newDatabase([{ hang: true }]).platform.databases
+    await expect(hanging.waitUntilReady('db', { timeoutMs: 50 })).rejects.toThrow('no answer')
+    const stop = new AbortController()
+    const wait = platform.databases.waitUntilReady('db', { signal: stop.signal })
+    setTimeout(() => stop.abort('why'), 30)
+    await expect(wait).rejects.toMatchObject({ name: 'PlatformError', code: 'ABORTED', cause: 'why' })
+    await expect(platform.databases.waitUntilReady('db', { retry: 1 } as never)).rejects.toThrow('retry')
+  })
+
+  test('asks with a token where there is one', async () => {
+    const { platform, received } = newDatabase([{ status: 404 }, { status: 200 }])
+    const created = await platform.databases.get('db')
+    await platform.databases.waitUntilReady(created, { authToken: async () => 'database-token' })
+    expect(received.slice(1).map(({ headers }) => headers['authorization'])).toEqual([
+      'Bearer database-token',
+      'Bearer database-token',
+    ])
+  })
+
+  test('ensure waits for a database that is new, also when the answer that it was made was lost', async () => {
+    let isMade = false
+    const service = (answer: PlatformAnswer) =>
+      scriptedPlatform(({ host, method }) => {
+        if (host === 'db.example.com') return { status: 200 }
+        if (method === 'GET') return isMade ? { body: { database } } : missing
+        isMade = true
+        return answer
+      })
+    const asked = { name: 'db', group: 'default' }
+    for (const [answer, created] of [
+      [{ body: { database } }, true],
+      [{ drop: true }, true],
+      [taken, false],
+    ] as const) {
+      isMade = false
+      const { platform, received } = service(answer)
+      expect(await platform.databases.ensure(asked, { wait: true })).toMatchObject({ created })
+      expect(looksOf(received)).toBe(1)
+      expect(await platform.databases.ensure(asked, { wait: true })).toMatchObject({ created: false })
+      expect(looksOf(received)).toBe(1)
+    }
+  })
+
+  test('a location', async () => {
+    const { platform, received } = scriptedPlatform(() => ({ body: { group: { name: 'g' } } }))
+    expect(await platform.groups.addLocation('g', 'ams', { wait: true })).toMatchObject({ name: 'g' })
+    expect(received.map(({ method, url }) => `${method} ${url.split('/groups/')[1]}`)).toEqual([
+      'POST g/locations/ams',
+      'GET g/locations/ams/wait',
+    ])
+  })
+
+  test('the URL of a host', () => {
+    expect(databaseUrl('db-acme.turso.example')).toBe('https://db-acme.turso.example')
+    expect(databaseUrl('127.0.0.1:8080/db')).toBe('http://127.0.0.1:8080/db')
+    expect(databaseUrl('localhost:8080')).toBe('http://localhost:8080')
+    expect(databaseUrl('db-acme.localhost:8080')).toBe('http://db-acme.localhost:8080')
+    expect(databaseUrl('localhost.example')).toBe('https://localhost.example')
+    expect(databaseUrl('127.0.0.1.example')).toBe('https://127.0.0.1.example')
+  })
+})
+
+describe('databaseToken', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  /** A service that makes tokens that live so long, or fails. */
+  const mints = (lifeSeconds: number | null, fail: () => boolean = () => false) => {
+    let count = 0
+    return scriptedPlatform(() => {
+      if (fail()) return { status: 403, body: { error: 'no' } }
+      const exp = lifeSeconds === null ? {} : { exp: 1_000 + lifeSeconds }
+      return { body: { jwt: unsignedJwt({ a: 'rw', iat: 1_000, ...exp, n: (count += 1) }) } }
+    })
+  }
+  const numberOf = (token: string): unknown =>
+    (JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString()) as { n: number }).n
+  test('makes one for all calls at once, with the rights that were asked for', async () => {
+    const { platform, received } = mints(3_600)
+    const token = platform.databaseToken({ database: 'db', ttl: '1h', authorization: 'read-only' })
+    const tokens = await Promise.all([token(), token(), token()])
+    expect(new Set(tokens).size).toBe(1)
+    expect(await token()).toBe(tokens[0])
+    expect(received.map(({ url }) => url)).toEqual([
+      '/v1/organizations/acme/databases/db/auth/tokens?expiration=1h&authorization=read-only',
+    ])
+  })
+
+  test('of a group', async () => {
+    const { platform, received } = mints(60)
+    await platform.databaseToken({ group: 'g', ttl: '1m' })()
+    expect(received[0]?.url).toMatch('/groups/g/auth/tokens?expiration=1m')
+  })
+
+  test('renews ahead of the end, while the old one still serves', async () => {
+    const { platform, received } = mints(100)
+    const token = platform.databaseToken({ database: 'db', ttl: '2h' })
+    expect(numberOf(await token())).toBe(1)
+    await vi.advanceTimersByTimeAsync(74_000)
+    expect(numberOf(await token())).toBe(1)
+    expect(received).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect([numberOf(await token()), numberOf(await token())]).toEqual([1, 1])
+    await vi.advanceTimersByTimeAsync(0)
+    expect(received).toHaveLength(2)
+    expect(numberOf(await token())).toBe(2)
+    // no call until it was over: the next one waits
+    await vi.advanceTimersByTimeAsync(96_000)
+    expect(numberOf(await token())).toBe(3)
+    expect(received).toHaveLength(3)
+  })
+
+  test('a token that does not say when it ends lives as long as was asked', async () => {
+    const { platform, received } = mints(null)
+    const token = platform.databaseToken({ database: 'db', ttl: '1d12h' })
+    await token()
+    await vi.advanceTimersByTimeAsync(26 * 3_600_000)
+    await token()
+    expect(received).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(10 * 3_600_000)
+    expect(numberOf(await token())).toBe(2)
+  })
+
+  test('a failure to renew is reported when the old one serves no more, and not tried at once again', async () => {
+    let fails = false
+    const { platform, received } = mints(100, () => fails)
+    const token = platform.databaseToken({ database: 'db', ttl: '100s' })
+    await token()
+    fails = true
+    await vi.advanceTimersByTimeAsync(80_000)
+    expect(numberOf(await token())).toBe(1)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(received).toHaveLength(2)
+    expect(numberOf(await token())).toBe(1)
+    expect(received).toHaveLength(2)
+    await vi.advanceTimersByTimeAsync(1_500)
+    await token()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(received).toHaveLength(3)
+    await vi.advanceTimersByTimeAsync(15_000)
+    await expect(token()).rejects.toThrow('HTTP 403')
+    fails = false
+    expect(numberOf(await token())).toBe(2)
+  })
+
+  test('forgets, also a token that is on its way', async () => {
+    const { platform } = mints(3_600)
+    const token = platform.databaseToken({ database: 'db', ttl: '1h' })
+    const first = token()
+    token.forget()
+    const second = token()
+    expect([numberOf(await first), numberOf(await second)].toSorted()).toEqual([1, 2])
+    expect(await token()).toBe(await second)
+  })
+
+  test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])('a time that is none: %j', async (ttl) => {
+    const { platform } = mints(1)
+    expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a length of time')
+  })
+
+  test('either a database or a group', async () => {
+    const { platform } = mints(1)
+    expect(() => platform.databaseToken({ ttl: '1h' } as never)).toThrow('either database or group')
+    expect(() => platform.databaseToken({ ttl: '1h', database: 'a', group: 'b' } as never)).toThrow('either')
+    expect(() => platform.databaseToken({ ttl: '1h', database: 'a', expiration: '1h' } as never)).toThrow(
+      'expiration',
+    )
+  })
+})

@@ -1,0 +1,169 @@
+import type { Raw } from './view.ts'
+
+// What the service answers, in camel case. Fields that are not here come all the same; see also `raw` of each object.
+
+/** One of the known words, or one that was added since. */
+export type Known<Words extends string> = Words | (string & {})
+/** The same fields, each of which may be left out. */
+export type Optional<T> = { readonly [K in keyof T]?: T[K] | undefined }
+type Model<T> = Readonly<T> & Raw
+type Texts<Names extends string> = Readonly<Record<Names, string>>
+type Numbers<Names extends string> = Readonly<Record<Names, number>>
+type Flags<Names extends string> = Readonly<Record<Names, boolean>>
+
+export interface Database extends Raw, Flags<'blockReads' | 'blockWrites' | 'deleteProtection'> {
+  readonly name: string
+  /** UUID; with other engines than SQLite's it tells which. */
+  readonly dbId: string
+  /** Host of the database: always this one, never one put together from its name. */
+  readonly hostname: string
+  readonly group: string
+  readonly primaryRegion: string
+  /** What it was branched from; null for a database that is no branch. */
+  readonly parent: Texts<'id' | 'name' | 'branchedAt'> | null
+  /** @deprecated by the service */
+  readonly regions?: readonly string[]
+  // seen, but not documented
+  readonly archived?: boolean
+  readonly sleeping?: boolean
+  readonly isSchema?: boolean
+  readonly schema?: string | null
+  readonly version?: string
+  readonly type?: string
+}
+
+/** What the creation of a database answers. */
+export type CreatedDatabase = Pick<Database, 'name' | 'dbId' | 'hostname'> & Raw
+
+export interface DatabaseConfiguration
+  extends Raw,
+    Flags<'blockReads' | 'blockWrites' | 'deleteProtection'>,
+    Readonly<Record<'allowedIps' | 'allowedAwsVpcIds', readonly string[]>> {
+  /** Bytes, or a number with a unit: `256mb`. */
+  readonly sizeLimit: string
+  /** @deprecated by the service */
+  readonly allowAttach?: boolean
+}
+
+export interface Instance extends Raw, Texts<'uuid' | 'name' | 'region' | 'hostname'> {
+  readonly type: Known<'primary' | 'replica'>
+}
+
+export type UsageFigures = Numbers<'rowsRead' | 'rowsWritten' | 'storageBytes' | 'bytesSynced'>
+
+export interface DatabaseUsage extends Raw {
+  readonly uuid: string
+  readonly instances: readonly { readonly uuid: string; readonly usage: UsageFigures }[]
+  /** Null when the service sent neither of its two names for it. */
+  readonly total: UsageFigures | null
+}
+
+export type QueryStatistics = Model<{ query: string } & Numbers<'rowsRead' | 'rowsWritten'>>
+
+export interface Group extends Raw {
+  readonly name: string
+  readonly uuid: string
+  /** Code of the location of its primary. */
+  readonly primary: string
+  readonly deleteProtection: boolean
+  /** @deprecated by the service */
+  readonly locations?: readonly string[]
+  /** @deprecated by the service */
+  readonly version?: string
+  // seen, but not documented
+  readonly archived?: boolean
+}
+
+export type GroupConfiguration = Model<{ deleteProtection: boolean }>
+
+export interface Organization
+  extends Raw,
+    Texts<'name' | 'slug' | 'planId'>,
+    Flags<'overages' | 'requireMfa' | 'blockedReads' | 'blockedWrites'> {
+  readonly type: Known<'personal' | 'team'>
+  readonly planTimeline: Known<'monthly' | 'yearly'>
+  /** Marketplace that manages it; empty for none. */
+  readonly platform: string
+}
+
+export interface OrganizationUsage extends Raw {
+  readonly uuid: string
+  /** What was used in this period. The documentation calls it the plan's allowance; that is in `plans()`. */
+  readonly usage: UsageFigures & Numbers<'databases' | 'locations' | 'groups'>
+  readonly databases: readonly DatabaseUsage[]
+}
+
+export interface Plan extends Raw, Texts<'name' | 'price'> {
+  readonly prices: readonly Texts<'value' | 'timeline'>[]
+  /** 0 means without limit. */
+  readonly quotas: { readonly databases: number | null } & Numbers<
+    'rowsRead' | 'rowsWritten' | 'locations' | 'storage' | 'groups' | 'bytesSynced'
+  >
+}
+
+export interface Subscription extends Raw, Texts<'name' | 'plan'> {
+  readonly overages: boolean
+  readonly timeline: Known<'monthly' | 'yearly'>
+}
+
+export interface Invoice extends Raw, Texts<'invoiceNumber' | 'amountDue'> {
+  readonly dueDate: string
+  readonly paidAt: string
+  readonly paymentFailedAt: string
+  /** URL. */
+  readonly invoicePdf: string
+}
+
+export type AssignableRole = Known<'admin' | 'member' | 'viewer'>
+export type Role = Known<'owner' | 'admin' | 'member' | 'viewer'>
+export type Member = Model<{ username: string; email: string; role: Role }>
+export type InvitedMember = Model<{ email: string; role: AssignableRole; organization: string }>
+
+export interface Invite extends Raw {
+  readonly id: number
+  readonly email: string
+  readonly role: AssignableRole
+  /** ISO 8601. */
+  readonly createdAt: string
+}
+
+/** What a token of one group may do. */
+export type Scope =
+  | 'read'
+  | `db:${'create' | 'delete' | 'configure' | 'mint-token' | 'rotate-creds'}`
+  | `group:${'configure' | 'mint-token' | 'rotate-creds'}`
+
+/** Names for several scopes: `read-only` is `read`, `full-access` is all. The service stores what they stand for. */
+export type ScopePreset = 'read-only' | 'full-access'
+
+export interface ApiToken extends Raw {
+  readonly id: string
+  readonly name: string
+  /** Slug of the one organization that it is for; absent for a token for all. */
+  readonly organization?: string
+  readonly group?: string
+  readonly scopes?: readonly Known<Scope>[]
+  /** `YYYY-MM-DD`. */
+  readonly createdAt: string
+}
+
+export type OrganizationApiToken = ApiToken & { readonly owner: Texts<'username' | 'email'> }
+/** The only time that the token itself is shown. */
+export type CreatedApiToken = Model<{ id: string; name: string; token: string }>
+
+export interface AuditLog extends Raw {
+  /** Such as `db-create`. */
+  readonly code: string
+  readonly message: string
+  /** `cli` or `web`: told from the header `user-agent`. */
+  readonly origin: string
+  readonly author: string
+  /** ISO 8601. */
+  readonly createdAt: string
+  /** As the service sent it. */
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export type User = Raw &
+  Texts<'username' | 'name' | 'email' | 'avatarUrl' | 'plan'> &
+  Flags<'mfa' | 'hasPendingInvites'>

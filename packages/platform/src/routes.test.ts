@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { PLATFORM_CALLS } from '../test-support/platform-calls.ts'
+import { type PlatformRequest, scriptedPlatform } from '../test-support/scripted-platform.ts'
+
+// Every documented route of the platform API has a method, and every method is one of its routes: by its table, which names the
+// service's documentation as its source. Each call is made once, with all that it takes, and answered as documented.
+
+interface Schema {
+  readonly type?: string
+  readonly fields?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly values?: Schema
+  readonly enum?: readonly string[]
+}
+interface Row {
+  readonly method: string
+  readonly path: string
+  readonly api: string
+  readonly status: string
+  readonly request: {
+    readonly query?: Readonly<Record<string, unknown>>
+    readonly body: { readonly content_type: string; readonly schema: Schema } | null
+  }
+  readonly response: { readonly body: Schema | null }
+}
+
+const file = new URL('../../../test/fixtures/platform-routes.json', import.meta.url)
+const routes = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
+  ({ api, status }) => api === 'platform' && status === 'documented',
+)
+const nameOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`
+
+/** Made of several calls. */
+const HELPERS = ['databases.ensure', 'databases.waitUntilReady', 'groups.ensure']
+/** Sent, and not in the table's fields: what its notes say, and what it deprecates. */
+const NOTED: Readonly<Record<string, readonly string[]>> = {
+  'GET /v1/organizations/{organizationSlug}/databases': ['limit'],
+  'POST /v1/organizations/{organizationSlug}/databases/{databaseName}/auth/tokens': [
+    'fine_grained_permissions',
+  ],
+  'POST /v1/organizations/{organizationSlug}/groups/{groupName}/auth/tokens': ['fine_grained_permissions'],
+}
+
+/** A value of a schema, in which each text says where it stands. */
+function sample(schema: Schema, name = 'it'): unknown {
+  if (schema.fields)
+    return Object.fromEntries(Object.entries(schema.fields).map(([key, each]) => [key, sample(each, key)]))
+  if (schema.items) return [sample(schema.items, name)]
+  if (schema.values) return { some_key: sample(schema.values, name) }
+  if (schema.type === 'object') return { some_key: name }
+  if (schema.type === 'integer') return 9_007_199_254_740_991
+  return schema.type === 'boolean' ? true : (schema.enum?.[0] ?? `text of ${name}`)
+}
+
+const rowOf = ({ method, url }: PlatformRequest): Row | undefined =>
+  routes.find((row) => nameOf(row) === nameOf({ method, path: decodeURIComponent(url.replace(/\?.*/, '')) }))
+
+async function callAll() {
+  const { platform, received } = scriptedPlatform(
+    (request) => {
+      const row = rowOf(request)
+      return row ? { body: row.response.body ? sample(row.response.body) : undefined } : { status: 404 }
+    },
+    { organization: '{organizationSlug}', maxRetries: 0 },
+  )
+  const results = new Map<string, { readonly request: PlatformRequest; readonly result: unknown }>()
+  for (const [name, call] of Object.entries(PLATFORM_CALLS)) {
+    const result = await call(platform).catch((error: unknown) => error)
+    results.set(name, { request: received.at(-1) as PlatformRequest, result })
+  }
+  return { platform, received, results }
+}
+
+/** Names of all methods of the client's parts. */
+const methodsOf = (platform: object): string[] =>
+  Object.entries(platform).flatMap(([part, methods]) =>
+    typeof methods === 'object' ? Object.keys(methods as object).map((name) => `${part}.${name}`) : [],
+  )
+
+const { platform, received, results } = await callAll()
+
+test('the documented routes are 49, and each has exactly one method', () => {
+  expect(routes).toHaveLength(49)
+  const called = [...results.values()].map(({ request }) =>
+    nameOf(rowOf(request) ?? { method: '?', path: request.url }),
+  )
+  expect(called.toSorted()).toEqual(routes.map(nameOf).toSorted())
+  expect(received).toHaveLength(routes.length)
+})
+
+test('there is no method that this test does not know', () => {
+  expect(methodsOf(platform).toSorted()).toEqual([...Object.keys(PLATFORM_CALLS), ...HELPERS].toSorted())
+})
+
+test.each([...results])(
+  '%s sends what is documented, and reads what is answered',
+  (_, { request, result }) => {
+    expect(result).not.toBeInstanceOf(Error)
+    const row = rowOf(request) as Row
+    const noted = NOTED[nameOf(row)] ?? []
+
+    const query = new URL(request.url, 'http://host').searchParams
+    const isCursor = (name: string): boolean => name === 'cursor' || name === 'limit'
+    const names = [...query.keys()].filter((name) => !noted.includes(name) && !isCursor(name))
+    expect(names.toSorted()).toEqual(
+      Object.keys(row.request.query ?? {})
+        .filter((name) => !isCursor(name))
+        .toSorted(),
+    )
+
+    const body = row.request.body
+    if (!body) expect([request.body, request.headers['content-type']]).toEqual(['', undefined])
+    else {
+      expect(request.headers['content-type']).toBe('application/json')
+      const sent = Object.keys(JSON.parse(request.body as string) as object)
+      const fields = Object.keys(body.schema.fields ?? {})
+      // of an invitation either of the two
+      expect(sent.filter((name) => !noted.includes(name)).toSorted()).toEqual(
+        fields.filter((name) => name !== 'username' || !fields.includes('email')).toSorted(),
+      )
+    }
+
+    // all that was answered is there, as it came
+    const answered = row.response.body ? sample(row.response.body) : undefined
+    const [inner] = Object.values(answered ?? {}) as unknown[]
+    const rawOf = (value: unknown): unknown => (value as { raw?: unknown }).raw
+    const given = (result as { items?: unknown } | undefined)?.items ?? result
+    if (Array.isArray(given)) expect([inner, answered]).toContainEqual(given.map(rawOf))
+    else if (typeof given === 'object' && given !== null && 'raw' in given)
+      expect([inner, answered]).toContainEqual(given.raw)
+  },
+)

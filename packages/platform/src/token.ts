@@ -1,0 +1,46 @@
+import { kindOf } from './check-options.ts'
+
+/** Token of the platform API. Any string will do, except one that is known to be a database token. */
+export type PlatformToken = string & { readonly tokenKind?: 'platform' }
+
+/** Token of a database or group, for `createClient({ authToken })`. Not for the platform API. */
+export type DatabaseToken = string & { readonly tokenKind?: 'database' }
+
+/** What a JWT says of itself. Nothing is verified. @returns null for what is no JWT */
+export function readClaims(token: string): Readonly<Record<string, unknown>> | null {
+  const [, payload, signature] = token.split('.')
+  if (payload === undefined || signature === undefined) return null
+  try {
+    const bytes = Uint8Array.from(atob(payload.replaceAll('-', '+').replaceAll('_', '/')), (char) =>
+      char.charCodeAt(0),
+    )
+    const claims: unknown = JSON.parse(new TextDecoder().decode(bytes))
+    return typeof claims === 'object' && claims !== null ? { ...claims } : null
+  } catch {
+    return null
+  }
+}
+
+/** Claims that only tokens of databases and groups have. */
+const DATABASE_CLAIMS = ['a', 'p', 'id', 'gid', 'rid', 'perm']
+
+/** @throws TypeError for what cannot be a token of the platform API; its text has no part of the token */
+export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
+  if (typeof token !== 'string')
+    throw new TypeError(
+      `token must be a string, not ${kindOf(token)}: is the environment variable set that it comes from?`,
+    )
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new TypeError(token === '' ? 'token is empty' : 'token has characters that no token has')
+  const claims = readClaims(token)
+  if (claims && !('jti' in claims) && DATABASE_CLAIMS.some((claim) => claim in claims))
+    throw new TypeError(
+      'token is a database token, which the platform API refuses: it wants an API token, from `apiTokens.create`',
+    )
+}
+
+/** Replaces a token, and anything else that looks like a JWT. */
+export function redact(text: string, token: string): string {
+  const known = token === '' ? text : text.replaceAll(token, '[token]')
+  return known.replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[token]')
+}

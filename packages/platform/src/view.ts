@@ -1,0 +1,63 @@
+/** What every object of an answer has besides its fields: itself as it came. Not enumerable. */
+export interface Raw {
+  /** The object as the service sent it. */
+  readonly raw: Readonly<Record<string, unknown>>
+}
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Adds `raw` to an object. */
+export const withRaw = <T>(view: object, raw: JsonObject): T =>
+  Object.defineProperty(view, 'raw', { value: raw }) as T
+
+/**
+ * The same object with keys in camel case, at every depth, and with `raw`. Fields and values that are not known are kept.
+ * @param opaque keys, in camel case, of what is not converted: data of users
+ */
+export function viewOf<T>(raw: JsonObject, opaque: readonly string[] = []): T {
+  const names = new Set(Object.keys(raw))
+  const entries: [string, unknown][] = []
+  for (const [name, value] of Object.entries(raw)) {
+    const key = camelCase(name)
+    // both spellings: each keeps its own
+    if (key !== name && names.has(key)) continue
+    entries.push([key, opaque.includes(key) ? value : convert(value, opaque)])
+  }
+  return withRaw(Object.fromEntries(entries), raw)
+}
+
+function convert(value: unknown, opaque: readonly string[]): unknown {
+  if (Array.isArray(value)) return value.map((item) => convert(item, opaque))
+  return isObject(value) ? viewOf(value, opaque) : value
+}
+
+/** `DbId`, `block_reads`, `OrganizationID`, `ID` and `primaryRegion` as JavaScript spells them. */
+function camelCase(name: string): string {
+  if (/^[A-Z]+$/.test(name)) return name.toLowerCase()
+  return name
+    .replace(/([a-z\d])ID$/, '$1Id')
+    .replace(/(?<=[a-zA-Z\d])_+([a-zA-Z\d])/g, (_, letter: string) => letter.toUpperCase())
+    .replace(/^[A-Z]/, (letter) => letter.toLowerCase())
+}
+
+/** A body with keys in snake case, without those that are undefined. */
+export function bodyOf(input: object): Record<string, unknown> {
+  const given = Object.entries(input).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), encode(value)]))
+}
+
+/** The same, or none when nothing is in it. */
+export function bodyOrNone(input: object): Record<string, unknown> | undefined {
+  const body = bodyOf(input)
+  return Object.keys(body).length > 0 ? body : undefined
+}
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+function encode(value: unknown): unknown {
+  if (value instanceof Date) return value.toISOString()
+  return isObject(value) ? bodyOf(value) : value
+}
