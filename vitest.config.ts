@@ -4,6 +4,7 @@ import {
   endToEndProjects,
   kyselyProjects,
   MAX_WORKERS,
+  POLLING,
   TEST_TIMEOUT_MS,
 } from './test/targets/projects.ts'
 
@@ -34,6 +35,7 @@ export default defineConfig(async () => ({
             'test/{examples,opentelemetry,targets,testing}/*.test.ts',
           ],
           testTimeout: TEST_TIMEOUT_MS,
+          expect: POLLING,
           maxWorkers: MAX_WORKERS,
         },
       },
@@ -43,6 +45,7 @@ export default defineConfig(async () => ({
           name: 'attack',
           include: ['test/attack/*.test.ts'],
           testTimeout: TEST_TIMEOUT_MS,
+          expect: POLLING,
           maxWorkers: MAX_WORKERS,
         },
       },
@@ -53,6 +56,7 @@ export default defineConfig(async () => ({
           name: 'packages',
           include: ['test/packages/*.test.ts'],
           testTimeout: TEST_TIMEOUT_MS,
+          expect: POLLING,
           // packing builds
           maxWorkers: 1,
         },

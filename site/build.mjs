@@ -100,7 +100,7 @@ async function makeReference() {
     githubPages: false,
     // tsc checks the sources, with the TypeScript they are written for
     skipErrorChecking: true,
-    // what is inherited from a class of somebody else links to classes of theirs
+    // what is inherited from a class of another package links to classes of that package
     validation: false,
     parametersFormat: 'table',
     enumMembersFormat: 'table',

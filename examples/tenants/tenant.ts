@@ -36,7 +36,7 @@ export interface TenantReport {
   readonly storageBytes: number
 }
 
-/** Whoever has a customer: each one gets a database of its own, with a token that reaches nothing else. */
+/** Customers: each one gets a database of its own, with a token that reaches nothing else. */
 export class Tenants {
   readonly #platform: PlatformClient
   readonly #group: string

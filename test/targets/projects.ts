@@ -17,6 +17,9 @@ declare module 'vitest' {
 /** How many test files run at a time: more than there are cores, as most of them wait for a server. */
 export const MAX_WORKERS = availableParallelism() + 2
 
+/** What is waited for comes at once, but on a machine that is busy. */
+export const POLLING = { poll: { timeout: 20_000 } }
+
 /** How many tests of one file run at a time where they may: they wait for seconds. */
 const MAX_CONCURRENCY = 24
 
@@ -39,6 +42,7 @@ export async function endToEndProjects() {
         ...(name === 'sqld' || name === 'embedded' ? ['test/platform/*.test.ts'] : []),
       ],
       testTimeout: TEST_TIMEOUT_MS,
+      expect: POLLING,
       maxConcurrency: MAX_CONCURRENCY,
       // files share a process: to start one for each costs a quarter of the CPU time
       isolate: false,

@@ -117,10 +117,10 @@ describe.each(READERS)('%s', (_, read) => {
 
   test('a slow one is not a silent one', async () => {
     const { db } = await scripted((_, response) => {
-      for (const [at, line] of STATEMENTS.entries()) setTimeout(() => response.write(line), at * 60)
-      setTimeout(() => response.end(), STATEMENTS.length * 60)
+      for (const [at, line] of STATEMENTS.entries()) setTimeout(() => response.write(line), at * 150)
+      setTimeout(() => response.end(), STATEMENTS.length * 150)
     })
-    await read(dump(db, { timeoutMs: 150 }))
+    await read(dump(db, { timeoutMs: 600 }))
   })
 
   test('a signal, and the end of the client', async () => {

@@ -1,0 +1,19 @@
+// Words that readers of other languages stumble over, or that say nothing, are in no shipped line: sources, docs, READMEs.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+const REFUSED = /\b(?:somebody|nobody|whoever|(?:is|are) told|in the same breath|came to nothing)\b/i
+const SHIPPED =
+  /^(?:packages\/[^/]+\/(?:src\/(?!.*\.test\.ts$)|docs\/|README\.md)|docs\/|examples\/|site\/[^/]+\.(?:md|mjs)$|[A-Z]+\.md$|llms\.txt$)/
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
+let found = 0
+for (const file of files.trim().split('\n').filter((path) => SHIPPED.test(path) && /\.(?:m?[jt]s|c|md|txt|html|css)$/.test(path))) {
+  for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
+    const word = REFUSED.exec(line)?.[0]
+    if (word === undefined) continue
+    found += 1
+    console.log(`${file}:${at + 1}: "${word}": ${line.trim().slice(0, 160)}`)
+  }
+}
+process.exit(found > 0 ? 1 : 0)
