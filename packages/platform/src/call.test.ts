@@ -507,7 +507,7 @@ describe('time and signals', () => {
 
     const during = new AbortController()
     const call = failed(platform.databases.createToken('db', { signal: during.signal }))
-    await vi.waitFor(() => expect(received).toHaveLength(1))
+    await vi.waitFor(() => expect(received).toHaveLength(1), 10_000)
     during.abort(new Error('enough'))
     expect(await call).toMatchObject({ code: 'ABORTED', outcome: 'unknown', cause: { message: 'enough' } })
     // also what was under way
@@ -515,7 +515,7 @@ describe('time and signals', () => {
 
     const waiting = new AbortController()
     const slow = failed(platform.groups.create({ name: 'g', location: 'l' }, { signal: waiting.signal }))
-    await vi.waitFor(() => expect(received).toHaveLength(2))
+    await vi.waitFor(() => expect(received).toHaveLength(2), 10_000)
     await new Promise((resolve) => setTimeout(resolve, 30))
     waiting.abort()
     // the one attempt was refused

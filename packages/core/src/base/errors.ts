@@ -46,7 +46,7 @@ export class SqlError extends DatabaseError {
     outcome?: Outcome,
   ) {
     const { message, code, extended_code: extendedCode } = fromPrimary(error)
-    super(message)
+    super(code === 'RESPONSE_TOO_LARGE' ? `${message}: read it with readRows(), or with LIMIT` : message)
     this.code = code ?? 'SQLITE_UNKNOWN'
     this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
     const kind = this.constraint?.kind ?? 'other'
@@ -220,6 +220,13 @@ export class HttpError extends DatabaseError {
   withOutcome(outcome: Outcome): HttpError {
     return this.#again(outcome)
   }
+}
+
+/** Lets the error of a read say that nothing was applied, whether it has run or not. */
+export function ofRead(error: unknown): unknown {
+  if (error instanceof TransportError || error instanceof HttpError)
+    Object.assign(error, { outcome: 'not_applied' })
+  return error
 }
 
 /** The server's answer is not what the protocol promises. */

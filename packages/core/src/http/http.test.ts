@@ -142,7 +142,7 @@ test('ten calls that go well earn one more attempt', async () => {
 
 test('maxRetries: 0 sends once', async () => {
   const { db, received } = await scripted(status(503, ''), { maxRetries: 0 })
-  await expect(db.execute('select 1')).rejects.toMatchObject({ status: 503, outcome: 'unknown' })
+  await expect(db.execute('select 1')).rejects.toMatchObject({ status: 503, outcome: 'not_applied' })
   expect(received).toHaveLength(1)
 })
 
@@ -164,20 +164,23 @@ test('the connection breaks after the request: it is not known whether it ran', 
   })
 })
 
-test('the answer breaks off', async () => {
+test('the answer breaks off: a read has applied nothing, and of a write it is not known', async () => {
   const { db } = await scripted((_, response) => {
     response.writeHead(200, { 'content-length': '1000' })
     response.write('{"baton":null,')
     setImmediate(() => response.destroy())
   })
-  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  await expect(db.execute('select 1')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
+  await expect(db.execute('delete from t')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  const asRead = db.execute('pragma optimize', [], { readOnly: true })
+  await expect(asRead).rejects.toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
 })
 
 test('a server that never answers ends in the deadline', async () => {
   const { db } = await scripted(() => {}, { requestTimeoutMs: 40 })
   await expect(db.execute('select 1')).rejects.toMatchObject({
     code: 'TIMEOUT',
-    outcome: 'unknown',
+    outcome: 'not_applied',
     message: expect.stringContaining('40 ms'),
   })
 })
@@ -197,7 +200,7 @@ test('the deadline covers waiting for a connection, and that request never leave
     code: 'TIMEOUT',
     outcome: 'not_applied',
   })
-  await expect(first).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+  await expect(first).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
   expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
 })
 
@@ -380,7 +383,7 @@ test('fetch: deadline, abort, broken connection and close', async () => {
   const controller = new AbortController()
   setTimeout(() => controller.abort(reason), 20)
   await expect(db.execute('select 1', [], { signal: controller.signal })).rejects.toBe(reason)
-  await expect(db.execute('select break')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'unknown' })
+  await expect(db.execute('select break')).rejects.toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
   const call = expect(db.execute('select 1')).rejects.toThrow('closed')
   await db.close()
   await call

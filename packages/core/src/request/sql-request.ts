@@ -148,7 +148,8 @@ export class SqlRequest {
     if (!isWireError(wireError)) throw new ProtocolError('an error without a message')
     const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, prefix, scope } = call
-    const error = new SqlError(wireError, statements.length === 1 ? statements[0]?.sql : null)
+    const sql = statements.length === 1 ? statements[0]?.sql : null
+    const error = new SqlError(wireError, sql, null, [], this.isRead ? 'not_applied' : undefined)
     // COMMIT is correct SQL: an answer that refuses it as a whole is not the server's
     if (call.ends === 'commit') throw unclearCommit(error)
     // what the server's parser refuses has not run, and it spoils it for all: each has to go by itself
@@ -243,8 +244,8 @@ function readChain(
     const error = batch.step_errors[step]
     if (error) {
       const sql = statement?.sql ?? prefix[at]
-      // it was rolled back, whatever the statement itself keeps
-      const outcome = isAtomic ? 'not_applied' : undefined
+      // it was rolled back, whatever the statement itself keeps; or there is nothing that it could keep
+      const outcome = isAtomic || call.isRead ? 'not_applied' : undefined
       throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
     }
     const result = batch.step_results[step]

@@ -1,5 +1,5 @@
 import { openBody } from '#transport'
-import { ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
+import { ofRead, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
@@ -139,8 +139,9 @@ export class RowReader implements Cursor {
       reason = its
     }
     this.#stream.cursorFailed(this, error, { ...call, reject }, sent)
+    if (this.#request.isRead) return ofRead(reason)
     // the end of the stream does not undo what takes effect by itself
-    if (this.#inTransaction || this.#request.isRead || !(reason instanceof StreamError)) return reason
+    if (this.#inTransaction || !(reason instanceof StreamError)) return reason
     return new TransportError('CLOSED', reason.message, 'unknown', reason)
   }
 

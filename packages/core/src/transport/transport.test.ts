@@ -10,7 +10,7 @@ import type { Fetch, TransportRequest } from './transport.ts'
 
 const never = <T>(): Promise<T> => new Promise<T>(() => {})
 const mine = new Error('mine')
-const isLate = { name: 'TransportError', code: 'TIMEOUT', outcome: 'unknown' }
+const isLate = { name: 'TransportError', code: 'TIMEOUT', outcome: 'not_applied' }
 const isClosed = { name: 'TransportError', code: 'CLOSED', message: 'the client is closed' }
 const encoder = new TextEncoder()
 const COLUMN = '{"type":"step_begin","step":0,"cols":[{"name":"a","decltype":null}]}\n'
@@ -103,7 +103,7 @@ test('writes that are given up over a fetch that ignores its signal do not keep 
     fetch: async () => (isDeaf ? never() : { status: 500, text: async () => 'the next one' }),
   })
   const write = db.execute('insert into t values (1)', [], { timeoutMs: 20 })
-  await expect(write).rejects.toMatchObject(isLate)
+  await expect(write).rejects.toMatchObject({ ...isLate, outcome: 'unknown' })
   isDeaf = false
   await expect(db.execute('insert into t values (2)')).rejects.toMatchObject({ body: 'the next one' })
 })
