@@ -12,7 +12,6 @@ import {
   type ServiceResponse,
   textResponse,
 } from './exchange.ts'
-import { answerFirstVersion } from './first-version.ts'
 import { RESERVED_NAMES } from './reserved-names.ts'
 import { welcomePage } from './welcome-page.ts'
 import { WindowFeed } from './window/window-feed.ts'
@@ -24,19 +23,11 @@ export const DEFAULT_DATABASE = 'default'
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 const FIRST_GREETING = 'This is sqld HTTP API v1'
 
-type RouteKind =
-  | 'database'
-  | 'first-version'
-  | 'greeting'
-  | 'first-greeting'
-  | 'version'
-  | 'health'
-  | 'page'
-  | 'nothing'
+type RouteKind = 'database' | 'greeting' | 'first-greeting' | 'version' | 'health' | 'page'
 
 interface Route {
   readonly kind: RouteKind
-  readonly allow: 'POST' | 'GET,HEAD' | 'POST,GET,HEAD'
+  readonly allow: 'POST' | 'GET,HEAD'
 }
 
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
@@ -46,8 +37,6 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['/dump', { kind: 'database', allow: 'GET,HEAD' }],
   ['/beta/listen', { kind: 'database', allow: 'GET,HEAD' }],
   ['/v1/jobs', { kind: 'database', allow: 'GET,HEAD' }],
-  ['/v1/execute', { kind: 'first-version', allow: 'POST' }],
-  ['/v1/batch', { kind: 'first-version', allow: 'POST' }],
   ['/v1', { kind: 'first-greeting', allow: 'GET,HEAD' }],
   ['/v2', { kind: 'greeting', allow: 'GET,HEAD' }],
   ['/v3', { kind: 'greeting', allow: 'GET,HEAD' }],
@@ -55,9 +44,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['/version', { kind: 'version', allow: 'GET,HEAD' }],
   ['/health', { kind: 'health', allow: 'GET,HEAD' }],
 ])
-const WELCOME_PAGE: Route = { kind: 'page', allow: 'POST,GET,HEAD' }
-const STATEMENTS: Route = { kind: 'first-version', allow: 'POST,GET,HEAD' }
-const NOTHING: Route = { kind: 'nothing', allow: 'POST,GET,HEAD' }
+const WELCOME_PAGE: Route = { kind: 'page', allow: 'GET,HEAD' }
 const EXPORT: Route = { kind: 'database', allow: 'GET,HEAD' }
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
@@ -156,12 +143,8 @@ export class Gateway {
         return await this.#health(target)
       case 'page':
         return welcomePage(this.#options.version, request)
-      case 'nothing':
-        return textResponse(404, null, '')
       case 'database':
         return await this.#forwardSeen(target, request)
-      case 'first-version':
-        return await answerFirstVersion(request, (pipeline) => this.#forwardSeen(target, pipeline))
       default:
         return kind satisfies never
     }
@@ -240,10 +223,8 @@ interface Target {
 }
 
 function findRoute(path: string, { method, headers }: ServiceRequest): Route | undefined {
-  if (path === '/') {
-    if (method === 'GET' && String(headers['accept'] ?? '').includes('text/html')) return WELCOME_PAGE
-    return method === 'GET' || method === 'HEAD' ? NOTHING : STATEMENTS
-  }
+  const wantsPage = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
+  if (path === '/' && wantsPage) return WELCOME_PAGE
   if (isExportRoute(path)) return EXPORT
   return ROUTES.get(path) ?? (JOB.test(path) ? ROUTES.get('/v1/jobs') : undefined)
 }

@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { isLoopback } from './access-policy.ts'
-import { compressed, compressor, type Encoding, isWorthCompressing, wantedEncoding } from './compression.ts'
 import { checkDialect, type Dialect } from './dialect.ts'
 import { errorResponse, type ServiceResponse } from './exchange.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
@@ -274,12 +273,12 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
             remoteAddress: from.socket.remoteAddress,
             signal: left.signal,
           })
-    await respond(to, response, { isHead: from.method === 'HEAD', encoding: wantedEncoding(from.headers) })
+    await respond(to, response, from.method === 'HEAD')
   } catch (error) {
     if (to.headersSent || to.destroyed) to.destroy()
     else {
       const response = errorResponse(500, `Internal Error: \`${String(error)}\``)
-      await respond(to, response, { isHead: from.method === 'HEAD', encoding: null })
+      await respond(to, response, from.method === 'HEAD')
     }
   }
 }
@@ -298,41 +297,18 @@ function readTarget(from: IncomingMessage): { path: string; query: string } | nu
   return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
 }
 
-/** How a response is sent. */
-interface Sending {
-  /** Without its body. */
-  readonly isHead: boolean
-  /** What the client wants it compressed with. */
-  readonly encoding: Encoding | null
-}
-
-async function respond(to: ServerResponse, response: ServiceResponse, sending: Sending): Promise<void> {
+async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
   for (const [name, value] of Object.entries(response.headers))
     if (value !== undefined) to.setHeader(name, value)
   to.statusCode = response.status
   const { body } = response
-  if (typeof body === 'string') return await sendText(to, Buffer.from(body), sending)
-  const encoding = isCompressible(response) ? sending.encoding : null
-  if (encoding !== null) to.setHeader('content-encoding', encoding)
-  to.flushHeaders()
-  if (sending.isHead) {
-    body.destroy()
-    to.end()
-  } else if (encoding === null) await pipeline(body, to)
-  else await pipeline(body, compressor(encoding), to)
-}
-
-async function sendText(to: ServerResponse, bytes: Buffer, { isHead, encoding }: Sending): Promise<void> {
-  let content = bytes
-  if (encoding !== null && isWorthCompressing(bytes.length)) {
-    to.setHeader('content-encoding', encoding)
-    content = await compressed(encoding, bytes)
+  if (typeof body === 'string') {
+    to.setHeader('content-length', Buffer.byteLength(body))
+    to.end(isHead ? undefined : body)
+    return
   }
-  to.setHeader('content-length', content.length)
-  to.end(isHead ? undefined : content)
-}
-
-/** Events go out as they are, and so does what has said how long it is. */
-function isCompressible({ headers }: ServiceResponse): boolean {
-  return headers['content-type'] !== 'text/event-stream' && headers['content-length'] === undefined
+  to.flushHeaders()
+  if (!isHead) return await pipeline(body, to)
+  body.destroy()
+  to.end()
 }
