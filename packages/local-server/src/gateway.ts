@@ -21,9 +21,8 @@ import { WindowPage } from './window/window-page.ts'
 export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
-const FIRST_GREETING = 'This is sqld HTTP API v1'
 
-type RouteKind = 'database' | 'greeting' | 'first-greeting' | 'version' | 'health' | 'page'
+type RouteKind = 'database' | 'greeting' | 'version' | 'health' | 'page'
 
 interface Route {
   readonly kind: RouteKind
@@ -37,7 +36,6 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['/dump', { kind: 'database', allow: 'GET,HEAD' }],
   ['/beta/listen', { kind: 'database', allow: 'GET,HEAD' }],
   ['/v1/jobs', { kind: 'database', allow: 'GET,HEAD' }],
-  ['/v1', { kind: 'first-greeting', allow: 'GET,HEAD' }],
   ['/v2', { kind: 'greeting', allow: 'GET,HEAD' }],
   ['/v3', { kind: 'greeting', allow: 'GET,HEAD' }],
   ['/v3-protobuf', { kind: 'greeting', allow: 'GET,HEAD' }],
@@ -135,8 +133,6 @@ export class Gateway {
     switch (kind) {
       case 'greeting':
         return textResponse(200, 'text/plain', GREETING)
-      case 'first-greeting':
-        return textResponse(200, 'text/plain', FIRST_GREETING)
       case 'version':
         return textResponse(200, null, this.#options.version)
       case 'health':
