@@ -104,10 +104,8 @@ interface Held {
 
 /** @throws Error with `errcode` of SQLITE_BUSY when another process has the lock */
 async function hold(directory: string): Promise<Held> {
-  const sqlite = sqliteModule()
-  if (!sqlite) throw new Error('this runtime has no node:sqlite')
   const path = join(directory, LOCK_NAME)
-  const database = new sqlite.DatabaseSync(path, { timeout: CONTENTION_MS })
+  const database = new (sqliteModule().DatabaseSync)(path, { timeout: CONTENTION_MS })
   try {
     // nothing is ever written, and so nothing has to be taken back
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')

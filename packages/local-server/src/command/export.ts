@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { OLD_REGISTRY_FILE } from '../control-plane/bootstrap.ts'
 import { REGISTRY_FILE } from '../control-plane/registry/registry.ts'
 import { startLocalServer } from '../server.ts'
 import type { Given } from './command-table.ts'
@@ -13,7 +12,7 @@ export async function runExport({ values, operands }: Given<typeof EXPORT_OPTION
   const { data: directory } = values
   if (directory === undefined)
     throw new UsageError('baton export: say where the databases are: baton export NAME FILE.db --data DIR')
-  const isKnown = [REGISTRY_FILE, OLD_REGISTRY_FILE].some((known) => existsSync(join(directory, known)))
+  const isKnown = existsSync(join(directory, REGISTRY_FILE))
   if (!isKnown) throw new UsageError(`baton export: there are no databases in ${directory}`)
   const server = await startLocalServer({ dataDirectory: directory })
   try {

@@ -15,7 +15,7 @@ const OWNER_TOKEN = 'owner'
 /** How the control plane is made. */
 export interface ControlPlaneOptions {
   readonly directory: string
-  /** Slug of the organization of whoever runs the server. */
+  /** Slug of the organization of the server's operator. */
   readonly organization: string
   /** What follows `<database>-<organization>.` in host names; null to address databases by path. */
   readonly domain: string | null
@@ -53,7 +53,7 @@ export class ControlPlane {
   static async open({ directory, organization, domain }: ControlPlaneOptions): Promise<ControlPlane> {
     const registry = await Registry.open(directory)
     try {
-      return new ControlPlane(registry, await openHome(registry, directory, organization), domain)
+      return new ControlPlane(registry, openHome(registry, organization), domain)
     } catch (error) {
       registry.close()
       throw error

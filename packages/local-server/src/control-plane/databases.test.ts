@@ -36,7 +36,7 @@ beforeEach(async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const opened = await Registry.open(directory)
   registry = opened
-  home = await openHome(opened, directory, 'local')
+  home = openHome(opened, 'local')
   backend = new EmptyBackend()
   databases = new Databases({
     registry,

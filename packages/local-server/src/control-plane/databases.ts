@@ -213,7 +213,7 @@ export class Databases {
       })
       registry.transaction(() => {
         registry.databases.delete(id)
-        registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
+        registry.file.run('DELETE FROM usage_sample WHERE database = ?', id)
       })
     })
     await this.finishGroup(group)

@@ -19,7 +19,7 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
     registry.close()
     await rm(directory, { recursive: true })
   })
-  const { organization } = await openHome(registry, directory, 'local')
+  const { organization } = openHome(registry, 'local')
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const row: DatabaseRow = {

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { TableChanges } from './protocol/host-messages.ts'
+import type { TableChanges } from './protocol/worker-messages.ts'
 
 /** In the order in which the wire has them. */
 export const ACTIONS = ['unknown', 'delete', 'insert', 'update'] as const

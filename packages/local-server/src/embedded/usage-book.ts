@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { DatabaseId, QueryUsage } from '../backend.ts'
-import type { StatementUsage } from './protocol/host-messages.ts'
+import type { StatementUsage } from './protocol/worker-messages.ts'
 
 /** Texts of a database that are told apart; of more, those that did least are forgotten. */
 const MAX_QUERIES = 200

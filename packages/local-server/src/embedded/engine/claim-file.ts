@@ -56,12 +56,8 @@ function mark(path: string): void {
 
 /** Does something while no other program can have the file open. */
 function whileLocked(path: string, work: () => void): void {
-  const sqlite = sqliteModule()
-  if (!sqlite) {
-    if (existsSync(`${path}-wal`)) throw new FileInUseError(IN_USE_ELSEWHERE)
-    return work()
-  }
-  const database = new sqlite.DatabaseSync(path, { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false })
+  const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }
+  const database = new (sqliteModule().DatabaseSync)(path, options)
   try {
     try {
       database.exec('PRAGMA locking_mode = EXCLUSIVE')

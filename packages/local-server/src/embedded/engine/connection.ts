@@ -1,4 +1,4 @@
-import type { TableChanges } from '../protocol/host-messages.ts'
+import type { TableChanges } from '../protocol/worker-messages.ts'
 import { ChangeCounter } from './change-counter.ts'
 import { DeniedError, type EngineConnection, type EngineStatement } from './engine-connection.ts'
 import type { Grant } from './engine-instance.ts'

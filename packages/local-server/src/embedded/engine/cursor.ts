@@ -11,19 +11,23 @@ const CHUNK_CHARACTERS = 64 * 1_024
 /** Takes the next piece of a cursor's text; resolves when more is wanted. @throws ClientLeftError when none is */
 export type CursorOutput = (text: string) => Promise<void>
 
+/** What a cursor runs. */
+export interface CursorProgram {
+  readonly steps: readonly BatchStep[]
+  readonly permissions: Permissions
+  /** Called once the batch is acceptable. */
+  readonly onReady: () => void
+}
+
 /** Runs a batch as a cursor: a line of JSON for each thing that happens, handed over in pieces. */
 export async function runCursor(
   session: Session,
   database: Database,
-  call: {
-    readonly steps: readonly BatchStep[]
-    readonly permissions: Permissions
-    readonly onReady: () => void
-  },
+  { steps, permissions, onReady }: CursorProgram,
   output: CursorOutput,
 ): Promise<void> {
   const lines = new CursorLines(output, database.dialect)
-  await session.cursor(call.steps, call.permissions, lines, call.onReady)
+  await session.cursor(steps, permissions, lines, onReady)
   await lines.end(database.dialect === 'cloud' ? null : database.replicationIndex)
 }
 

@@ -1,8 +1,7 @@
 import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
 import type { Dialect } from '../../dialect.ts'
 import type { Clock } from '../protocol/clock.ts'
-import type { DatabaseBoard } from '../protocol/database-board.ts'
-import type { TableChanges } from '../protocol/host-messages.ts'
+import type { TableChanges } from '../protocol/worker-messages.ts'
 import { CommitCounter } from './commit-counter.ts'
 import { Connection } from './connection.ts'
 import { MAIN_FILE } from './database-files.ts'
@@ -28,8 +27,6 @@ export interface DatabaseOptions {
   /** Whether each commit is on the disk before it is acknowledged. */
   readonly isKept: boolean
   readonly clock: Clock
-  readonly board: DatabaseBoard
-  readonly onlyRead: boolean
   /** A transaction has been committed that changed rows; called while `isWatched` is set. */
   onChanges(changes: readonly TableChanges[]): void
 }
@@ -45,21 +42,18 @@ export class Database {
   readonly #queue: WriteQueue
   /** A connection without a database: what is compiled there has no effect. */
   readonly #scratch: EngineConnection
-  readonly #board: DatabaseBoard
-  readonly #onlyRead: boolean
   readonly #isKept: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
   /** Whether changes are reported. */
   isWatched = false
-  /** Null where the database is only read. */
-  readonly #commits: CommitCounter | null
+  readonly #commits: CommitCounter
   #settings: DatabaseSettings
   readonly #spares: EngineConnection[] = []
   /** Connections that dumps on their way read from. */
   readonly #dumps = new Set<EngineConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
-    const { id, settings, role, dialect, clock, board, onlyRead } = options
+    const { id, settings, role, dialect, clock } = options
     this.id = id
     this.role = role
     this.dialect = dialect
@@ -67,12 +61,10 @@ export class Database {
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
-    this.#board = board
     this.#queue = new WriteQueue(clock)
-    this.#scratch = new EngineConnection(engine, { name: '', file: ':memory:', onlyRead: false })
-    this.#onlyRead = onlyRead
+    this.#scratch = new EngineConnection(engine, { name: '', file: ':memory:' })
     this.#isKept = options.isKept
-    this.#commits = onlyRead ? null : this.#countCommits(clock)
+    this.#commits = this.#countCommits(clock)
   }
 
   get settings(): DatabaseSettings {
@@ -87,7 +79,7 @@ export class Database {
 
   /** How many transactions have changed the database, as the wire shows it; null before the first. */
   get replicationIndex(): string | null {
-    const count = this.#board.commits
+    const { count } = this.#commits
     return count === 0n ? null : String(count)
   }
 
@@ -101,7 +93,7 @@ export class Database {
     const settings = this.#settings
     return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
       isWatched: () => this.isWatched,
-      hasCommitted: () => this.#commits?.look() ?? false,
+      hasCommitted: () => this.#commits.look(),
       onChanges: this.#onChanges,
       onUnused: (engine) => this.#keep(engine, settings),
     })
@@ -138,7 +130,7 @@ export class Database {
   /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
   close(): void {
     for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
-    this.#commits?.close()
+    this.#commits.close()
   }
 
   #checkSyntax(sql: string): void {
@@ -169,11 +161,11 @@ export class Database {
   #countCommits(clock: Clock): CommitCounter {
     const observer = this.#connection()
     observer.run('PRAGMA journal_mode = WAL')
-    return new CommitCounter(observer, this.#board, clock)
+    return new CommitCounter(observer, clock)
   }
 
   #connection(): EngineConnection {
-    return new EngineConnection(this.#engine, { name: this.id, file: MAIN_FILE, onlyRead: this.#onlyRead })
+    return new EngineConnection(this.#engine, { name: this.id, file: MAIN_FILE })
   }
 
   #open(): EngineConnection {

@@ -65,7 +65,6 @@ export interface ConnectionOptions {
   readonly name: string
   /** A name that `DatabaseFiles` knows, or `:memory:`. */
   readonly file: string
-  readonly onlyRead: boolean
 }
 
 /** A connection of the engine to its database. */
@@ -78,10 +77,10 @@ export class EngineConnection {
   call = 0
 
   /** @throws Error when the file cannot be opened */
-  constructor(engine: EngineInstance, { name, file, onlyRead }: ConnectionOptions) {
+  constructor(engine: EngineInstance, { name, file }: ConnectionOptions) {
     this.#engine = engine
     const texts = [file, name].map((text) => engine.put(Buffer.from(text)))
-    this.#pointer = engine.api.baton_open(texts[0] as Pointer, texts[1] as Pointer, Number(onlyRead))
+    this.#pointer = engine.api.baton_open(texts[0] as Pointer, texts[1] as Pointer, 0)
     for (const text of texts) engine.api.free(text)
     if (this.#pointer === 0) throw new Error('the database file cannot be opened')
   }

@@ -1,4 +1,4 @@
-import type { StatementUsage } from '../protocol/host-messages.ts'
+import type { StatementUsage } from '../protocol/worker-messages.ts'
 
 /** Longer texts are told apart by their beginning. */
 const MAX_TEXT_CHARACTERS = 1_000

@@ -9,7 +9,7 @@ const SLOTS = 1_024
  * engine works on, which calls it has begun, and which are to be interrupted. Lies in shared memory. Calls are numbered
  * in the order in which they are sent.
  */
-export class CallBoard {
+export class SharedCallState {
   readonly memory: SharedArrayBuffer
   readonly #cells: Int32Array
 

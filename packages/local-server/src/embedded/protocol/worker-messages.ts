@@ -1,4 +1,4 @@
-import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
+import type { DatabaseId, DatabaseSettings, SchemaRole } from '../../backend.ts'
 import type { Dialect } from '../../dialect.ts'
 import type { FailureContentType } from './pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from './pipeline-types.ts'
@@ -6,12 +6,12 @@ import type { BatchStep, Permissions, PipelineRequest } from './pipeline-types.t
 /** What a worker is started with. */
 export interface WorkerStart {
   readonly module: WebAssembly.Module
-  /** The memory of the `CallBoard`. */
-  readonly board: SharedArrayBuffer
+  /** The memory of the `SharedCallState`. */
+  readonly state: SharedArrayBuffer
 }
 
 /** What the server sends to a worker. */
-export type ToHost =
+export type ToWorker =
   | ({ readonly type: 'open' } & OpenedDatabase)
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
   | StreamCall
@@ -21,8 +21,8 @@ export type ToHost =
   /** The client of a call has left. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
-  /** What the server says to an `ask`. */
-  | { readonly type: 'told'; readonly number: number; readonly answer: Answer }
+  /** Answers a `request`. */
+  | { readonly type: 'reply'; readonly number: number; readonly reply: Reply }
   /** Closes the database, or just lets go of it when it is about to be removed; answered by `released`. */
   | { readonly type: 'release'; readonly keep: boolean }
   /** Closes all connections, so that nothing is left in the journal, and ends. */
@@ -30,55 +30,40 @@ export type ToHost =
 
 /** What a worker opens. */
 export interface OpenedDatabase {
-  readonly id: string
+  readonly id: DatabaseId
   readonly path: string
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
   readonly dialect: Dialect | null
   /** Whether each commit is on the disk before it is acknowledged. */
   readonly isKept: boolean
-  /** The memory of the `DatabaseBoard`. */
-  readonly board: SharedArrayBuffer
-  /** The number of a worker that only reads; null for the one that writes. */
-  readonly reader: number | null
 }
+
+/** What a call does. */
+export type CallWork =
+  | { readonly type: 'pipeline'; readonly requests: readonly PipelineRequest[]; readonly version: 2 | 3 }
+  | { readonly type: 'cursor'; readonly steps: readonly BatchStep[] }
+  | { readonly type: 'dump'; readonly preserveRowIds: boolean }
+  /** Runs a migration of the schema that the database shares; the text of the outcome is what went wrong. */
+  | {
+      readonly type: 'migration'
+      readonly job: number
+      /** A `MigrationProgram` as text. */
+      readonly program: string
+      readonly isDryRun: boolean
+    }
+  /** Copies the database, as it is, to a file and its log. */
+  | { readonly type: 'snapshot'; readonly path: string }
 
 /** A call that runs on a stream. */
-export type StreamCall = PipelineCall | CursorCall | DumpCall | MigrationCall | SnapshotCall
-
-export interface PipelineCall extends Call {
-  readonly type: 'pipeline'
-  readonly requests: readonly PipelineRequest[]
-  readonly version: 2 | 3
+export type StreamCall = CallWork & {
+  readonly call: number
+  readonly stream: number
+  readonly permissions: Permissions
 }
 
-export interface CursorCall extends Call {
-  readonly type: 'cursor'
-  readonly steps: readonly BatchStep[]
-}
-
-export interface DumpCall extends Call {
-  readonly type: 'dump'
-  readonly preserveRowIds: boolean
-}
-
-/** Runs a migration of the schema that the database shares; answered by what went wrong, or nothing. */
-export interface MigrationCall extends Call {
-  readonly type: 'migration'
-  readonly job: number
-  /** A `MigrationProgram` as text. */
-  readonly program: string
-  readonly isDryRun: boolean
-}
-
-/** Copies the database, as it is, to a file and its log; answered by nothing. */
-export interface SnapshotCall extends Call {
-  readonly type: 'snapshot'
-  readonly path: string
-}
-
-/** What a worker needs to know of other databases. */
-export type Question =
+/** What a worker asks the server for, because it concerns other databases. */
+export type WorkerRequest =
   /** Has a copy made of the database that a statement attaches. */
   | {
       readonly type: 'attach'
@@ -90,13 +75,7 @@ export type Question =
   | { readonly type: 'migrate'; readonly program: string }
 
 /** Null when all went well; what went wrong otherwise, for ATTACH the permission that is missing, or empty. */
-export type Answer = string | null
-
-interface Call {
-  readonly call: number
-  readonly stream: number
-  readonly permissions: Permissions
-}
+export type Reply = string | null
 
 /** The end of a call: text for the client, or why there is none. */
 export type CallOutcome =
@@ -125,7 +104,7 @@ export interface StatementUsage {
 }
 
 /** What a worker sends to the server. */
-export type FromHost =
+export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   /** The worker has no database any more, and can be given another one. */
   | { readonly type: 'released' }
@@ -138,8 +117,8 @@ export type FromHost =
     }
   /** A transaction has been committed; sent before its answer. */
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
-  /** Answered by `told`. */
-  | { readonly type: 'ask'; readonly number: number; readonly question: Question }
+  /** Answered by `reply`. */
+  | { readonly type: 'request'; readonly number: number; readonly request: WorkerRequest }
   /** The cursor's batch is acceptable; its lines follow as asked for. */
   | { readonly type: 'cursor-begin'; readonly call: number }
   | { readonly type: 'cursor-lines'; readonly call: number; readonly text: string }
