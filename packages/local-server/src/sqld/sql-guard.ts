@@ -1,5 +1,5 @@
 import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
-import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
+import { isWord, type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** What is going to be done with a SQL text, and by whom. */
 export interface SqlUse {
@@ -184,8 +184,4 @@ function refusalOfPragma(
     return use.mayWrite || use.kind === 'store' ? null : { type: 'permissions' }
   }
   return { type: 'refused', name: `PRAGMA ${name}`, reason: 'it takes effect when it is prepared' }
-}
-
-function isWord(token: SqlToken | undefined, text: string): boolean {
-  return token?.kind === 'word' && token.text.toLowerCase() === text
 }

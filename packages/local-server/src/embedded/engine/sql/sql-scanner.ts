@@ -35,13 +35,9 @@ function scanToken(sql: string, start: number): Token {
   if (sql.startsWith('/*', start)) return { kind: 'unterminated', start, end: sql.length }
   if (first === "'") return quoted(sql, start, "'", 'string')
   if (first === '"' || first === '`') return quoted(sql, start, first, 'quoted')
-  if (first === '[') {
-    const close = sql.indexOf(']', start)
-    return close < 0
-      ? { kind: 'unterminated', start, end: sql.length }
-      : { kind: 'quoted', start, end: close + 1 }
-  }
-  if ((first === 'x' || first === 'X') && sql[start + 1] === "'") return quoted(sql, start, "'", 'string', 1)
+  if (first === '[') return enclosed(sql, start, ']', 'quoted', 1)
+  // in a blob a quote cannot be doubled
+  if ((first === 'x' || first === 'X') && sql[start + 1] === "'") return enclosed(sql, start, "'", 'string', 2)
   if (WORD_START.test(first)) return { kind: 'word', start, end: match(WORD, sql, start) }
   const number = match(NUMBER, sql, start)
   if (number > start) return { kind: 'number', start, end: number }
@@ -50,8 +46,15 @@ function scanToken(sql: string, start: number): Token {
   return { kind: 'symbol', start, end: start + 1 }
 }
 
-function quoted(sql: string, start: number, quote: string, kind: TokenKind, skip = 0): Token {
-  let at = start + skip + 1
+/** What ends at the next `close`, behind so many characters. */
+function enclosed(sql: string, start: number, close: string, kind: TokenKind, skip: number): Token {
+  const end = sql.indexOf(close, start + skip)
+  return end < 0 ? { kind: 'unterminated', start, end: sql.length } : { kind, start, end: end + 1 }
+}
+
+/** What ends at the next quote that is not doubled. */
+function quoted(sql: string, start: number, quote: string, kind: TokenKind): Token {
+  let at = start + 1
   for (;;) {
     const close = sql.indexOf(quote, at)
     if (close < 0) return { kind: 'unterminated', start, end: sql.length }
