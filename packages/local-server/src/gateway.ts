@@ -1,10 +1,10 @@
 import { type AccessPolicy, hostName } from './access-policy.ts'
+import { claimedDatabase } from './auth/token-check.ts'
 import type { DatabaseId } from './backend.ts'
 import type { ControlPlane } from './control-plane/control-plane.ts'
 import type { DatabaseRow } from './control-plane/registry/rows.ts'
 import { isAddressAllowed } from './control-plane/rules/allowed-ips.ts'
 import { isExportRoute } from './embedded/export-routes.ts'
-import { claimedDatabase } from './embedded/token-check.ts'
 import {
   BodyTooLargeError,
   errorResponse,

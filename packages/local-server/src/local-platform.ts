@@ -52,7 +52,7 @@ export class LocalPlatform {
    */
   async createUser(user: NewPlatformUser): Promise<string> {
     const { registry, apiTokens } = this.#controlPlane
-    return await makeUser(registry, apiTokens, user)
+    return makeUser(registry, apiTokens, user)
   }
 
   /** Puts a group of the server's organization to sleep, as a long time without use does: its databases answer 502. */
@@ -70,7 +70,7 @@ export async function makeUserOf(directory: string, user: NewPlatformUser): Prom
   try {
     const registry = await Registry.open(directory)
     try {
-      return await makeUser(registry, new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY)), user)
+      return makeUser(registry, new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY)), user)
     } finally {
       registry.close()
     }
@@ -79,7 +79,7 @@ export async function makeUserOf(directory: string, user: NewPlatformUser): Prom
   }
 }
 
-async function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): Promise<string> {
+function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
   checkOptionNames('createUser', user, ['username', 'email'])
   const { username, email = `${username}@localhost` } = user
   if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')
@@ -95,5 +95,5 @@ async function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatf
       registry.invites.delete(id)
     }
   })
-  return await apiTokens.secretOf(token)
+  return apiTokens.secretOf(token)
 }

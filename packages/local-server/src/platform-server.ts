@@ -152,7 +152,7 @@ async function login({ apiTokens }: Handler, from: IncomingMessage): Promise<Ser
   const request = readLogin(fields)
   if (request.port === null) return loginPage(request, 'There is nobody to go back to.')
   try {
-    await apiTokens.check(`Bearer ${token}`)
+    apiTokens.check(`Bearer ${token}`)
   } catch {
     return loginPage(request, 'This is no API token of this server.')
   }

@@ -226,7 +226,7 @@ export class LocalServer implements AsyncDisposable {
     const databaseOrigin = (): string => this.url.replace(/^http:\/\//, '')
     const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version }
     const server = await PlatformServer.start(options, parts)
-    const local = new LocalPlatform(controlPlane, server.url, await controlPlane.ownerToken())
+    const local = new LocalPlatform(controlPlane, server.url, controlPlane.ownerToken())
     this.#platform = { server, local }
   }
 

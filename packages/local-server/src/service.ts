@@ -216,7 +216,7 @@ export class Service implements AsyncDisposable {
     if (!this.#parts.auth) throw new Error('this server takes no tokens; start it with `auth: true`')
     if (access !== 'full-access' && access !== 'read-only')
       throw new TypeError(`createToken: no such access: ${String(access)}`)
-    return await mintDatabaseToken(this.#database(name), { access, expiresInSeconds, attach: [], tables: [] })
+    return mintDatabaseToken(this.#database(name), { access, expiresInSeconds, attach: [], tables: [] })
   }
 
   /** A token for the creator of a database, where tokens are needed. */

@@ -56,13 +56,13 @@ export class AuditLog {
     this.#registry.file.run(
       `INSERT INTO audit_log (organization, code, message, origin, author, data, created_at)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      ...[organization, code, message, origin, username, JSON.stringify(data), Date.now()],
+      [organization, code, message, origin, username, JSON.stringify(data), Date.now()],
     )
   }
 
   count(organization: string): number {
     const sql = 'SELECT count(*) AS count FROM audit_log WHERE organization = ?'
-    return this.#registry.file.all<{ count: number }>(sql, organization)[0]?.count ?? 0
+    return this.#registry.file.all<{ count: number }>(sql, [organization])[0]?.count ?? 0
   }
 
   /** A page of the log; pages begin with 1. */
@@ -70,7 +70,7 @@ export class AuditLog {
     const rows = this.#registry.file.all<Omit<WrittenAuditEntry, 'data'> & { readonly data: string }>(
       `SELECT code, message, origin, author, data, created_at AS createdAt FROM audit_log
        WHERE organization = ? ORDER BY id DESC LIMIT ? OFFSET ?`,
-      ...[organization, pageSize, (page - 1) * pageSize],
+      [organization, pageSize, (page - 1) * pageSize],
     )
     return rows.map((row) => ({ ...row, data: JSON.parse(row.data) as AuditEntry['data'] }))
   }

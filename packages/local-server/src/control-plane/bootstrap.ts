@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { type KeyPair, newKeyPair } from '../auth/jwt.ts'
 import { pair, type Registry } from './registry/registry.ts'
-import type { GroupRow, KeyPair, OrganizationRow, UserRow } from './registry/rows.ts'
+import type { GroupRow, OrganizationRow, UserRow } from './registry/rows.ts'
 import { LOCAL } from './rules/locations.ts'
-import { newKeyPair } from './tokens/mint.ts'
 
 export const DEFAULT_GROUP = 'default'
 /** The key that signs API tokens, by the name it is kept under. */

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { newKeyPair } from '../auth/jwt.ts'
 import { BackendRefusal, type DatabaseBackend, type DatabaseId, type DatabaseSettings } from '../backend.ts'
 import { type Home, openHome } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
-import { newKeyPair } from './tokens/mint.ts'
 
 /** A back end that has databases and nothing in them. */
 class EmptyBackend {

@@ -1,3 +1,4 @@
+import { newKeyPair } from '../auth/jwt.ts'
 import {
   BackendRefusal,
   type DatabaseBackend,
@@ -10,7 +11,6 @@ import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
 import { type OpenChange, Repeats } from './repeats.ts'
-import { newKeyPair } from './tokens/mint.ts'
 
 /** How many databases the back end is asked for at once when all of them are gone through. */
 const CONCURRENCY = 16
@@ -213,7 +213,7 @@ export class Databases {
       })
       registry.transaction(() => {
         registry.databases.delete(id)
-        registry.file.run('DELETE FROM usage_sample WHERE database = ?', id)
+        registry.file.run('DELETE FROM usage_sample WHERE database = ?', [id])
       })
     })
     await this.finishGroup(group)

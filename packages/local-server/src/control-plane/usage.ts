@@ -89,10 +89,13 @@ export class Usage {
     const before = this.#lastSample(row.id)
     const isSame = before?.epoch === sample.epoch
     const { epoch, rowsRead, rowsWritten, storageBytes } = sample
-    file.run(
-      'INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)',
-      ...[row.id, epoch, rowsRead, rowsWritten, storageBytes],
-    )
+    file.run('INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)', [
+      row.id,
+      epoch,
+      rowsRead,
+      rowsWritten,
+      storageBytes,
+    ])
     // a count that has become smaller has lost its end; what was used since then is not known, and nothing is counted twice
     const added = (now: number, then: number): number => Math.max(0, now - then)
     this.#add(
@@ -105,7 +108,7 @@ export class Usage {
   #lastSample(id: DatabaseId): UsageSample | undefined {
     const sql = `SELECT epoch, rows_read AS rowsRead, rows_written AS rowsWritten, storage_bytes AS storageBytes
       FROM usage_sample WHERE database = ?`
-    return this.#registry.file.all<UsageSample>(sql, id)[0]
+    return this.#registry.file.all<UsageSample>(sql, [id])[0]
   }
 
   #add(row: DatabaseRow, rowsRead: number, rowsWritten: number): void {
@@ -117,7 +120,7 @@ export class Usage {
        VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (database, hour) DO UPDATE SET rows_read = rows_read + excluded.rows_read,
          rows_written = rows_written + excluded.rows_written, bytes_synced = bytes_synced + excluded.bytes_synced`,
-      ...[row.id, Math.floor(Date.now() / HOUR_MS), row.organization, rowsRead, rowsWritten, bytesSynced],
+      [row.id, Math.floor(Date.now() / HOUR_MS), row.organization, rowsRead, rowsWritten, bytesSynced],
     )
   }
 
@@ -130,7 +133,7 @@ export class Usage {
       `SELECT coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
          coalesce(sum(bytes_synced), 0) AS bytesSynced
        FROM usage_hour WHERE ${column} = ? AND hour >= ? AND hour <= ?`,
-      ...[value, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
+      [value, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
     )
     return totals ?? { rowsRead: 0, rowsWritten: 0, bytesSynced: 0 }
   }

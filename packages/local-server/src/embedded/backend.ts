@@ -1,5 +1,6 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TokenCheck } from '../auth/token-check.ts'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -31,7 +32,6 @@ import { loadDump } from './load-dump.ts'
 import { SYSTEM_CLOCK } from './protocol/clock.ts'
 import { MIGRATION, OWNER } from './protocol/permissions.ts'
 import { PipelineFailure } from './protocol/pipeline-failure.ts'
-import type { Permissions } from './protocol/pipeline-types.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import {
@@ -45,7 +45,6 @@ import { jobResponse } from './schema/job-responses.ts'
 import { SchemaMigrations } from './schema/schema-migrations.ts'
 import { type Job, SchemaStore } from './schema/schema-store.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
-import { TokenCheck } from './token-check.ts'
 import { UsageBook } from './usage-book.ts'
 import { WorkerPool } from './worker-pool.ts'
 

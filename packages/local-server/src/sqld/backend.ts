@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TokenCheck } from '../auth/token-check.ts'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -16,7 +17,6 @@ import { checkLoaded, readDump } from '../dumps.ts'
 import { isExportRoute } from '../embedded/export-routes.ts'
 import { JsonShapeError } from '../embedded/json-shape.ts'
 import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
-import { TokenCheck } from '../embedded/token-check.ts'
 import {
   errorResponse,
   readBytes,

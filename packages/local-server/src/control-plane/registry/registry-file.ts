@@ -27,12 +27,12 @@ export class RegistryFile {
   }
 
   /** Runs one statement. */
-  run(sql: string, ...values: readonly RegistryValue[]): void {
+  run(sql: string, values: readonly RegistryValue[] = []): void {
     this.#open.prepare(sql).run(...values)
   }
 
   /** The rows of a query. */
-  all<Row>(sql: string, ...values: readonly RegistryValue[]): readonly Row[] {
+  all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
     return this.#open.prepare(sql).all(...values) as Row[]
   }
 

@@ -115,11 +115,11 @@ export class Registry {
 
   /** A text that is kept under a name. */
   setting(name: string): string | undefined {
-    return this.file.all<{ value: string }>('SELECT value FROM setting WHERE name = ?', name)[0]?.value
+    return this.file.all<{ value: string }>('SELECT value FROM setting WHERE name = ?', [name])[0]?.value
   }
 
   putSetting(name: string, value: string): void {
-    this.file.run('INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)', name, value)
+    this.file.run('INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)', [name, value])
   }
 
   close(): void {

@@ -1,3 +1,4 @@
+import type { KeyPair } from '../../auth/jwt.ts'
 import type { DatabaseId } from '../../backend.ts'
 
 /** What a member may do: a viewer looks, a member works with databases, an admin with people, an owner with everything. */
@@ -14,12 +15,6 @@ export type Scope =
   | 'group:configure'
   | 'group:mint-token'
   | 'group:rotate-creds'
-
-/** An Ed25519 key pair, both halves as PEM. */
-export interface KeyPair {
-  readonly privatePem: string
-  readonly publicPem: string
-}
 
 export interface UserRow {
   readonly id: string

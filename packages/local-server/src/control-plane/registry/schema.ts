@@ -1,4 +1,4 @@
-import type { RegistryFile } from './registry-file.ts'
+import type { RegistryFile, RegistryValue } from './registry-file.ts'
 
 /** `PRAGMA user_version` of the file. */
 const VERSION = 3
@@ -50,14 +50,16 @@ export function migrate(file: RegistryFile): void {
   })
 }
 
+type OldRow = Readonly<Record<string, RegistryValue>> & { readonly id: string }
+
 function takeOver(file: RegistryFile, table: string): void {
-  for (const old of file.all<{ id: string }>(`SELECT * FROM ${table} ORDER BY rowid`)) {
-    const fields = Object.entries(old).map(([name, value]: [string, unknown]) => {
-      if (value !== null && OLD_BOOLEANS.includes(name)) return [name, value !== 0]
-      return [name, value !== null && OLD_JSON.includes(name) ? JSON.parse(String(value)) : value]
+  for (const old of file.all<OldRow>(`SELECT * FROM ${table} ORDER BY rowid`)) {
+    const fields = Object.entries(old).map(([name, value]) => {
+      if (OLD_BOOLEANS.includes(name)) return [name, value !== 0]
+      return [name, OLD_JSON.includes(name) && typeof value === 'string' ? JSON.parse(value) : value]
     })
     const row = JSON.stringify(Object.fromEntries(fields))
-    file.run('INSERT INTO record (kind, id, value) VALUES (?, ?, ?)', table, old.id, row)
+    file.run('INSERT INTO record (kind, id, value) VALUES (?, ?, ?)', [table, old.id, row])
   }
   file.run(`DROP TABLE ${table}`)
 }

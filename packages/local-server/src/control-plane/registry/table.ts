@@ -16,7 +16,7 @@ export class Table<Row extends { readonly id: string }> {
   load(): void {
     for (const id of this.#rows.keys()) this.#forget(id)
     const sql = 'SELECT value FROM record WHERE kind = ? ORDER BY rowid'
-    for (const { value } of this.#file.all<{ value: string }>(sql, this.#kind))
+    for (const { value } of this.#file.all<{ value: string }>(sql, [this.#kind]))
       this.#keep(JSON.parse(value) as Row)
   }
 
@@ -46,13 +46,13 @@ export class Table<Row extends { readonly id: string }> {
     this.#file.run(
       `INSERT INTO record (kind, id, value) VALUES (?, ?, ?)
        ON CONFLICT (kind, id) DO UPDATE SET value = excluded.value`,
-      ...[this.#kind, row.id, JSON.stringify(row)],
+      [this.#kind, row.id, JSON.stringify(row)],
     )
     this.#keep(row)
   }
 
   delete(id: string): void {
-    this.#file.run('DELETE FROM record WHERE kind = ? AND id = ?', this.#kind, id)
+    this.#file.run('DELETE FROM record WHERE kind = ? AND id = ?', [this.#kind, id])
     this.#forget(id)
   }
 

@@ -37,7 +37,8 @@ function scanToken(sql: string, start: number): Token {
   if (first === '"' || first === '`') return quoted(sql, start, first, 'quoted')
   if (first === '[') return enclosed(sql, start, ']', 'quoted', 1)
   // in a blob a quote cannot be doubled
-  if ((first === 'x' || first === 'X') && sql[start + 1] === "'") return enclosed(sql, start, "'", 'string', 2)
+  if ((first === 'x' || first === 'X') && sql[start + 1] === "'")
+    return enclosed(sql, start, "'", 'string', 2)
   if (WORD_START.test(first)) return { kind: 'word', start, end: match(WORD, sql, start) }
   const number = match(NUMBER, sql, start)
   if (number > start) return { kind: 'number', start, end: number }

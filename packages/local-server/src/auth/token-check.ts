@@ -1,10 +1,11 @@
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { DatabaseId } from '../backend.ts'
+import { OWNER } from '../embedded/protocol/permissions.ts'
+import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
+import type { Permissions, TablePermission } from '../embedded/protocol/pipeline-types.ts'
 import type { ServiceRequest } from '../exchange.ts'
 import { TABLE_ACTIONS, type TableAction } from '../table-actions.ts'
-import { OWNER } from './protocol/permissions.ts'
-import { PipelineFailure } from './protocol/pipeline-failure.ts'
-import type { Permissions, TablePermission } from './protocol/pipeline-types.ts'
+import { type Claims, claimsOf, readToken } from './jwt.ts'
 
 const LEEWAY_SECONDS = 60
 /** Of tokens that name no table: whatever their level, a shared schema is not theirs to change, unless they say so. */
@@ -16,7 +17,7 @@ export class TokenCheck {
   readonly #isOpen: boolean
   readonly #keys = new Map<DatabaseId, readonly KeyObject[]>()
 
-  /** Where it is open everybody may do everything. */
+  /** Where it is open every request may do everything. */
   constructor(isOpen: boolean) {
     this.#isOpen = isOpen
   }
@@ -38,7 +39,7 @@ export class TokenCheck {
     if (this.#isOpen) return OWNER
     const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? [])
     const permissions = rightsFrom(claims, database)
-    // without permission for a database nobody learns that it exists
+    // without permission for a database, not even its existence may be learned
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
     return permissions
   }
@@ -61,51 +62,22 @@ function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   return header.slice(blank + 1).trim()
 }
 
-/** The database a token says it is for; nobody has looked at the signature yet. */
+/** The database a token says it is for; its signature has not been checked. */
 export function claimedDatabase({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
-  const body = /^Bearer +[^.\s]+\.([^.\s]+)\./i.exec(String(headers['authorization'] ?? ''))?.[1]
-  const id = decodePart(body)?.['id']
+  const token = /^Bearer +(\S+)$/i.exec(String(headers['authorization'] ?? ''))?.[1]
+  const id = claimsOf(token ?? '')?.['id']
   return typeof id === 'string' ? id : null
 }
 
-type Claims = Readonly<Record<string, unknown>>
-
 function readClaims(token: string, keys: readonly KeyObject[]): Claims {
-  const [head, body, signature, ...rest] = token.split('.')
-  const header = decodePart(head)
-  const claims = decodePart(body)
-  const isSound =
-    rest.length === 0 &&
-    header?.['alg'] === 'EdDSA' &&
-    claims !== null &&
-    hasSoundTypes(claims) &&
-    isSigned(`${head}.${body}`, decodeBase64Url(signature) ?? Buffer.of(), keys)
-  if (!isSound) throw unauthorized('The JWT is invalid')
+  const claims = readToken(token, keys)
+  if (claims === null || !hasSoundTypes(claims)) throw unauthorized('The JWT is invalid')
   const expires = claims['exp']
   if (typeof expires === 'number' && expires < Date.now() / 1_000 - LEEWAY_SECONDS) {
     throw unauthorized('The JWT has expired')
   }
   if (claims['aud'] !== undefined) throw unauthorized('Authentication failed')
   return claims
-}
-
-function isSigned(text: string, signature: Buffer, keys: readonly KeyObject[]): boolean {
-  return keys.some((key) => verify(null, Buffer.from(text), key, signature))
-}
-
-function decodePart(part: string | undefined): Claims | null {
-  try {
-    const value: unknown = JSON.parse(decodeBase64Url(part)?.toString('utf8') ?? '')
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Claims) : null
-  } catch {
-    return null
-  }
-}
-
-/** Buffer skips what it does not know: only text that comes back the same was right. */
-function decodeBase64Url(text: string | undefined): Buffer | null {
-  const bytes = Buffer.from(text ?? '', 'base64url')
-  return bytes.toString('base64url') === text ? bytes : null
 }
 
 function hasSoundTypes({ exp, id, a, p, perm }: Claims): boolean {
