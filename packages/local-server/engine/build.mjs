@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { ALLOWED_FUNCTIONS } from '../src/allowed-functions.ts'
+import { ALLOWED_FUNCTIONS } from '../src/sql/allowed-functions.ts'
 import { changeSource } from './source-changes.mjs'
 
 // the release whose SQLite is that of libsql-server 0.24.32, to the commit

@@ -1,10 +1,10 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import type { DatabaseId } from '../backend.ts'
-import { OWNER } from '../embedded/protocol/permissions.ts'
-import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
-import type { Permissions, TablePermission } from '../embedded/protocol/pipeline-types.ts'
-import type { ServiceRequest } from '../exchange.ts'
-import { TABLE_ACTIONS, type TableAction } from '../table-actions.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import { OWNER } from '../hrana/permissions.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import type { Permissions, TablePermission } from '../hrana/pipeline-types.ts'
+import { TABLE_ACTIONS, type TableAction } from '../hrana/table-actions.ts'
+import type { ServiceRequest } from '../http/service-request.ts'
 import { type Claims, claimsOf, readToken } from './jwt.ts'
 
 const LEEWAY_SECONDS = 60

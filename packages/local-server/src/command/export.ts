@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { REGISTRY_FILE } from '../control-plane/registry/registry.ts'
-import { startLocalServer } from '../server.ts'
-import type { Given } from './command-table.ts'
+import { startLocalServer } from '../server/server.ts'
+import type { CommandInput } from './command-context.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Writes a database of a data directory to an SQLite file. */
-export async function runExport({ values, operands }: Given<typeof EXPORT_OPTIONS>): Promise<void> {
+export async function runExport({ values, operands }: CommandInput<typeof EXPORT_OPTIONS>): Promise<void> {
   const [name, file] = operands as [string, string]
   const { data: directory } = values
   if (directory === undefined)

@@ -1,5 +1,5 @@
 import type { KeyPair } from '../auth/jwt.ts'
-import type { DatabaseBackend } from '../backend.ts'
+import type { DatabaseBackend } from '../backend/backend.ts'
 import { Addresses } from './addresses.ts'
 import { AuditLog } from './audit.ts'
 import { type Home, keyNamed, openHome, PLATFORM_KEY } from './bootstrap.ts'

@@ -5,12 +5,12 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-} from '../backend.ts'
-import { newDatabaseId } from './ids.ts'
+} from '../backend/backend.ts'
+import { newDatabaseId } from '../backend/database-id.ts'
+import { type OpenChange, Repeats } from './pending-changes.ts'
 import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
-import { type OpenChange, Repeats } from './repeats.ts'
 
 /** How many databases the back end is asked for at once when all of them are gone through. */
 const CONCURRENCY = 16

@@ -1,4 +1,4 @@
-import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend.ts'
+import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend/backend.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 

@@ -10,12 +10,29 @@ import {
   type DatabaseSource,
   type QueryUsage,
   type UsageSample,
-} from '../backend.ts'
-import type { Dialect } from '../dialect.ts'
-import { readDump } from '../dumps.ts'
-import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
-import { moveUnknownAside } from '../set-aside.ts'
-import { PACKAGE_VERSION } from '../versions.ts'
+} from '../backend/backend.ts'
+import { readDump } from '../backend/dumps.ts'
+import { isExportRoute } from '../backend/export-routes.ts'
+import { moveUnknownAside } from '../backend/quarantine.ts'
+import { SYSTEM_CLOCK } from '../base/clock.ts'
+import { PACKAGE_VERSION } from '../base/versions.ts'
+import type { Dialect } from '../hrana/dialect.ts'
+import { JsonShapeError } from '../hrana/json-shape.ts'
+import { MIGRATION, OWNER } from '../hrana/permissions.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import {
+  type CursorBody,
+  decodeCursorBody,
+  decodePipelineBody,
+  type PipelineBody,
+  readText,
+} from '../hrana/request-decoder.ts'
+import {
+  errorResponse,
+  type ServiceRequest,
+  type ServiceResponse,
+  textResponse,
+} from '../http/service-request.ts'
 import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { adoptLog, DatabaseExports } from './database-exports.ts'
@@ -26,21 +43,10 @@ import {
   type RunningCursor,
 } from './database-worker.ts'
 import { TableRights } from './engine/table-rights.ts'
-import { answerExport, isExportRoute } from './export-routes.ts'
-import { JsonShapeError } from './json-shape.ts'
+import { answerExport } from './export-response.ts'
 import { loadDump } from './load-dump.ts'
-import { SYSTEM_CLOCK } from './protocol/clock.ts'
-import { MIGRATION, OWNER } from './protocol/permissions.ts'
-import { PipelineFailure } from './protocol/pipeline-failure.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
-import {
-  type CursorBody,
-  decodeCursorBody,
-  decodePipelineBody,
-  type PipelineBody,
-  readText,
-} from './request-decoder.ts'
 import { jobResponse } from './schema/job-responses.ts'
 import { SchemaMigrations } from './schema/schema-migrations.ts'
 import { type Job, SchemaStore } from './schema/schema-store.ts'

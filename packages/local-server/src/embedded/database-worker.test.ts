@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId, DatabaseSettings } from '../backend.ts'
+import type { DatabaseId, DatabaseSettings } from '../backend/backend.ts'
+import { OWNER } from '../hrana/permissions.ts'
 import { DatabaseWorker, NotBegunError } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'
-import { OWNER } from './protocol/permissions.ts'
 
 const SETTINGS: DatabaseSettings = {
   sizeLimitBytes: null,

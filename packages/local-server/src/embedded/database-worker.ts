@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { DatabaseId, DatabaseSettings } from '../backend.ts'
-import { PipelineFailure } from './protocol/pipeline-failure.ts'
-import type { Permissions } from './protocol/pipeline-types.ts'
+import type { DatabaseId, DatabaseSettings } from '../backend/backend.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import type { Permissions } from '../hrana/pipeline-types.ts'
 import { SharedCallState } from './protocol/shared-call-state.ts'
 import type {
   CallOutcome,

@@ -1,5 +1,5 @@
-import { BackendRefusal } from '../backend.ts'
-import { checkResult, type LoadResult } from '../dumps.ts'
+import { BackendRefusal } from '../backend/backend.ts'
+import { checkResult, type LoadResult } from '../backend/dumps.ts'
 import type { DatabaseCall, DatabaseWorker } from './database-worker.ts'
 
 /** Runs SQL statements in a new database. @throws BackendRefusal with what the engine says of it */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { DatabaseId, QueryUsage } from '../backend.ts'
+import type { DatabaseId, QueryUsage } from '../backend/backend.ts'
 import type { StatementUsage } from './protocol/worker-messages.ts'
 
 /** Texts of a database that are told apart; of more, those that did least are forgotten. */

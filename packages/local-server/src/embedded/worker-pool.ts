@@ -1,5 +1,5 @@
-import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend.ts'
-import type { Dialect } from '../dialect.ts'
+import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend/backend.ts'
+import type { Dialect } from '../hrana/dialect.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { DatabaseWorker } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'

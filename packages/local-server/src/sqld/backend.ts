@@ -11,24 +11,24 @@ import {
   type DatabaseSource,
   type QueryUsage,
   type UsageSample,
-} from '../backend.ts'
-import { newDatabaseId } from '../control-plane/ids.ts'
-import { checkLoaded, readDump } from '../dumps.ts'
-import { isExportRoute } from '../embedded/export-routes.ts'
-import { JsonShapeError } from '../embedded/json-shape.ts'
-import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
+} from '../backend/backend.ts'
+import { newDatabaseId } from '../backend/database-id.ts'
+import { checkLoaded, readDump } from '../backend/dumps.ts'
+import { isExportRoute } from '../backend/export-routes.ts'
+import { moveUnknownAside } from '../backend/quarantine.ts'
+import { JsonShapeError } from '../hrana/json-shape.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import {
   errorResponse,
   readBytes,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
-} from '../exchange.ts'
-import { moveUnknownAside } from '../set-aside.ts'
+} from '../http/service-request.ts'
 import type { SqldNamespaceConfig } from './admin.ts'
 import { namespaceSource } from './namespace-source.ts'
 import type { SenderRights } from './onward-tokens.ts'
-import { OpenAnswers } from './open-answers.ts'
+import { OpenAnswers } from './open-responses.ts'
 import { OwnRequests } from './own-requests.ts'
 import { finish } from './rebuild.ts'
 import { findRefusal } from './sql-guard.ts'

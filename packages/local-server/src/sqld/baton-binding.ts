@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
 import type { StreamWrites } from './write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */

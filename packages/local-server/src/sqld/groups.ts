@@ -8,9 +8,9 @@ import {
   type DatabaseSource,
   type QueryUsage,
   type UsageSample,
-} from '../backend.ts'
-import { errorResponse, type ServiceRequest, type ServiceResponse } from '../exchange.ts'
-import { moveUnknownAside } from '../set-aside.ts'
+} from '../backend/backend.ts'
+import { moveUnknownAside } from '../backend/quarantine.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SQLD_FEATURES, SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './binary.ts'
 import { versionOf } from './process.ts'

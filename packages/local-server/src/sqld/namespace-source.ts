@@ -1,4 +1,4 @@
-import { BackendRefusal, type DatabaseSource } from '../backend.ts'
+import { BackendRefusal, type DatabaseSource } from '../backend/backend.ts'
 import type { SqldNamespaceSource } from './admin.ts'
 
 /** What the server is told to begin with. @throws BackendRefusal for what it does not take */

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import { decodeCursorBody, decodePipelineBody } from '../embedded/request-decoder.ts'
-import { readBytes, type ServiceResponse } from '../exchange.ts'
-import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
+import { decodeCursorBody, decodePipelineBody } from '../hrana/request-decoder.ts'
+import { encodeCursorBody, encodePipelineBody } from '../hrana/request-encoder.ts'
+import { readBytes, type ServiceResponse } from '../http/service-request.ts'
 import { attachesIn, attachesInSteps, guardRequests, guardSteps, type Sender } from './request-guard.ts'
 import { effectOfRequests, effectOfSteps, type StoredEffects, type WriteEffect } from './write-effect.ts'
 

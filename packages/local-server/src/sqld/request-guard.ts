@@ -1,4 +1,4 @@
-import type { BatchStep, PipelineRequest, StatementRequest } from '../embedded/protocol/pipeline-types.ts'
+import type { BatchStep, PipelineRequest, StatementRequest } from '../hrana/pipeline-types.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
 /** The server answers this as blocked where reads are. */

@@ -2,11 +2,11 @@ import { mkdir } from 'node:fs/promises'
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KeyPair } from '../auth/jwt.ts'
-import type { DatabaseId } from '../backend.ts'
-import type { ServiceRequest } from '../exchange.ts'
+import type { DatabaseId, RemoteSqldOptions } from '../backend/backend.ts'
+import type { ServiceRequest } from '../http/service-request.ts'
 import { OnwardTokens, type SenderRights } from './onward-tokens.ts'
 import { type SqldProcess, startAfter } from './process.ts'
-import { connectSqld, type RemoteSqldOptions, type SqldTarget } from './remote.ts'
+import { connectSqld, type SqldTarget } from './remote.ts'
 
 /** The server that requests go to. */
 export interface UpstreamOptions {

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
 import type { OwnRequests } from './own-requests.ts'
 import type { Upstream } from './upstream.ts'
 import { isWriteLockFree } from './write-lock.ts'

@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
 import { LogKeeper } from './log-keeper.ts'
 import type { WriteEffect } from './write-effect.ts'
 import { type StreamWrites, WriteGate } from './write-gate.ts'

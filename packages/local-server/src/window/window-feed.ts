@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { ServiceRequest, ServiceResponse } from '../exchange.ts'
+import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 import { EventRing } from './event-ring.ts'
 import { batonAtStart, type Outcome, readAnswer, readRefusal } from './wire-answer.ts'
 import { readBody, readRequest, type SeenRequest, type SeenStatement } from './wire-request.ts'

@@ -1,4 +1,4 @@
-import { parseStatements, type Statement } from '../embedded/engine/sql/statement.ts'
+import { parseStatements, type Statement } from '../sql/statement.ts'
 
 /** What a statement does to the transaction and the write lock of its stream. */
 type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'

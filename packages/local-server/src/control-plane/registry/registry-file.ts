@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
-import { sqliteModule } from '../../sqlite-module.ts'
+import { sqliteModule } from '../../base/sqlite-module.ts'
 
 /** What a row of the file holds. */
 export type RegistryValue = string | number | null

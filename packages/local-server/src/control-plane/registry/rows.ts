@@ -1,5 +1,5 @@
 import type { KeyPair } from '../../auth/jwt.ts'
-import type { DatabaseId } from '../../backend.ts'
+import type { DatabaseId } from '../../backend/backend.ts'
 
 /** What a member may do: a viewer looks, a member works with databases, an admin with people, an owner with everything. */
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'

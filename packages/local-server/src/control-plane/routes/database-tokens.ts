@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { newKeyPair } from '../../auth/jwt.ts'
-import { TABLE_ACTIONS } from '../../table-actions.ts'
+import { TABLE_ACTIONS } from '../../hrana/table-actions.ts'
 import type { AuditCode } from '../audit.ts'
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'

@@ -1,6 +1,5 @@
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, randomBytes } from 'node:crypto'
 import { claimsOf, type KeyPair, mintToken, readToken } from '../../auth/jwt.ts'
-import { newTokenId } from '../ids.ts'
 import { Refusal } from '../refusal.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
@@ -64,4 +63,9 @@ export class ApiTokens {
 function claimsDatabase(token: string): boolean {
   const claims = claimsOf(token) ?? {}
   return !('jti' in claims) && ['a', 'id', 'gid', 'p'].some((name) => name in claims)
+}
+
+/** The id of an API token: 16 random bytes as 22 characters. */
+function newTokenId(): string {
+  return randomBytes(16).toString('base64url')
 }

@@ -1,4 +1,4 @@
-import type { EngineValue } from '../protocol/pipeline-types.ts'
+import type { EngineValue } from '../../hrana/pipeline-types.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
 
 /** Longest text or blob that can be bound, in bytes. */

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
-import { sqliteModule } from '../../sqlite-module.ts'
+import { sqliteModule } from '../../base/sqlite-module.ts'
 
 /** What a database file begins with. */
 export const MAGIC = Buffer.from('SQLite format 3\0')

@@ -1,4 +1,4 @@
-import type { Clock } from '../protocol/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { EngineConnection, EngineStatement } from './engine-connection.ts'
 
 /** Counts the transactions that have changed a database, as the wire shows them: `replication_index`. */

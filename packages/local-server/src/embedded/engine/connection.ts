@@ -1,9 +1,9 @@
+import type { Statement } from '../../sql/statement.ts'
 import type { TableChanges } from '../protocol/worker-messages.ts'
 import { ChangeCounter } from './change-counter.ts'
 import { DeniedError, type EngineConnection, type EngineStatement } from './engine-connection.ts'
 import type { Grant } from './engine-instance.ts'
 import { isWriting, RunningStatement } from './running-statement.ts'
-import type { Statement } from './sql/statement.ts'
 import type { TableRights } from './table-rights.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'
 

@@ -1,9 +1,9 @@
-import type { Dialect } from '../../dialect.ts'
-import type { BatchStep, Permissions } from '../protocol/pipeline-types.ts'
+import type { Dialect } from '../../hrana/dialect.ts'
+import type { BatchStep, Permissions } from '../../hrana/pipeline-types.ts'
+import { encodeError, type ResultError } from '../../hrana/result-error.ts'
 import type { Database } from './database.ts'
 import type { EngineColumn } from './engine-connection.ts'
 import type { StatementResult } from './result-encoder.ts'
-import { encodeError, type ResultError } from './result-error.ts'
 import type { CursorSink, Session } from './session.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024

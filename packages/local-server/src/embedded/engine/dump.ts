@@ -1,5 +1,5 @@
+import { scanSql } from '../../sql/scanner.ts'
 import type { EngineConnection, EngineStatement } from './engine-connection.ts'
-import { scanSql } from './sql/sql-scanner.ts'
 
 /** Takes the next piece of a dump; resolves when more is wanted. */
 export type DumpOutput = (text: string) => Promise<void>

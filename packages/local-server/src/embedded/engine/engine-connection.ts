@@ -1,4 +1,4 @@
-import type { EngineValue } from '../protocol/pipeline-types.ts'
+import type { EngineValue } from '../../hrana/pipeline-types.ts'
 import type { ChangeWatcher, EngineInstance, Grant, Pointer } from './engine-instance.ts'
 
 const OK = 0

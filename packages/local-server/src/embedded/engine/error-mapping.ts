@@ -1,7 +1,7 @@
+import { ResultError } from '../../hrana/result-error.ts'
+import type { Token } from '../../sql/scanner.ts'
+import { lineAndColumn, parseError, position, type Statement } from '../../sql/statement.ts'
 import type { EngineError } from './engine-connection.ts'
-import { ResultError } from './result-error.ts'
-import type { Token } from './sql/sql-scanner.ts'
-import { lineAndColumn, parseError, position, type Statement } from './sql/statement.ts'
 
 const PRIMARY_CODES: Readonly<Record<number, string>> = {
   2: 'SQLITE_INTERNAL',

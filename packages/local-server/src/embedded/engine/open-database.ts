@@ -1,6 +1,7 @@
-import type { DatabaseSettings } from '../../backend.ts'
-import { SYSTEM_CLOCK } from '../protocol/clock.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
+import type { DatabaseSettings } from '../../backend/backend.ts'
+import { SYSTEM_CLOCK } from '../../base/clock.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import { ResultError } from '../../hrana/result-error.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
   CallOutcome,
@@ -21,7 +22,6 @@ import { EngineInstance } from './engine-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
 import { attachRefused } from './refusals.ts'
-import { ResultError } from './result-error.ts'
 import { failureOf, runMigration, tryMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'

@@ -1,13 +1,13 @@
-import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { Permissions } from '../protocol/pipeline-types.ts'
+import type { DatabaseSettings, SchemaRole } from '../../backend/backend.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import type { Permissions } from '../../hrana/pipeline-types.ts'
+import { ResultError } from '../../hrana/result-error.ts'
+import { identifier, type Token, upper } from '../../sql/scanner.ts'
+import type { Statement } from '../../sql/statement.ts'
 import { ArgumentsError } from './arguments.ts'
 import { DeniedError, EngineError, TextEncodingError, ValueTooBigError } from './engine-connection.ts'
 import { resultErrorOf } from './error-mapping.ts'
-import { ResultError } from './result-error.ts'
 import { PreemptedError } from './running-statement.ts'
-import { identifier, type Token, upper } from './sql/sql-scanner.ts'
-import type { Statement } from './sql/statement.ts'
 
 /** Refuses a statement the client has no permission for. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {

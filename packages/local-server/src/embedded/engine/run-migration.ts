@@ -1,5 +1,5 @@
-import { MIGRATION } from '../protocol/permissions.ts'
-import type { Permissions } from '../protocol/pipeline-types.ts'
+import { MIGRATION } from '../../hrana/permissions.ts'
+import type { Permissions } from '../../hrana/pipeline-types.ts'
 import type { Database } from './database.ts'
 import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
 import type { Session } from './session.ts'

@@ -1,3 +1,4 @@
+import type { Statement } from '../../sql/statement.ts'
 import { resolveArguments, type StatementArguments } from './arguments.ts'
 import {
   DeniedError,
@@ -10,7 +11,6 @@ import {
 import type { Grant } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
 import type { StatementResult } from './result-encoder.ts'
-import type { Statement } from './sql/statement.ts'
 
 const BUSY = 5
 

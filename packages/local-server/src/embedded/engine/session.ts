@@ -1,6 +1,9 @@
-import { MIGRATION } from '../protocol/permissions.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
+import { MIGRATION } from '../../hrana/permissions.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import type { BatchStep, Permissions, StatementRequest } from '../../hrana/pipeline-types.ts'
+import { logWords, ResultError } from '../../hrana/result-error.ts'
+import { upper } from '../../sql/scanner.ts'
+import { firstStatement, type Statement } from '../../sql/statement.ts'
 import type { Attachment } from './attachment.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import { ClientLeftError, type Connection, type StatementRights } from './connection.ts'
@@ -18,10 +21,7 @@ import {
   withAttachTarget,
 } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
-import { logWords, ResultError } from './result-error.ts'
 import type { RunningStatement } from './running-statement.ts'
-import { upper } from './sql/sql-scanner.ts'
-import { firstStatement, type Statement } from './sql/statement.ts'
 import type { StoredTexts } from './stored-texts.ts'
 import { TableRights } from './table-rights.ts'
 

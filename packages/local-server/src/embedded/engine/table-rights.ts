@@ -1,5 +1,5 @@
-import type { TableAction } from '../../table-actions.ts'
-import type { TablePermission } from '../protocol/pipeline-types.ts'
+import type { TablePermission } from '../../hrana/pipeline-types.ts'
+import type { TableAction } from '../../hrana/table-actions.ts'
 
 /** SQLite's numbers of what a statement does, as far as they concern tables. */
 const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =

@@ -1,4 +1,4 @@
-import type { Clock } from '../protocol/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 
 /** Whoever can hold the write lock. */
 export interface Writer {

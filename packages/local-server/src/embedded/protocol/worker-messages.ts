@@ -1,7 +1,7 @@
-import type { DatabaseId, DatabaseSettings, SchemaRole } from '../../backend.ts'
-import type { Dialect } from '../../dialect.ts'
-import type { FailureContentType } from './pipeline-failure.ts'
-import type { BatchStep, Permissions, PipelineRequest } from './pipeline-types.ts'
+import type { DatabaseId, DatabaseSettings, SchemaRole } from '../../backend/backend.ts'
+import type { Dialect } from '../../hrana/dialect.ts'
+import type { FailureContentType } from '../../hrana/pipeline-failure.ts'
+import type { BatchStep, Permissions, PipelineRequest } from '../../hrana/pipeline-types.ts'
 
 /** What a worker is started with. */
 export interface WorkerStart {

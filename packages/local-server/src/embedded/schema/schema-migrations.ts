@@ -1,4 +1,4 @@
-import { BackendRefusal, type DatabaseId } from '../../backend.ts'
+import { BackendRefusal, type DatabaseId } from '../../backend/backend.ts'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
 /** Tasks of a job that run side by side. */

@@ -1,5 +1,5 @@
-import type { ServiceResponse } from './exchange.ts'
-import { escapeHtml, htmlResponse } from './html.ts'
+import { escapeHtml, htmlResponse } from '../http/html.ts'
+import type { ServiceResponse } from '../http/service-request.ts'
 
 /** What the vendor's command line opens a browser with. */
 export interface LoginRequest {

@@ -1,4 +1,4 @@
-import type { ServiceRequest, ServiceResponse } from './exchange.ts'
+import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 
 /** Names a database inside a back end. Made by `newDatabaseId` only, so that no text of a user becomes a path. */
 export type DatabaseId = string & { readonly __brand: 'DatabaseId' }
@@ -98,4 +98,14 @@ export interface DatabaseBackend extends AsyncDisposable {
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
   /** Answers a request for a route of a database; `request.path` begins at the database. */
   handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse>
+}
+
+/** Where a libsql-server runs that is not ours; plain HTTP, so on this machine or on a network that is trusted. */
+export interface RemoteSqldOptions {
+  /** Its HTTP API, as `http://10.0.0.5:8080`. */
+  readonly url: string
+  /** Its admin API (`--admin-listen-addr`). */
+  readonly adminUrl: string
+  /** What it was started with as `--admin-auth-key`. */
+  readonly adminKey: string
 }

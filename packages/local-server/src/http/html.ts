@@ -1,4 +1,4 @@
-import type { ServiceResponse } from './exchange.ts'
+import type { ServiceResponse } from './service-request.ts'
 
 /** A page without scripts, that no other page can show inside itself. */
 export function htmlResponse(

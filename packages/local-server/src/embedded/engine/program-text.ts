@@ -1,6 +1,6 @@
-import { DeniedError, EngineError } from '../engine-connection.ts'
-import { type SyntaxProblem, syntaxProblem } from '../error-mapping.ts'
-import { parseError, parseStatements, type Statement } from './statement.ts'
+import { parseError, parseStatements, type Statement } from '../../sql/statement.ts'
+import { DeniedError, EngineError } from './engine-connection.ts'
+import { type SyntaxProblem, syntaxProblem } from './error-mapping.ts'
 
 const CACHE_ENTRIES = 1_000
 const CACHE_TEXT_LENGTH = 10_000

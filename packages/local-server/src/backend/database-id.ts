@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from './backend.ts'
 
 /** Characters of a UUID's text that hold its byte 5. */
 const ENGINE_MARK = { from: 11, to: 13, value: '10' } as const
@@ -10,9 +10,4 @@ export function newDatabaseId(): DatabaseId {
   // the service marks databases of another engine there, and its command line shows them so
   const isMarked = id.slice(ENGINE_MARK.from, ENGINE_MARK.to) === ENGINE_MARK.value
   return isMarked ? newDatabaseId() : (id as DatabaseId)
-}
-
-/** The id of an API token: 16 random bytes as 22 characters. */
-export function newTokenId(): string {
-  return Buffer.from(randomUUID().replaceAll('-', ''), 'hex').toString('base64url')
 }

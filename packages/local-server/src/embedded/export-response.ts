@@ -1,16 +1,11 @@
 import { open } from 'node:fs/promises'
-import { errorResponse, type ServiceResponse, textResponse } from '../exchange.ts'
+import { errorResponse, type ServiceResponse, textResponse } from '../http/service-request.ts'
 import type { ExportedFile } from './database-exports.ts'
 
 /** A file is always the newest here, and has no frames to be added to it. */
 const GENERATION = 1
 
-/** Whether a path is one of those by which a database is fetched as a file. */
-export function isExportRoute(path: string): boolean {
-  return /^\/(?:info|export\/\d+|sync\/\d+\/\d+\/\d+)$/.test(path)
-}
-
-/** Answers such a route; `make` writes the database to a new file. */
+/** Answers a route by which a database is fetched as a file; `make` writes the database to a new file. */
 export async function answerExport(
   path: string,
   make: () => Promise<ExportedFile>,

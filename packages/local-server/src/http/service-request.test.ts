@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { BodyTooLargeError, readBytes } from './exchange.ts'
+import { BodyTooLargeError, readBytes } from './service-request.ts'
 
 const CHUNK = Buffer.alloc(16 * 1_024 ** 2)
 

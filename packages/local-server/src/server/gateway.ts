@@ -1,21 +1,21 @@
-import { type AccessPolicy, hostName } from './access-policy.ts'
-import { claimedDatabase } from './auth/token-check.ts'
-import type { DatabaseId } from './backend.ts'
-import type { ControlPlane } from './control-plane/control-plane.ts'
-import type { DatabaseRow } from './control-plane/registry/rows.ts'
-import { isAddressAllowed } from './control-plane/rules/allowed-ips.ts'
-import { isExportRoute } from './embedded/export-routes.ts'
+import { type AccessPolicy, hostName } from '../auth/access-policy.ts'
+import { claimedDatabase } from '../auth/token-check.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import { isExportRoute } from '../backend/export-routes.ts'
+import { RESERVED_NAMES } from '../backend/reserved-names.ts'
+import type { ControlPlane } from '../control-plane/control-plane.ts'
+import type { DatabaseRow } from '../control-plane/registry/rows.ts'
+import { isAddressAllowed } from '../control-plane/rules/allowed-ips.ts'
 import {
   BodyTooLargeError,
   errorResponse,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
-} from './exchange.ts'
-import { RESERVED_NAMES } from './reserved-names.ts'
+} from '../http/service-request.ts'
+import { WindowFeed } from '../window/window-feed.ts'
+import { WindowPage } from '../window/window-page.ts'
 import { welcomePage } from './welcome-page.ts'
-import { WindowFeed } from './window/window-feed.ts'
-import { WindowPage } from './window/window-page.ts'
 
 /** The database at the bare URL. */
 export const DEFAULT_DATABASE = 'default'

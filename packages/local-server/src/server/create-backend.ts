@@ -1,19 +1,31 @@
 import type { EventEmitter } from 'node:events'
 import { join } from 'node:path'
-import type { DatabaseBackend, DatabaseId } from './backend.ts'
-import type { ControlPlane } from './control-plane/control-plane.ts'
-import type { DatabaseRow } from './control-plane/registry/rows.ts'
-import { EmbeddedBackend } from './embedded/backend.ts'
-import type { ServiceOptions } from './service.ts'
-import { SqldBackend } from './sqld/backend.ts'
-import { SqldGroups } from './sqld/groups.ts'
+import type { DatabaseBackend, DatabaseId, RemoteSqldOptions } from '../backend/backend.ts'
+import type { ControlPlane } from '../control-plane/control-plane.ts'
+import type { DatabaseRow } from '../control-plane/registry/rows.ts'
+import { EmbeddedBackend } from '../embedded/backend.ts'
+import type { Dialect } from '../hrana/dialect.ts'
+import { SqldBackend } from '../sqld/backend.ts'
+import { SqldGroups } from '../sqld/groups.ts'
 
 /** What happens to the server of a database. */
 export type Notices = EventEmitter<{ notice: [id: DatabaseId, text: string] }>
 
+/** Which back end holds the databases. */
+export interface BackendChoice {
+  readonly backend: 'embedded' | 'sqld'
+  readonly dataDirectory: string | undefined
+  readonly auth: boolean
+  /** Of the back end `embedded`; null for libsql-server without what loses data. */
+  readonly dialect: Dialect | null
+  readonly sqldPath: string | undefined
+  /** A libsql-server that runs already. */
+  readonly sqld: RemoteSqldOptions | undefined
+}
+
 /** Makes the back end that the options name; it is not started. */
 export function createBackend(
-  { backend, auth, dialect, dataDirectory, sqldPath, sqld }: ServiceOptions,
+  { backend, auth, dialect, dataDirectory, sqldPath, sqld }: BackendChoice,
   directory: string,
   { controlKey, registry }: ControlPlane,
   notices: Notices,

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { errorResponse, type ServiceRequest, type ServiceResponse } from './exchange.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 
 /** What is looked at of a request. */
 type Headers = Pick<ServiceRequest, 'headers'>

@@ -1,12 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
-import { isLoopback } from './access-policy.ts'
-import { checkDialect, type Dialect } from './dialect.ts'
-import { errorResponse, type ServiceResponse } from './exchange.ts'
+import { isLoopback } from '../auth/access-policy.ts'
+import type { RemoteSqldOptions } from '../backend/backend.ts'
+import { checkOptionNames } from '../base/known-options.ts'
+import { checkDialect, type Dialect } from '../hrana/dialect.ts'
+import { listen, urlOf } from '../http/listen.ts'
+import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
+import { WINDOW_PATH } from '../window/window-page.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
-import { checkOptionNames } from './known-options.ts'
-import { listen, urlOf } from './listen.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
 import {
@@ -17,8 +19,6 @@ import {
   type ServiceOptions,
   type TokenOptions,
 } from './service.ts'
-import type { RemoteSqldOptions } from './sqld/remote.ts'
-import { WINDOW_PATH } from './window/window-page.ts'
 
 /** How {@link startLocalServer} starts. */
 export interface LocalServerOptions {

@@ -1,4 +1,4 @@
-import type { TableAction } from '../../table-actions.ts'
+import type { TableAction } from './table-actions.ts'
 
 /** A value as the engine takes and gives it. Text is a string, a blob bytes; an integer is always a bigint. */
 export type EngineValue = null | bigint | number | string | Uint8Array

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { oldNodeProblem } from './supported-node.ts'
 
-const manifest = new URL('../package.json', import.meta.url)
+const manifest = new URL('../../package.json', import.meta.url)
 const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines: { node: string } }
 const oldest = `${engines.node.replace('>=', '')}.0`
 

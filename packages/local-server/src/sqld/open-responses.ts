@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
 
 /** Change streams that are on their way to clients: the server goes on with them whatever becomes of their tokens. */
 export class OpenAnswers {

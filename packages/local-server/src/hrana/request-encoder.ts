@@ -4,8 +4,8 @@ import type {
   EngineValue,
   PipelineRequest,
   StatementRequest,
-} from '../embedded/protocol/pipeline-types.ts'
-import type { CursorBody, PipelineBody } from '../embedded/request-decoder.ts'
+} from './pipeline-types.ts'
+import type { CursorBody, PipelineBody } from './request-decoder.ts'
 
 /** Writes a pipeline request in the one form that everybody reads alike. */
 export function encodePipelineBody({ baton, requests }: PipelineBody): string {

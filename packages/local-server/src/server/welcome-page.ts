@@ -1,6 +1,6 @@
-import { hostName } from './access-policy.ts'
-import type { ServiceRequest, ServiceResponse } from './exchange.ts'
-import { escapeHtml, htmlResponse } from './html.ts'
+import { hostName } from '../auth/access-policy.ts'
+import { escapeHtml, htmlResponse } from '../http/html.ts'
+import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 
 /** For people who open the server's address in a browser. Says nothing about databases: it is shown without a token. */
 export function welcomePage(version: string, request: ServiceRequest): ServiceResponse {

@@ -1,31 +1,21 @@
 import { EventEmitter } from 'node:events'
-import { AccessPolicy } from './access-policy.ts'
-import type { DatabaseBackend, DatabaseSource } from './backend.ts'
-import { claimBackend, DEFAULT_GROUP } from './control-plane/bootstrap.ts'
-import { ControlPlane } from './control-plane/control-plane.ts'
-import { NEW_CONFIGURATION } from './control-plane/databases.ts'
-import type { DatabaseConfiguration, DatabaseRow } from './control-plane/registry/rows.ts'
-import { mintDatabaseToken, type TokenAccess } from './control-plane/tokens/database-tokens.ts'
-import { createBackend, type Notices } from './create-backend.ts'
-import type { Dialect } from './dialect.ts'
-import { DirectoryLock } from './directory-lock.ts'
-import type { ServiceRequest, ServiceResponse } from './exchange.ts'
+import { AccessPolicy } from '../auth/access-policy.ts'
+import type { DatabaseBackend, DatabaseSource } from '../backend/backend.ts'
+import { RESERVED_NAMES } from '../backend/reserved-names.ts'
+import { DirectoryLock } from '../base/directory-lock.ts'
+import { checkOptionNames } from '../base/known-options.ts'
+import { openDirectory, type TemporaryDirectory } from '../base/temporary-directory.ts'
+import { claimBackend, DEFAULT_GROUP } from '../control-plane/bootstrap.ts'
+import { ControlPlane } from '../control-plane/control-plane.ts'
+import { NEW_CONFIGURATION } from '../control-plane/databases.ts'
+import type { DatabaseConfiguration, DatabaseRow } from '../control-plane/registry/rows.ts'
+import { mintDatabaseToken, type TokenAccess } from '../control-plane/tokens/database-tokens.ts'
+import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
+import { type BackendChoice, createBackend, type Notices } from './create-backend.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
-import { checkOptionNames } from './known-options.ts'
-import { RESERVED_NAMES } from './reserved-names.ts'
-import type { RemoteSqldOptions } from './sqld/remote.ts'
-import { openDirectory, type TemporaryDirectory } from './temporary-directory.ts'
 
 /** What a service is made of; the public entries check and complete it. */
-export interface ServiceOptions {
-  readonly backend: 'embedded' | 'sqld'
-  readonly dataDirectory: string | undefined
-  readonly auth: boolean
-  /** Of the back end `embedded`; null for libsql-server without what loses data. */
-  readonly dialect: Dialect | null
-  readonly sqldPath: string | undefined
-  /** A libsql-server that runs already. */
-  readonly sqld: RemoteSqldOptions | undefined
+export interface ServiceOptions extends BackendChoice {
   readonly domains: Readonly<Record<string, string>>
   readonly allowOrigins: readonly string[]
   /** The address that is listened on. */

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { keyNamed, newMember, PLATFORM_KEY } from './control-plane/bootstrap.ts'
-import type { ControlPlane } from './control-plane/control-plane.ts'
-import { Registry } from './control-plane/registry/registry.ts'
-import type { UserRow } from './control-plane/registry/rows.ts'
-import type { OpenChange } from './control-plane/repeats.ts'
-import { ApiTokens } from './control-plane/tokens/api-tokens.ts'
-import { DirectoryLock } from './directory-lock.ts'
-import { checkOptionNames } from './known-options.ts'
+import { DirectoryLock } from '../base/directory-lock.ts'
+import { checkOptionNames } from '../base/known-options.ts'
+import { keyNamed, newMember, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
+import type { ControlPlane } from '../control-plane/control-plane.ts'
+import type { OpenChange } from '../control-plane/pending-changes.ts'
+import { Registry } from '../control-plane/registry/registry.ts'
+import type { UserRow } from '../control-plane/registry/rows.ts'
+import { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
 
 /** A person who is to use the platform API. */
 export interface NewPlatformUser {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { readBytes } from '../exchange.ts'
+import { readBytes } from '../http/service-request.ts'
 import {
   asArray,
   asInteger,
@@ -22,7 +22,7 @@ import type {
   PipelineRequest,
   SqlReference,
   StatementRequest,
-} from './protocol/pipeline-types.ts'
+} from './pipeline-types.ts'
 
 /** Nesting of arrays and objects that is accepted, the outermost object included. */
 const MAX_JSON_DEPTH = 127

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
-import type { ServiceResponse } from './exchange.ts'
+import { checkOptionNames } from '../base/known-options.ts'
+import type { ServiceResponse } from '../http/service-request.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
-import { checkOptionNames } from './known-options.ts'
 import type { DatabaseAddress } from './server.ts'
 import {
   type DatabaseOptions,

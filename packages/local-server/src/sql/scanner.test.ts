@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { identifier, scanSql, splitStatements } from './sql-scanner.ts'
+import { identifier, scanSql, splitStatements } from './scanner.ts'
 
 const pieces = (sql: string): string[] => scanSql(sql).map(({ start, end }) => sql.slice(start, end))
 const statements = (sql: string): string[] =>

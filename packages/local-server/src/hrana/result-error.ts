@@ -1,4 +1,4 @@
-import type { Dialect } from '../../dialect.ts'
+import type { Dialect } from './dialect.ts'
 
 /** An error that stands in a result while the rest of the pipeline goes on; code and message are the wire's. */
 export class ResultError extends Error {

@@ -1,13 +1,6 @@
-import { ResultError } from '../result-error.ts'
+import { ResultError } from '../hrana/result-error.ts'
 import { pragmaAccess } from './pragma-policy.ts'
-import {
-  identifier,
-  type StatementRange,
-  scanSql,
-  splitStatements,
-  type Token,
-  upper,
-} from './sql-scanner.ts'
+import { identifier, type StatementRange, scanSql, splitStatements, type Token, upper } from './scanner.ts'
 
 /** What a statement does, as far as permissions, blocks, and the write lock are concerned. */
 type StatementKind =

@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
 
 /** Wait before a change is tried again, and the longest, in ms. */
 const FIRST_DELAY_MS = 1_000
