@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseFiles, MAIN_FILE } from '../../packages/local-server/src/embedded/engine/database-files.ts'
-import { EngineConnection } from '../../packages/local-server/src/embedded/engine/engine-connection.ts'
 import { EngineInstance } from '../../packages/local-server/src/embedded/engine/engine-instance.ts'
+import { SqliteConnection } from '../../packages/local-server/src/embedded/engine/sqlite-connection.ts'
 import { engineModule } from '../../packages/local-server/src/embedded/engine-module.ts'
 import { SharedCallState } from '../../packages/local-server/src/embedded/protocol/shared-call-state.ts'
 import { pick, seeded } from '../faults/random.ts'
@@ -111,7 +111,7 @@ async function writeRow(path: string, row: string, meanwhile: () => Promise<void
     return false
   }
   const engine = new EngineInstance(await engineModule(), { files, state: new SharedCallState() })
-  const connection = new EngineConnection(engine, { name: 'd', file: MAIN_FILE })
+  const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
   connection.run('PRAGMA journal_mode = WAL')
   connection.run(`INSERT INTO t VALUES ('${row}')`)
   await meanwhile()

@@ -78,7 +78,7 @@ export class AccessPolicy {
     if (LOOPBACK_NAME.test(name) || Object.hasOwn(this.#options.domains, name)) return true
     const { domain } = this.#options
     if (domain !== null && name.endsWith(`.${domain.replace(/:\d+$/, '')}`)) return true
-    // a name can be made to point here by whoever owns it, an address cannot
+    // the owner of a name can make it point here, an address cannot be made to
     const isAddress = isIP(name.replace(/^\[|\]$/g, '')) !== 0
     return this.#isPublic && (isAddress || name.toLowerCase() === this.#options.listenHost.toLowerCase())
   }

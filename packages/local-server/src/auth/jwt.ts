@@ -39,7 +39,7 @@ export function readToken(token: string, keys: readonly KeyObject[]): Claims | n
   return keys.some((key) => verify(null, text, key, seal)) ? claims : null
 }
 
-/** What a token says, whoever has signed it. */
+/** What a token says; its signature is not checked. */
 export function claimsOf(token: string): Claims | null {
   return decodePart(token.split('.')[1])
 }

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import type { DatabaseId } from './backend.ts'
 
 /**
- * Moves the folders of databases that nobody knows into a folder beside, where a person can look at them: whether they
+ * Moves the folders of databases that are not known into a folder beside, where a person can look at them: whether they
  * are of any use cannot be known here. Only while no engine has them open.
  * @returns the names of those that were moved
  */

@@ -14,7 +14,7 @@ export class TemporaryDirectory {
       try {
         rmSync(path, { recursive: true, force: true, maxRetries: 3 })
       } catch {
-        // nobody is left to be told
+        // the process ends: there is no one to report it to
       }
     }
     process.once('exit', this.#removeAtExit)

@@ -37,7 +37,7 @@ export async function createDatabase({
   await print(context, values.json ? `${JSON.stringify({ name, group, url })}\n` : `${url}\n`)
 }
 
-/** Deletes a database, after asking whoever can be asked. */
+/** Deletes a database, after asking where there is a terminal. */
 export async function destroyDatabase({
   values,
   operands,

@@ -7,7 +7,7 @@ import type { CommandInput } from './command-context.ts'
 import type { DEV_OPTIONS, ValuesOf } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Serves databases until the process is told to stop. */
+/** Serves databases until a signal stops the process. */
 export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
   const { options, databases } = readDev(given)
   const stopping = stopSignal()
@@ -151,7 +151,7 @@ async function announce(server: LocalServer, options: LocalServerOptions): Promi
     )
   }
   if (!server.takesTokens && !isLoopback(host)) {
-    console.log(`Whoever reaches ${host} can read and change everything; --auth asks for tokens.`)
+    console.log(`Everyone who reaches ${host} can read and change everything; --auth asks for tokens.`)
   }
 }
 

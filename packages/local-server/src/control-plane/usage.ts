@@ -34,13 +34,13 @@ export class Usage {
     this.#backend = backend
   }
 
-  /** Bytes of a database's content that were sent to somebody as a whole. */
+  /** Bytes of a database's content that were sent as a whole. */
   addBytesSynced(id: DatabaseId, bytes: number): void {
     this.touch(id)
     this.#bytesSynced.set(id, (this.#bytesSynced.get(id) ?? 0) + bytes)
   }
 
-  /** Somebody uses a database: it has to be asked the next time. */
+  /** A database is in use: it has to be asked the next time. */
   touch(id: DatabaseId): void {
     this.#touched.add(id)
   }

@@ -17,7 +17,7 @@ export class CursorBodyStream implements CursorListener {
       this.#markBegun = resolve
     })
     this.#stream.on('error', () => {}) // broken off on purpose
-    // whoever gives up the body may have no connection that could be cut
+    // a body may be given up without a connection that could be cut
     this.#stream.once('close', () => this.source?.abandon())
   }
 

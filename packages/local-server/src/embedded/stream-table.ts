@@ -137,7 +137,7 @@ export class StreamTable {
   }
 
   #freePlace(): void {
-    // a place that somebody waits for is handed on, not freed: nobody can slip in between
+    // a place is handed to the next request that waits, not freed: no other request can take it
     const granted = this.#waiting.shift()
     if (granted === undefined) this.#open -= 1
     else granted()

@@ -17,7 +17,7 @@ export async function listen(http: Server, port: number, host: string): Promise<
   }
 }
 
-/** The URL for whoever is on this machine. */
+/** The URL for programs on this machine. */
 export function urlOf(host: string, port: number): string {
   const isEverywhere = host === '0.0.0.0' || host === '::'
   return `http://${isEverywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`

@@ -64,7 +64,7 @@ export interface GatewayOptions {
  */
 export class Gateway {
   readonly #options: GatewayOptions
-  /** Of databases that exist: whoever asks for others must not fill the memory. */
+  /** Of databases that exist: requests for others must not fill the memory. */
   readonly #counts = new Map<DatabaseId, number>()
   readonly #feed: WindowFeed | null
   readonly #window: WindowPage | null
@@ -225,7 +225,7 @@ function findRoute(path: string, { method, headers }: ServiceRequest): Route | u
   return ROUTES.get(path) ?? (JOB.test(path) ? ROUTES.get('/v1/jobs') : undefined)
 }
 
-/** Where no route has a body there is none, so that nobody can take it for the next request. */
+/** Where no route has a body there is none, so that it cannot be taken for the next request. */
 function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
   const length = headers['content-length'] ?? '0'
   // every other method is refused as such

@@ -131,7 +131,7 @@ function toResponse({ status, headers, body }: ServiceResponse, isHead: boolean)
   return new Response(typeof body === 'string' ? body : toWebStream(body), { status, headers: list })
 }
 
-/** `Readable.toWeb` throws where nobody can catch it when a body is given up with text on its way. */
+/** `Readable.toWeb` throws where it cannot be caught when a body is given up with text on its way. */
 function toWebStream(body: Readable): ReadableStream<Uint8Array> {
   const parts = body.iterator()
   return new ReadableStream({

@@ -15,7 +15,7 @@ export function readLogin(fields: URLSearchParams): LoginRequest {
   return { port: isPort ? port : null, state: fields.get('state') ?? '' }
 }
 
-/** Asks for an API token: whoever can open this page has not shown yet who they are. */
+/** Asks for an API token: opening this page proves nothing. */
 export function loginPage({ port, state }: LoginRequest, problem: string | null): ServiceResponse {
   const form = `<form method="post" action="/">
 <label>API token <input name="token" type="password" autocomplete="off" size="60" autofocus></label>

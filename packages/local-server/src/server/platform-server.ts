@@ -150,7 +150,7 @@ async function login({ apiTokens }: Handler, from: IncomingMessage): Promise<Ser
   const fields = new URLSearchParams(await readLimited(Readable.toWeb(from) as ReadableStream<Uint8Array>))
   const token = fields.get('token') ?? ''
   const request = readLogin(fields)
-  if (request.port === null) return loginPage(request, 'There is nobody to go back to.')
+  if (request.port === null) return loginPage(request, 'No command waits for the answer.')
   try {
     apiTokens.check(`Bearer ${token}`)
   } catch {

@@ -106,7 +106,7 @@ export class Service implements AsyncDisposable {
         { directory, temporary, lock, controlPlane, access, domains, auth, window, notices },
         version,
       )
-      // later its absence, or that of its group, is what somebody wanted
+      // later its absence, or that of its group, is deliberate
       if (service.databaseNames.length === 0 && service.#canHaveDefault())
         await service.createDatabase(DEFAULT_DATABASE)
       return service

@@ -39,7 +39,7 @@ import type { WatchTimes } from './write-watch.ts'
 
 /** How the back end is made. */
 export interface SqldBackendOptions extends UpstreamOptions {
-  /** Is told what happens to the server of a database. */
+  /** Called when something happens to the server of a database. */
   readonly onNotice: (id: DatabaseId, text: string) => void
   /** When a server counts as one that answers no write any more; undefined for the usual times. */
   readonly watchTimes?: WatchTimes
@@ -149,7 +149,7 @@ export class SqldBackend implements DatabaseBackend {
     return join(this.#options.directory, 'sqld', 'dbs')
   }
 
-  /** Of a server elsewhere nobody knows. */
+  /** Of a server elsewhere it cannot be seen. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
     return await stat(join(this.#dataFolder, id)).then(
@@ -218,7 +218,7 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** Of a server that is not ours nobody knows when it began. */
+  /** When a server that is not ours began is not known. */
   async #baseOf(id: DatabaseId): Promise<Counts> {
     if (this.#options.remote !== undefined) return NOTHING
     const known = this.#bases.get(id)

@@ -1,7 +1,7 @@
 import { BackendRefusal, type DatabaseSource } from '../backend/backend.ts'
 import type { SqldNamespaceSource } from './admin.ts'
 
-/** What the server is told to begin with. @throws BackendRefusal for what it does not take */
+/** What the admin API gets for the source of a database. @throws BackendRefusal for what it does not take */
 export function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' }>): SqldNamespaceSource {
   switch (source.type) {
     case 'empty':

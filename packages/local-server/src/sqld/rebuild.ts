@@ -22,7 +22,7 @@ export interface RebuiltBody {
 /** What decides about a body. */
 export interface BodyRules {
   readonly mayWrite: boolean
-  /** Whether nobody may read. */
+  /** Whether reads are blocked. */
   readonly blockReads: boolean
   /** Whether the stream of a baton has another database attached. */
   readonly hadAttached: (baton: string) => boolean

@@ -3,12 +3,12 @@ import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guar
 
 /** The server answers this as blocked where reads are. */
 const READS = 'SELECT 1'
-/** The server answers this with 403 for whoever may not write, and there is no such table for the others. */
+/** The server answers this with 403 to senders that may not write, and without such a table to the others. */
 const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
 
 /** What is known of the sender of a request, and of its stream. */
 export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
-  /** Whether nobody may read. */
+  /** Whether reads are blocked. */
   readonly blockReads: boolean
 }
 

@@ -61,7 +61,7 @@ export class WindowPage {
   }
 }
 
-/** Why somebody may not look; null for a person in front of this machine. */
+/** Why a request may not look; null for a person in front of this machine. */
 function refusalOf(request: ServiceRequest): string | null {
   const { headers, remoteAddress } = request
   const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''

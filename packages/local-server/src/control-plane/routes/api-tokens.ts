@@ -117,7 +117,7 @@ function listOfOrganization(call: Call) {
   return { tokens }
 }
 
-/** What the caller may not see is not there: nobody learns which ids other organizations have. */
+/** What the caller may not see is not there: a caller does not learn which ids other organizations have. */
 function revokeOfOrganization(call: Call) {
   const id = call.param('tokenId')
   const row = tokensOf(call).find((token) => token.id === id)

@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
 import type { Grant } from './access.ts'
-import { authorise } from './authorise.ts'
+import { authorize } from './authorize.ts'
 import { Call, type Platform, type ReadRequest } from './call.ts'
 import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
@@ -32,7 +32,7 @@ async function answer(
   params: Readonly<Record<string, string>>,
 ): Promise<Response> {
   try {
-    // nobody's body is read who may not do this
+    // the body of a caller who may not do this is not read
     admit(platform, route, raw, params)
     const request: ReadRequest = {
       params,
@@ -59,7 +59,7 @@ function admit(
 ): Grant | null {
   if (access.level === 'none') return null
   const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
-  return authorise(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
+  return authorize(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
 }
 
 /** What is answered instead of the result, in the service's form of an error. */

@@ -112,7 +112,7 @@ function configureGroup(call: Call) {
   return { delete_protection: deleteProtection }
 }
 
-/** To another organization, where the caller must be somebody; tokens of all kinds end. */
+/** To another organization, where the caller must be an admin; tokens of all kinds end. */
 async function transferGroup(call: Call) {
   const group = call.group()
   const { registry, databases } = call.plane

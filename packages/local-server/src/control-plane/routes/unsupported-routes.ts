@@ -14,7 +14,7 @@ const OAUTH =
 const V3_DATABASES = '/v3/organizations/:organizationId/databases'
 const V3_GROUPS = '/v3/organizations/:organizationId/groups'
 
-/** What the service has and this server has not: it says so, to whoever may ask, and nothing is accepted and ignored. */
+/** What the service has and this server has not: it says so to callers that may ask, and nothing is accepted and ignored. */
 export const absentRoutes: readonly Route[] = [
   absent('POST', `${DATABASE}/seed`, scoped('db:create'), SEED),
   absent('POST', `${DATABASE}/update`, scoped('db:configure'), VERSION),

@@ -30,7 +30,7 @@ export class ApiTokens {
     return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...wanted }
   }
 
-  /** The secret of a token. It can be made again, for whoever has the registry. */
+  /** The secret of a token. It can be made again from the registry. */
   secretOf({ id, organization, createdAt }: ApiTokenRow): string {
     const claims = { jti: id, ...(organization !== null && { org_id: organization }) }
     return mintToken(this.#key, claims, createdAt)

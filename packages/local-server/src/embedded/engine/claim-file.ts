@@ -65,7 +65,7 @@ function whileLocked(path: string, work: () => void): void {
     } catch (error) {
       if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY)
         throw new FileInUseError(IN_USE_ELSEWHERE)
-      // a file that is damaged so that SQLite reads nothing of it is nobody's
+      // no program can use a file that is damaged so that SQLite reads nothing of it
       if (existsSync(`${path}-wal`)) throw error
     }
     work()

@@ -2,9 +2,9 @@ import type { Dialect } from '../../hrana/dialect.ts'
 import type { BatchStep, Permissions } from '../../hrana/pipeline-types.ts'
 import { encodeError, type ResultError } from '../../hrana/result-error.ts'
 import type { Database } from './database.ts'
-import type { EngineColumn } from './engine-connection.ts'
 import type { StatementResult } from './result-encoder.ts'
 import type { CursorSink, Session } from './session.ts'
+import type { SqliteColumn } from './sqlite-connection.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
@@ -41,7 +41,7 @@ class CursorLines implements CursorSink {
     this.#dialect = dialect
   }
 
-  async stepBegin(step: number, columns: readonly EngineColumn[]): Promise<void> {
+  async stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void> {
     await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
   }
 

@@ -58,7 +58,7 @@ export class DatabaseFiles {
     this.#paths.set(LOG_FILE, `${path}.wal`)
     // what a process that was killed has left
     rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
-    // nobody else can have opened a file with the mark: this log is of one that was about to be given back
+    // no other program can have opened a file with the mark: this log is of one that was about to be given back
     if (!claimFile(path) && existsSync(`${path}-wal`) && !existsSync(`${path}.wal`))
       renameSync(`${path}-wal`, `${path}.wal`)
   }

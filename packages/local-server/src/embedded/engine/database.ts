@@ -3,14 +3,14 @@ import type { Clock } from '../../base/clock.ts'
 import type { Dialect } from '../../hrana/dialect.ts'
 import type { Statement } from '../../sql/statement.ts'
 import type { TableChanges } from '../protocol/worker-messages.ts'
+import { ClientConnection } from './client-connection.ts'
 import { CommitCounter } from './commit-counter.ts'
-import { Connection } from './connection.ts'
 import { MAIN_FILE } from './database-files.ts'
 import { type DumpOutput, writeDump } from './dump.ts'
-import { EngineConnection, EngineError } from './engine-connection.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
 import { ProgramTexts } from './program-text.ts'
+import { SqliteConnection, SqliteError } from './sqlite-connection.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { WriteQueue } from './write-queue.ts'
 
@@ -41,16 +41,16 @@ export class Database {
   readonly #texts: ProgramTexts
   readonly #queue: WriteQueue
   /** A connection without a database: what is compiled there has no effect. */
-  readonly #scratch: EngineConnection
+  readonly #scratch: SqliteConnection
   readonly #isKept: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
   /** Whether changes are reported. */
   isWatched = false
   readonly #commits: CommitCounter
   #settings: DatabaseSettings
-  readonly #spares: EngineConnection[] = []
+  readonly #spares: SqliteConnection[] = []
   /** Connections that dumps on their way read from. */
-  readonly #dumps = new Set<EngineConnection>()
+  readonly #dumps = new Set<SqliteConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
     const { id, settings, role, dialect, clock } = options
@@ -62,7 +62,7 @@ export class Database {
     this.#engine = engine
     this.#settings = settings
     this.#queue = new WriteQueue(clock)
-    this.#scratch = new EngineConnection(engine, { name: '', file: ':memory:' })
+    this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isKept = options.isKept
     this.#commits = this.#countCommits(clock)
   }
@@ -89,9 +89,9 @@ export class Database {
   }
 
   /** A connection in its original state; nothing of an earlier one shows. */
-  connect(): Connection {
+  connect(): ClientConnection {
     const settings = this.#settings
-    return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
+    return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#queue, {
       isWatched: () => this.isWatched,
       hasCommitted: () => this.#commits.look(),
       onChanges: this.#onChanges,
@@ -117,13 +117,13 @@ export class Database {
     }
   }
 
-  /** Opens a connection ahead of need, while nobody waits for it. */
+  /** Opens a connection ahead of need, while no request waits. */
   prepareSpare(): void {
     if (this.#spares.length > 0) return
     try {
       this.#spares.push(this.#open())
     } catch {
-      // whoever needs one is told why there is none
+      // the next request tries again and reports why
     }
   }
 
@@ -139,7 +139,7 @@ export class Database {
     } catch (error) {
       // of a trigger the engine looks for the table before it reads on
       const table =
-        error instanceof EngineError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
+        error instanceof SqliteError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
       if (table === undefined) throw error
       const name = `"${table.replaceAll('"', '""')}"`
       this.#scratch.run(`CREATE TABLE ${name} (a)`)
@@ -152,7 +152,7 @@ export class Database {
   }
 
   /** Keeps a connection for the next client, unless it was opened under other settings. */
-  #keep(engine: EngineConnection, settings: DatabaseSettings): void {
+  #keep(engine: SqliteConnection, settings: DatabaseSettings): void {
     if (settings !== this.#settings || this.#spares.length >= MAX_SPARES) return engine.close()
     if (engine.reset()) this.#spares.push(engine)
     else engine.close()
@@ -164,11 +164,11 @@ export class Database {
     return new CommitCounter(observer, clock)
   }
 
-  #connection(): EngineConnection {
-    return new EngineConnection(this.#engine, { name: this.id, file: MAIN_FILE })
+  #connection(): SqliteConnection {
+    return new SqliteConnection(this.#engine, { name: this.id, file: MAIN_FILE })
   }
 
-  #open(): EngineConnection {
+  #open(): SqliteConnection {
     const engine = this.#connection()
     engine.limitLength(MAX_VALUE_BYTES)
     engine.run(`PRAGMA synchronous = ${this.#isKept ? 'FULL' : 'NORMAL'}`)

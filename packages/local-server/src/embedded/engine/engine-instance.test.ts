@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { engineModule } from '../engine-module.ts'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
-import { EngineConnection } from './engine-connection.ts'
 import { EngineInstance } from './engine-instance.ts'
+import { SqliteConnection } from './sqlite-connection.ts'
 
 test('the first call that throws is reported, before what has been changed can be committed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -22,7 +22,7 @@ test('the first call that throws is reported, before what has been changed can b
       throw new Error('the thread has ended')
     },
   })
-  const connection = new EngineConnection(engine, { name: 'd', file: MAIN_FILE })
+  const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
   connection.run('PRAGMA journal_mode = WAL')
   connection.run('CREATE TABLE t(a)')
   const before = readFileSync(join(folder, 'data.db.wal'))

@@ -161,7 +161,7 @@ export class EngineInstance {
     return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
   }
 
-  /** Puts bytes into the module's memory, with a NUL behind them; whoever asks frees them. */
+  /** Puts bytes into the module's memory, with a NUL behind them; the caller frees them. */
   put(bytes: Uint8Array): Pointer {
     const at = this.api.malloc(bytes.length + 1)
     if (at === 0) throw new RangeError('the engine is out of memory')

@@ -14,7 +14,7 @@ import type {
 } from '../protocol/worker-messages.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import { FileInUseError } from './claim-file.ts'
-import { ClientLeftError } from './connection.ts'
+import { ClientLeftError } from './client-connection.ts'
 import { type CursorProgram, runCursor } from './cursor.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
@@ -26,7 +26,7 @@ import { failureOf, runMigration, tryMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
 
-/** The answer to a client that has left; nobody reads it. */
+/** The answer to a client that has left; it is not read. */
 const CLIENT_LEFT = 499
 
 const DONE = { type: 'results', text: '', isClosed: true } as const
@@ -95,7 +95,7 @@ export class OpenDatabase {
       outcome = failureOutcome(error)
     }
     this.#running.delete(call)
-    // whoever has left a pipeline does not know the next baton; that of a cursor comes with its first line
+    // a client that has left a pipeline does not know the next baton; that of a cursor comes with its first line
     const isLost = this.#state.isAbandoned(call) && message.type === 'pipeline'
     this.#send({ type: 'answer', call, outcome, usage: this.#database.meter.take() })
     if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)

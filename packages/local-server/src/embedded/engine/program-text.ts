@@ -1,6 +1,6 @@
 import { parseError, parseStatements, type Statement } from '../../sql/statement.ts'
-import { DeniedError, EngineError } from './engine-connection.ts'
 import { type SyntaxProblem, syntaxProblem } from './error-mapping.ts'
+import { DeniedError, SqliteError } from './sqlite-connection.ts'
 
 const CACHE_ENTRIES = 1_000
 const CACHE_TEXT_LENGTH = 10_000
@@ -69,7 +69,7 @@ function findProblem(
   } catch (error) {
     // the connection it is checked on has no tables: only syntax counts here
     if (error instanceof DeniedError) return null
-    if (!(error instanceof EngineError)) throw error
+    if (!(error instanceof SqliteError)) throw error
     return syntaxProblem(error.message, text, statement, isFirst)
   }
 }

@@ -5,9 +5,9 @@ import { ResultError } from '../../hrana/result-error.ts'
 import { identifier, type Token, upper } from '../../sql/scanner.ts'
 import type { Statement } from '../../sql/statement.ts'
 import { ArgumentsError } from './arguments.ts'
-import { DeniedError, EngineError, TextEncodingError, ValueTooBigError } from './engine-connection.ts'
+import { PreemptedError } from './client-connection.ts'
 import { resultErrorOf } from './error-mapping.ts'
-import { PreemptedError } from './running-statement.ts'
+import { DeniedError, SqliteError, TextEncodingError, ValueTooBigError } from './sqlite-connection.ts'
 
 /** Refuses a statement the client has no permission for. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
@@ -67,7 +67,7 @@ export function toAnswer(error: unknown, permissions: Permissions, databaseId: s
       ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
       : forbidden('Write', databaseId)
   }
-  return error instanceof EngineError ? resultErrorOf(error) : error
+  return error instanceof SqliteError ? resultErrorOf(error) : error
 }
 
 /** The name of the database that a statement attaches. */

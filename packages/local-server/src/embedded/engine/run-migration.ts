@@ -15,7 +15,7 @@ const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
             )`
 const SUCCESS = 4
 
-/** Tries a migration out, with the rights of whoever asks for it. @returns the results of its statements as JSON @throws MigrationError; nothing is changed */
+/** Tries a migration out, with the rights of its sender. @returns the results of its statements as JSON @throws MigrationError; nothing is changed */
 export async function tryMigration(
   session: Session,
   program: MigrationProgram,

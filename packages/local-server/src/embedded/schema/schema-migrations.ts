@@ -115,7 +115,7 @@ export class SchemaMigrations {
     await this.#store.save()
   }
 
-  /** What all databases could do when they were tried, and nobody has written to since. */
+  /** What all databases could do when they were tried, and that were blocked for writes since. */
   async #apply(job: Job): Promise<string | null> {
     job.error = null
     await this.#each(

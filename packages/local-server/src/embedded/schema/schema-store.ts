@@ -141,7 +141,7 @@ export class SchemaStore {
   /** To be called when a job or a task has been changed. One save at a time; each writes what is known when it begins. */
   save(): Promise<void> {
     this.#saving = this.#saving
-      .catch(() => {}) // told to whoever asked for it
+      .catch(() => {}) // reported to its caller
       .then(async () => {
         await mkdir(this.#directory, { recursive: true })
         const scratch = `${fileIn(this.#directory)}.new`

@@ -1,12 +1,22 @@
 import type { Statement } from '../../sql/statement.ts'
 import type { TableChanges } from '../protocol/worker-messages.ts'
+import { resolveArguments, type StatementArguments } from './arguments.ts'
 import { ChangeCounter } from './change-counter.ts'
-import { DeniedError, type EngineConnection, type EngineStatement } from './engine-connection.ts'
 import type { Grant } from './engine-instance.ts'
-import { isWriting, RunningStatement } from './running-statement.ts'
+import { MAX_VALUE_BYTES } from './limits.ts'
+import type { StatementResult } from './result-encoder.ts'
+import {
+  DeniedError,
+  type SqliteColumn,
+  type SqliteConnection,
+  SqliteError,
+  type SqliteRows,
+  type SqliteStatement,
+} from './sqlite-connection.ts'
 import type { TableRights } from './table-rights.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'
 
+const BUSY = 5
 /** Savepoint around what is compiled without being run. */
 const UNDONE = 'baton_undone'
 /** What cannot be told from its text may be anything. */
@@ -20,14 +30,14 @@ export interface StatementRights {
 
 /** What a connection reports. */
 export interface ConnectionEvents {
-  /** Whether somebody wants to know what is changed. */
+  /** Whether changes are watched. */
   isWatched(): boolean
   /** To be called when a transaction that had the write lock has ended: whether it has changed the database. */
   hasCommitted(): boolean
   /** What a transaction has changed, where that is watched. */
   onChanges(changes: readonly TableChanges[]): void
   /** The connection has ended, and nothing of it would show in the engine's once that is reset. */
-  onUnused(engine: EngineConnection): void
+  onUnused(engine: SqliteConnection): void
 }
 
 /** The client of a call has left: what has not begun is not begun, what waits waits no longer. */
@@ -38,8 +48,8 @@ export class ClientLeftError extends Error {
 }
 
 /** One client's connection to the database: runs single statements, and holds the write lock when one needs it. */
-export class Connection implements Writer {
-  readonly #engine: EngineConnection
+export class ClientConnection implements Writer {
+  readonly #engine: SqliteConnection
   readonly #queue: WriteQueue
   readonly #events: ConnectionEvents
   #isTimedOut = false
@@ -47,11 +57,11 @@ export class Connection implements Writer {
   #isUnused = true
   /** The statement that has been prepared and has not ended. */
   #active: RunningStatement | null = null
-  /** Null unless somebody wants to know what is changed. */
+  /** Null unless changes are watched. */
   #changes: ChangeCounter | null = null
   isRunning = false
 
-  constructor(engine: EngineConnection, queue: WriteQueue, events: ConnectionEvents) {
+  constructor(engine: SqliteConnection, queue: WriteQueue, events: ConnectionEvents) {
     this.#engine = engine
     this.#queue = queue
     this.#events = events
@@ -66,8 +76,8 @@ export class Connection implements Writer {
     return !this.#engine.inTransaction
   }
 
-  /** For statements of the server's own. What they change of the connection shows: nobody gets it afterwards. */
-  get own(): EngineConnection {
+  /** For statements of the server's own. What they change of the connection shows: it is not used again. */
+  get own(): SqliteConnection {
     this.#isUnused = false
     return this.#engine
   }
@@ -105,7 +115,7 @@ export class Connection implements Writer {
     }
   }
 
-  /** Within `working`: waits for somebody outside, at the risk of losing the write lock. */
+  /** Within `working`: waits for the server or the client, at the risk of losing the write lock. */
   async waiting<T>(wait: () => Promise<T>): Promise<T> {
     this.isRunning = false
     this.#queue.requestEnded(this)
@@ -163,7 +173,7 @@ export class Connection implements Writer {
   async examine<T>(
     statement: Statement,
     rights: StatementRights,
-    look: (prepared: EngineStatement) => T,
+    look: (prepared: SqliteStatement) => T,
   ): Promise<T> {
     const mustUndo = changesSchema(statement)
     if (mustUndo) {
@@ -206,7 +216,7 @@ export class Connection implements Writer {
     else this.#engine.close()
   }
 
-  #prepare(statement: Statement, grant: Grant): EngineStatement {
+  #prepare(statement: Statement, grant: Grant): SqliteStatement {
     // many pragmas have their effect when they are compiled
     if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isUnused = false
     const prepared = this.#engine.prepare(statement.source, grant)
@@ -215,7 +225,7 @@ export class Connection implements Writer {
   }
 
   /** Compiles the statement anew if it had to wait for the write lock: what it was compiled for may have changed. */
-  async lockFor(statement: Statement, grant: Grant): Promise<EngineStatement | null> {
+  async lockFor(statement: Statement, grant: Grant): Promise<SqliteStatement | null> {
     return statement.needsWriteLock && (await this.#lock()) ? this.#prepare(statement, grant) : null
   }
 
@@ -267,6 +277,153 @@ export class Connection implements Writer {
     this.#changes?.take(false)
     if (this.#engine.inTransaction) this.#engine.run('ROLLBACK')
   }
+}
+
+/** The write lock was taken away while the statement ran: it is undone. */
+export class PreemptedError extends Error {
+  constructor() {
+    super('the write lock was taken away')
+  }
+}
+
+/** What a statement is compiled from, and when that was. */
+interface RunContext {
+  readonly statement: Statement
+  readonly grant: Grant
+  /** Whether there is a savepoint around it, to undo what compiling it has done. */
+  readonly isUndone: boolean
+  readonly startedAt: number
+}
+
+/** A statement on its way: `begin` it, read it to the end and call `finish`, or call `stop`. */
+export class RunningStatement {
+  readonly #connection: ClientConnection
+  readonly #engine: SqliteConnection
+  readonly #context: RunContext
+  #prepared: SqliteStatement
+  #isAborted = false
+  #hasEnded = false
+  /** Whether it has taken the write lock for a transaction that had not written before. */
+  #tookLock = false
+
+  /** Made by `ClientConnection.prepare` only. */
+  constructor(
+    connection: ClientConnection,
+    engine: SqliteConnection,
+    prepared: SqliteStatement,
+    context: RunContext,
+  ) {
+    this.#connection = connection
+    this.#engine = engine
+    this.#prepared = prepared
+    this.#context = context
+  }
+
+  get columns(): readonly SqliteColumn[] {
+    return this.#prepared.columns
+  }
+
+  /** The permission was decided by reading the text: where the engine reads it differently, it is refused. */
+  checkAgreement(): void {
+    const { statement } = this.#context
+    const isAgreed =
+      statement.kind === 'explain'
+        ? this.#prepared.isExplain
+        : this.#prepared.isReadonly || isWriting(statement)
+    if (isAgreed) return
+    this.#prepared.finalize()
+    throw new DeniedError('the engine takes the statement for another one')
+  }
+
+  /** Gives the parameters their values, and waits for the write lock where the statement needs it. */
+  async begin(given: StatementArguments): Promise<void> {
+    const { statement, grant } = this.#context
+    try {
+      this.#checkNotAborted()
+      const values = resolveArguments(this.#prepared.parameters, given, statement.kind === 'explain')
+      this.#tookLock = !this.#connection.holdsLock
+      const anew = await this.#connection.lockFor(statement, grant)
+      if (anew !== null) {
+        this.#prepared.finalize()
+        this.#prepared = anew
+      }
+      this.#prepared.bind(values)
+    } catch (error) {
+      this.#end()
+      throw error
+    }
+  }
+
+  /** The next rows, more than `limitBytes` of them unless they end before. An error ends the statement. */
+  rows(limitBytes: number, asLines: boolean): SqliteRows {
+    return this.#guarded(() => this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }))
+  }
+
+  /** Runs to the end without reading rows. An error ends the statement. */
+  discardRows(): void {
+    this.#guarded(() => this.#prepared.discardRows())
+  }
+
+  #guarded<T>(run: () => T): T {
+    try {
+      this.#checkNotAborted()
+      return run()
+    } catch (error) {
+      this.#end()
+      // the snapshot of its transaction is too old: it can still read, and others may write
+      if (this.#tookLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
+        this.#connection.unlock()
+      throw error
+    }
+  }
+
+  /** The write lock was taken away, or the connection ends: what the statement has changed is undone. */
+  abort(): void {
+    this.#isAborted = true
+    this.#prepared.abort()
+  }
+
+  /** Ends a statement whose rows are not wanted any more; a change has happened already. */
+  stop(): void {
+    this.#end()
+  }
+
+  /** To be called after the last row. */
+  finish(): StatementResult {
+    const { statement, startedAt } = this.#context
+    const isChange = statement.kind === 'insert' || statement.kind === 'change'
+    const affectedRowCount = isChange ? this.#engine.changes : 0
+    const lastInsertRowid = statement.kind === 'insert' ? this.#engine.lastInsertRowid : null
+    const { columns, rowsRead, rowsWritten } = this.#prepared
+    this.#end()
+    const durationMs = Math.round((performance.now() - startedAt) * 1_000) / 1_000
+    return {
+      columns,
+      rows: '',
+      sizeBytes: 0,
+      affectedRowCount,
+      lastInsertRowid,
+      rowsRead,
+      rowsWritten,
+      durationMs,
+    }
+  }
+
+  #checkNotAborted(): void {
+    if (this.#isAborted) throw new PreemptedError()
+  }
+
+  #end(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#prepared.finalize()
+    this.#connection.settle(this.#context.isUndone)
+  }
+}
+
+/** Whether the statement is allowed to change something, as far as its text shows. */
+function isWriting(statement: Statement): boolean {
+  return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
 }
 
 /**

@@ -12,7 +12,7 @@ const COUNTER_ROWS_READ = 1025
 const COUNTER_ROWS_WRITTEN = 1026
 
 /** An error of the engine. */
-export class EngineError extends Error {
+export class SqliteError extends Error {
   /** SQLite's extended result code. */
   readonly code: number
   /** Bytes before the piece of SQL the error is about; -1 when it is about none. */
@@ -34,13 +34,13 @@ export class ValueTooBigError extends Error {}
 /** A statement would do what it has no permission for. */
 export class DeniedError extends Error {}
 
-export interface EngineColumn {
+export interface SqliteColumn {
   readonly name: string
   readonly decltype: string | null
 }
 
 /** Some rows of a statement as JSON. */
-export interface EngineRows {
+export interface SqliteRows {
   /** Separated by commas, or each as a line of a cursor. */
   readonly text: string
   readonly count: number
@@ -68,11 +68,11 @@ export interface ConnectionOptions {
 }
 
 /** A connection of the engine to its database. */
-export class EngineConnection {
+export class SqliteConnection {
   readonly #engine: EngineInstance
   readonly #pointer: Pointer
   /** Not finalized. */
-  readonly #statements = new Set<EngineStatement>()
+  readonly #statements = new Set<SqliteStatement>()
   /** The number of the call it works for; 0 for none. */
   call = 0
 
@@ -101,9 +101,9 @@ export class EngineConnection {
   /**
    * Compiles the one statement of a text; null when there is none. Compiling a change of a vector index has its
    * effect already, so nothing is compiled that shall not run.
-   * @throws EngineError, and DeniedError for what `grant` does not cover
+   * @throws SqliteError, and DeniedError for what `grant` does not cover
    */
-  prepare(sql: string, grant: Grant): EngineStatement | null {
+  prepare(sql: string, grant: Grant): SqliteStatement | null {
     const { api, scratch } = this.#engine
     const bytes = Buffer.from(sql)
     const text = this.#engine.put(bytes)
@@ -120,13 +120,13 @@ export class EngineConnection {
     }
     const pointer = this.#engine.pointerAt(scratch)
     if (pointer === 0) return null
-    const statement = new EngineStatement(this, this.#engine, pointer, grant)
+    const statement = new SqliteStatement(this, this.#engine, pointer, grant)
     this.#statements.add(statement)
     return statement
   }
 
   /** To be called when a statement has been finalized. */
-  forget(statement: EngineStatement): void {
+  forget(statement: SqliteStatement): void {
     this.#statements.delete(statement)
   }
 
@@ -147,7 +147,7 @@ export class EngineConnection {
 
   /** The first column of the first row, of a statement that reads an integer; with every permission. */
   readInteger(sql: string): number {
-    const statement = this.prepare(sql, { write: false, configure: true }) as EngineStatement
+    const statement = this.prepare(sql, { write: false, configure: true }) as SqliteStatement
     try {
       return statement.readInteger()
     } finally {
@@ -156,11 +156,11 @@ export class EngineConnection {
   }
 
   /** What went wrong in the last call. */
-  error(): EngineError {
+  error(): SqliteError {
     const { api } = this.#engine
     const code = api.sqlite3_extended_errcode(this.#pointer)
     const message = this.#engine.text(api.sqlite3_errmsg(this.#pointer))
-    return new EngineError(message, code, api.sqlite3_error_offset(this.#pointer))
+    return new SqliteError(message, code, api.sqlite3_error_offset(this.#pointer))
   }
 
   /**
@@ -204,16 +204,16 @@ export class EngineConnection {
 }
 
 /** A compiled statement. Must be finalized. */
-export class EngineStatement {
-  readonly #connection: EngineConnection
+export class SqliteStatement {
+  readonly #connection: SqliteConnection
   readonly #engine: EngineInstance
   readonly #grant: Grant
   #pointer: Pointer
   /** Whether it has answered rows and has more. */
   #isHalfRun = false
 
-  /** Made by `EngineConnection.prepare` only. */
-  constructor(connection: EngineConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
+  /** Made by `SqliteConnection.prepare` only. */
+  constructor(connection: SqliteConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
     this.#connection = connection
     this.#engine = engine
     this.#pointer = pointer
@@ -229,7 +229,7 @@ export class EngineStatement {
     return this.#engine.api.sqlite3_stmt_isexplain(this.#pointer) !== 0
   }
 
-  get columns(): readonly EngineColumn[] {
+  get columns(): readonly SqliteColumn[] {
     const { api } = this.#engine
     return Array.from({ length: api.sqlite3_column_count(this.#pointer) }, (_, column) => {
       const decltype = api.sqlite3_column_decltype(this.#pointer, column)
@@ -265,7 +265,7 @@ export class EngineStatement {
   }
 
   /** Runs on until there are enough rows, or no more. */
-  rows({ limitBytes, asLines, maxValueBytes }: RowsOptions): EngineRows {
+  rows({ limitBytes, asLines, maxValueBytes }: RowsOptions): SqliteRows {
     const { api } = this.#engine
     // a statement is compiled again when the schema has changed meanwhile
     this.#engine.grant(this.#grant)
@@ -282,7 +282,7 @@ export class EngineStatement {
     api.baton_shrink_output()
     if (code === VALUE_TOO_BIG) throw new ValueTooBigError('string or blob too big')
     if (code === TEXT_NOT_UTF8) throw new TextEncodingError(this.#badText())
-    if (code === OUT_OF_MEMORY) throw new EngineError('out of memory', code, -1)
+    if (code === OUT_OF_MEMORY) throw new SqliteError('out of memory', code, -1)
     if (api.baton_was_denied() !== 0) throw new DeniedError('not authorized')
     throw this.#connection.error()
   }
@@ -294,7 +294,7 @@ export class EngineStatement {
     const at = this.#engine.put(Buffer.from(prefix))
     try {
       const code = this.#connection.work(() => api.baton_dump_rows(this.#pointer, at, limitBytes))
-      if (code === OUT_OF_MEMORY) throw new EngineError('out of memory', code, -1)
+      if (code === OUT_OF_MEMORY) throw new SqliteError('out of memory', code, -1)
       if (code !== DONE && code !== ROW) throw this.#connection.error()
       return {
         text: this.#engine.textOf(api.baton_output(), api.baton_output_length()),

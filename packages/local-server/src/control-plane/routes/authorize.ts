@@ -18,7 +18,7 @@ export interface AccessRequest {
  * organization is narrowed where databases and groups are looked up.
  * @throws Refusal 403 for a token of the wrong kind and for strangers, 404 for an organization that does not exist
  */
-export function authorise(registry: Registry, { access, caller, slug }: AccessRequest): Grant {
+export function authorize(registry: Registry, { access, caller, slug }: AccessRequest): Grant {
   const { token } = caller
   if (access.level === 'any') {
     if (token.group !== null && access.scope !== null) checkScope(caller, access.scope)
