@@ -11,7 +11,7 @@ import {
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
-import { readDump } from '../backend/dumps.ts'
+import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
@@ -44,7 +44,6 @@ import {
 } from './database-worker.ts'
 import { TableRights } from './engine/table-rights.ts'
 import { answerExport } from './export-response.ts'
-import { loadDump } from './load-dump.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
@@ -432,11 +431,18 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (settings.blockReads) this.#workers.endFeed(id)
   }
 
+  /** @throws BackendRefusal with what the engine says of the dump */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await readDump(file)
     const lease = await this.#streams.open(id)
     try {
-      await loadDump(await this.#workers.get(id), { ...this.#ownCall(id), ...lease, permissions: OWNER }, sql)
+      const worker = await this.#workers.get(id)
+      const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
+      const call = { ...this.#ownCall(id), ...lease, permissions: OWNER }
+      const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
+      if (outcome.type === 'failure')
+        throw new BackendRefusal(`the dump could not be loaded: ${outcome.body}`)
+      checkResult(JSON.parse(outcome.text) as readonly LoadResult[])
     } finally {
       this.#streams.close(lease)
     }

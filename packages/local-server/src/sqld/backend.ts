@@ -25,8 +25,7 @@ import {
   type ServiceResponse,
   textResponse,
 } from '../http/service-request.ts'
-import type { SqldNamespaceConfig } from './admin.ts'
-import { namespaceSource } from './namespace-source.ts'
+import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
 import type { SenderRights } from './onward-tokens.ts'
 import { OpenAnswers } from './open-responses.ts'
 import { OwnRequests } from './own-requests.ts'
@@ -328,5 +327,22 @@ export class SqldBackend implements DatabaseBackend {
       const settings = this.#settings.get(id as DatabaseId)
       return settings === undefined ? allowed !== 'all' : settings.allowAttach && !settings.blockReads
     })
+  }
+}
+
+/** What the admin API gets for the source of a database. @throws BackendRefusal for what it does not take */
+function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' }>): SqldNamespaceSource {
+  switch (source.type) {
+    case 'empty':
+    case 'dump':
+      return {}
+    case 'file':
+      throw new BackendRefusal('a database is made from an SQLite file by the back end "embedded" only')
+    case 'schema':
+      return { shared_schema: true }
+    case 'schema-child':
+      return { shared_schema_name: source.parent }
+    default:
+      return source satisfies never
   }
 }

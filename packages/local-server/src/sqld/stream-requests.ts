@@ -6,7 +6,6 @@ import { readText } from '../hrana/request-decoder.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
-import { lateSignal } from './late-signal.ts'
 import type { SenderRights } from './onward-tokens.ts'
 import type { OwnRequests } from './own-requests.ts'
 import { finish, rebuildBody } from './rebuild.ts'
@@ -134,4 +133,13 @@ export class StreamRequests {
 
 function noWriteRight(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
+}
+
+/** Aborts some time after another one: what was left behind may still come to its end. */
+function lateSignal(signal: AbortSignal, delayMs: number): AbortSignal {
+  const late = new AbortController()
+  const abort = (): void => void setTimeout(() => late.abort(signal.reason), delayMs).unref()
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  return late.signal
 }
