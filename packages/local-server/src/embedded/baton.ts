@@ -1,6 +1,8 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, type Hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 const MAC_OFFSET = 16
+/** Bytes that SHA-256 takes at a time. */
+const HASH_BLOCK = 64
 
 /** What a baton says once its seal has been found genuine. */
 export interface BatonContent {
@@ -10,7 +12,7 @@ export interface BatonContent {
 
 /** Seals and opens batons: 48 bytes in base64 without padding, stream | sequence | HMAC under a key of this process. */
 export class BatonSealer {
-  readonly #key = randomBytes(32)
+  readonly #mac = hmacSha256(randomBytes(32))
 
   seal({ stream, sequence }: BatonContent): string {
     const bytes = Buffer.alloc(MAC_OFFSET)
@@ -28,8 +30,17 @@ export class BatonSealer {
     if (!timingSafeEqual(this.#mac(head), bytes.subarray(MAC_OFFSET))) return null
     return { stream: head.readBigUInt64BE(0), sequence: head.readBigUInt64BE(8) }
   }
+}
 
-  #mac(bytes: Buffer): Buffer {
-    return createHmac('sha256', this.#key).update(bytes).digest()
-  }
+/**
+ * HMAC-SHA256 (RFC 2104) under a key of up to 64 bytes. Each request of a stream needs two: the key is hashed once here, and
+ * not each time as by `createHmac`, which takes four times as long for so few bytes.
+ */
+export function hmacSha256(key: Buffer): (bytes: Buffer) => Buffer {
+  const [inner, outer] = [0x36, 0x5c].map((pad) => {
+    const block = Buffer.alloc(HASH_BLOCK, pad)
+    for (const [at, byte] of key.entries()) block[at] = byte ^ pad
+    return createHash('sha256').update(block)
+  }) as [Hash, Hash]
+  return (bytes) => outer.copy().update(inner.copy().update(bytes).digest()).digest()
 }
