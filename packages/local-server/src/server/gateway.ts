@@ -22,28 +22,23 @@ export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
-type RouteKind = 'database' | 'greeting' | 'version' | 'health' | 'page'
+type Method = 'POST' | 'GET,HEAD'
 
+/** What is known at a path: with which methods, and what answers. */
 interface Route {
-  readonly kind: RouteKind
-  readonly allow: 'POST' | 'GET,HEAD'
+  readonly allow: Method
+  readonly answer: () => ServiceResponse | Promise<ServiceResponse>
 }
 
-const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
-  ['/v2/pipeline', { kind: 'database', allow: 'POST' }],
-  ['/v3/pipeline', { kind: 'database', allow: 'POST' }],
-  ['/v3/cursor', { kind: 'database', allow: 'POST' }],
-  ['/dump', { kind: 'database', allow: 'GET,HEAD' }],
-  ['/beta/listen', { kind: 'database', allow: 'GET,HEAD' }],
-  ['/v1/jobs', { kind: 'database', allow: 'GET,HEAD' }],
-  ['/v2', { kind: 'greeting', allow: 'GET,HEAD' }],
-  ['/v3', { kind: 'greeting', allow: 'GET,HEAD' }],
-  ['/v3-protobuf', { kind: 'greeting', allow: 'GET,HEAD' }],
-  ['/version', { kind: 'version', allow: 'GET,HEAD' }],
-  ['/health', { kind: 'health', allow: 'GET,HEAD' }],
+/** Routes that a back end answers. */
+const DATABASE_ROUTES: ReadonlyMap<string, Method> = new Map<string, Method>([
+  ['/v2/pipeline', 'POST'],
+  ['/v3/pipeline', 'POST'],
+  ['/v3/cursor', 'POST'],
+  ['/dump', 'GET,HEAD'],
+  ['/beta/listen', 'GET,HEAD'],
+  ['/v1/jobs', 'GET,HEAD'],
 ])
-const WELCOME_PAGE: Route = { kind: 'page', allow: 'GET,HEAD' }
-const EXPORT: Route = { kind: 'database', allow: 'GET,HEAD' }
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
 /** What the gateway needs to find databases. */
@@ -113,36 +108,40 @@ export class Gateway {
     const record = this.#find(name)
     this.#total += 1
     if (record !== undefined) this.#counts.set(record.id, (this.#counts.get(record.id) ?? 0) + 1)
-    const route = findRoute(path, request)
-    if (route === undefined) return textResponse(404, null, '')
-    const { method } = request
-    if (method === 'OPTIONS') {
-      const headers = {
-        ...this.#options.access.preflightHeaders(request, 'GET, HEAD, POST'),
-        allow: route.allow,
-      }
+    const route = this.#routeOf({ name, record }, { ...request, path })
+    if (route === null) return textResponse(404, null, '')
+    const { allow } = route
+    if (request.method === 'OPTIONS') {
+      const headers = { ...this.#options.access.preflightHeaders(request, 'GET, HEAD, POST'), allow }
       return { status: 200, headers, body: '' }
     }
-    if (!route.allow.split(',').includes(method)) {
-      return { status: 405, headers: { allow: route.allow }, body: '' }
-    }
-    return await this.#answer(route.kind, { name, record }, { ...request, path })
+    return allow.split(',').includes(request.method)
+      ? await route.answer()
+      : { status: 405, headers: { allow }, body: '' }
   }
 
-  async #answer(kind: RouteKind, target: Target, request: ServiceRequest): Promise<ServiceResponse> {
-    switch (kind) {
-      case 'greeting':
-        return textResponse(200, 'text/plain', GREETING)
-      case 'version':
-        return textResponse(200, null, this.#options.version)
-      case 'health':
-        return await this.#health(target)
-      case 'page':
-        return welcomePage(this.#options.version, request)
-      case 'database':
-        return await this.#forwardSeen(target, request)
-      default:
-        return kind satisfies never
+  #routeOf(target: Target, request: ServiceRequest): Route | null {
+    const { path, method, headers } = request
+    const { version } = this.#options
+    const read = (answer: Route['answer']): Route => ({ allow: 'GET,HEAD', answer })
+    switch (path) {
+      case '/': {
+        const wantsPage = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
+        return wantsPage ? read(() => welcomePage(version, request)) : null
+      }
+      case '/v2':
+      case '/v3':
+      case '/v3-protobuf':
+        return read(() => textResponse(200, 'text/plain', GREETING))
+      case '/version':
+        return read(() => textResponse(200, null, version))
+      case '/health':
+        return read(() => this.#health(target))
+      default: {
+        const isRead = isExportRoute(path) || JOB.test(path)
+        const allow = DATABASE_ROUTES.get(path) ?? (isRead ? 'GET,HEAD' : null)
+        return allow && { allow, answer: () => this.#forwardSeen(target, request) }
+      }
     }
   }
 
@@ -216,13 +215,6 @@ export class Gateway {
 interface Target {
   readonly name: string
   readonly record: DatabaseRow | undefined
-}
-
-function findRoute(path: string, { method, headers }: ServiceRequest): Route | undefined {
-  const wantsPage = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
-  if (path === '/' && wantsPage) return WELCOME_PAGE
-  if (isExportRoute(path)) return EXPORT
-  return ROUTES.get(path) ?? (JOB.test(path) ? ROUTES.get('/v1/jobs') : undefined)
 }
 
 /** Where no route has a body there is none, so that it cannot be taken for the next request. */
