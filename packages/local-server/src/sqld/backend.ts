@@ -104,7 +104,7 @@ export class SqldBackend implements DatabaseBackend {
       onNotice,
       watchTimes,
     })
-    this.#streams = new StreamRequests(this.#upstream, this.#own, this.#writes.traffic)
+    this.#streams = new StreamRequests(this.#upstream, this.#own, this.#writes)
   }
 
   async start(): Promise<string> {
@@ -116,7 +116,7 @@ export class SqldBackend implements DatabaseBackend {
   #startCounts(): void {
     this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
     this.#bases.clear()
-    this.#writes.traffic.forgetAllStreams()
+    this.#writes.forgetAllStreams()
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
@@ -192,7 +192,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.forget(id)
     this.#settings.delete(id)
     this.#bases.delete(id)
-    this.#writes.traffic.remove(id)
+    this.#writes.remove(id)
     await (await this.#upstream.alive()).admin.remove(id)
   }
 
@@ -317,7 +317,7 @@ export class SqldBackend implements DatabaseBackend {
     if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
     const answer = await this.#own.run(id, sql)
     checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
-    this.#writes.traffic.written(id)
+    this.#writes.written(id)
   }
 
   /** Those of the databases that a sender may attach which may be read at all: the server would not mind. */

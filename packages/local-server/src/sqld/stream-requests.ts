@@ -12,7 +12,8 @@ import { finish, rebuildBody } from './rebuild.ts'
 import { type Call, isBroken, type Upstream } from './upstream.ts'
 import { NO_EFFECT } from './write-effect.ts'
 import { StreamWrites } from './write-gate.ts'
-import type { WritePass, WriteTraffic } from './write-traffic.ts'
+import type { WritePass } from './write-pass.ts'
+import type { WriteService } from './write-service.ts'
 
 /** How long a request that may hold the write lock goes on without its client. */
 const LEFT_BEHIND_MS = 5_000
@@ -32,10 +33,10 @@ export interface StreamRules {
 export class StreamRequests {
   readonly #upstream: Upstream
   readonly #own: OwnRequests
-  readonly #writes: WriteTraffic
+  readonly #writes: WriteService
   readonly #batons = new BatonBinding()
 
-  constructor(upstream: Upstream, own: OwnRequests, writes: WriteTraffic) {
+  constructor(upstream: Upstream, own: OwnRequests, writes: WriteService) {
     this.#upstream = upstream
     this.#own = own
     this.#writes = writes
