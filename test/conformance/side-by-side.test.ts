@@ -12,6 +12,8 @@ const SLOW =
 const SOON_MS = 2_500
 /** For so long a statement that has to wait is seen to do so. */
 const HELD_MS = 300
+/** Writes and reads beside each other. */
+const ENOUGH = 20
 
 /** Sends a statement that never ends, until the test is over. */
 function sendEndless(url: string, signal: AbortSignal, baton: string | null = null): Promise<unknown> {
@@ -49,33 +51,34 @@ test('a statement of a transaction that is given up leaves what was committed', 
   const { baton } = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
   const over = new AbortController()
   const endless = sendEndless(server.url, over.signal, baton)
+  await sleep(HELD_MS) // it runs by then
   over.abort()
   await endless
   await query(server.url, "INSERT INTO t VALUES ('after')")
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['before'], ['after']])
 })
 
-test('readers beside a writer see whole transactions, and all that were acknowledged (takes 3 s)', {
+test('readers beside a writer see whole transactions, and all that were acknowledged', {
   timeout: 40_000,
 }, async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER, filler TEXT)')
   await query(server.url, 'CREATE INDEX by_balance ON account(balance)')
   await query(server.url, "INSERT INTO account VALUES (1, 1000, ''), (2, 1000, ''), (3, 0, '')")
-  const until = performance.now() + 3_000
   let acknowledged = 0
   let reads = 0
+  const isOver = (): boolean => acknowledged >= ENOUGH && reads >= ENOUGH
 
   // keeps the engine busy most of the time
   async function keepBusy(): Promise<void> {
     let { baton } = await pipeline(server.url, [])
-    while (performance.now() < until) ({ baton } = await pipeline(server.url, [execute(SLOW)], { baton }))
+    while (!isOver()) ({ baton } = await pipeline(server.url, [execute(SLOW)], { baton }))
     await pipeline(server.url, [close], { baton })
   }
 
   // much is written in each transaction, so that the log is moved to the file and begun anew many times
   async function write(): Promise<void> {
-    while (performance.now() < until) {
+    while (!isOver()) {
       const amount = BigInt(1 + (acknowledged % 7))
       const answer = await pipeline(server.url, [
         execute('BEGIN IMMEDIATE'),
@@ -91,7 +94,7 @@ test('readers beside a writer see whole transactions, and all that were acknowle
   }
 
   async function read(): Promise<void> {
-    while (performance.now() < until) {
+    while (!isOver()) {
       const before = acknowledged
       const [row] = await query(
         server.url,
@@ -108,8 +111,6 @@ test('readers beside a writer see whole transactions, and all that were acknowle
   }
 
   await Promise.all([keepBusy(), write(), read(), read()])
-  expect(acknowledged).toBeGreaterThan(5)
-  expect(reads).toBeGreaterThan(5)
   expect(await query(server.url, 'SELECT balance FROM account WHERE id = 3')).toEqual([
     [String(acknowledged)],
   ])

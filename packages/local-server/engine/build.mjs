@@ -1,6 +1,6 @@
 // Builds libsql.wasm from the sources of libSQL as they are published on the crates registry, and the C files
 // beside this one. Needs cargo, clang, lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen;
-// the result is kept in the repository, so nobody needs them to use or to test it.
+// the result is kept in the repository, so they are not needed to use or to test it.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
