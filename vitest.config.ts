@@ -3,6 +3,7 @@ import {
   drizzleProjects,
   endToEndProjects,
   kyselyProjects,
+  MAX_CONCURRENCY,
   MAX_WORKERS,
   TEST_TIMEOUT_MS,
 } from './test/targets/projects.ts'
@@ -34,6 +35,7 @@ export default defineConfig(async () => ({
             'test/{examples,opentelemetry,targets,testing}/*.test.ts',
           ],
           testTimeout: TEST_TIMEOUT_MS,
+          maxConcurrency: MAX_CONCURRENCY,
           maxWorkers: MAX_WORKERS,
         },
       },
@@ -43,6 +45,7 @@ export default defineConfig(async () => ({
           name: 'attack',
           include: ['test/attack/*.test.ts'],
           testTimeout: TEST_TIMEOUT_MS,
+          maxConcurrency: MAX_CONCURRENCY,
           maxWorkers: MAX_WORKERS,
         },
       },

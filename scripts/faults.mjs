@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process'
 
 const env = {
+  FAULT_LONG: '1',
   FAULT_TRANSACTIONS: '2000',
   FAULT_INTERLUDES: '10',
   FAULT_WRITES: '20000',

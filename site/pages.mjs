@@ -95,7 +95,7 @@ export const GROUPS = [
 export const REFERENCE = {
   '@batonsql/core': 'packages/core/src/index.ts',
   '@batonsql/core/platform': 'packages/core/src/platform/index.ts',
-  '@batonsql/core/opentelemetry': 'packages/core/src/opentelemetry/index.ts',
+  '@batonsql/core/opentelemetry': 'packages/core/src/observe/opentelemetry/index.ts',
   '@batonsql/kysely-dialect': 'packages/kysely-dialect/src/index.ts',
   '@batonsql/drizzle-driver': 'packages/drizzle-driver/src/index.ts',
   '@batonsql/drizzle-driver/migrator': 'packages/drizzle-driver/src/migrator.ts',

@@ -46,7 +46,7 @@ export default defineConfig([
   flavour('node', ['node']),
   // the same everywhere: it has the platform's `fetch`
   flavour('platform', ['workerd'], { dts: true, source: 'src/platform/index.ts' }),
-  flavour('opentelemetry', ['workerd'], { dts: true, source: 'src/opentelemetry/index.ts' }),
+  flavour('opentelemetry', ['workerd'], { dts: true, source: 'src/observe/opentelemetry/index.ts' }),
   {
     entry: { 'undici-pool': 'src/transport/undici-pool.ts' },
     outDir: 'dist/vendor',

@@ -222,7 +222,7 @@ describe('errors of the primary, through a replica', () => {
     await db.execute('insert into pair values (1)')
   })
 
-  test('a primary that is gone: reads go on, a write ends with its deadline, and nobody knows', async () => {
+  test('a primary that is gone: reads go on, a write ends with its deadline, and it is not known whether it ran', async () => {
     const [db] = replicas
     await db.batch(['drop table if exists pair', 'create table pair (a)'])
     // waits until the replica has it

@@ -134,13 +134,13 @@ function newDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewDat
 }
 
 describe('answers like the real server', () => {
-  test.each(plain.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
+  test.concurrent.each(plain.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
     '%d %s',
     async (id, _, transcript) => judge(id, await (outcomes.get(id) ?? replayAlone(transcript))),
     120_000,
   )
 
-  test.each(named.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
+  test.concurrent.each(named.map((transcript) => [transcript.id, transcript.title, transcript] as const))(
     '%d %s',
     async (id, _, transcript) => judge(id, await replayNamed(transcript)),
     30_000,

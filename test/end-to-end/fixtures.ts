@@ -14,3 +14,12 @@ export const slowRead = (count: number, result = 'max(i)'): string =>
 /** A read without an end. */
 export const ENDLESS_READ =
   'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
+
+/** Whether a promise settles before another one does. */
+export function settlesBefore(first: Promise<unknown>, second: Promise<unknown>): Promise<boolean> {
+  const settled = async (promise: Promise<unknown>, isFirst: boolean): Promise<boolean> => {
+    await Promise.allSettled([promise])
+    return isFirst
+  }
+  return Promise.race([settled(first, true), settled(second, false)])
+}

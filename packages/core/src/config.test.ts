@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
-import { createClient } from './client.ts'
+import { createClient } from './client/client.ts'
 import { followBaseUrl, resolveConfig } from './config.ts'
 
 test.each([

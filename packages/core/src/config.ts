@@ -1,6 +1,4 @@
-import { checkOptions, integerFrom, SHORT_TIME, TIME } from './check-options.ts'
-import { encodeBase64, type IntMode } from './codec/value.ts'
-import type { Observe } from './events.ts'
+import { checkOptions, integerFrom, SHORT_TIME, TIME } from './base/check-options.ts'
 import {
   CONCURRENCY,
   MAX_RETRIES,
@@ -8,7 +6,9 @@ import {
   REQUEST_TIMEOUT_MS,
   TRANSACTION_WINDOW_MS,
   WRITE_LOCK_TIMEOUT_MS,
-} from './limits.ts'
+} from './base/limits.ts'
+import { encodeBase64, type IntMode } from './codec/value.ts'
+import type { Observe } from './observe/events.ts'
 import type { Fetch } from './transport/transport.ts'
 
 /** How far statements share requests. */

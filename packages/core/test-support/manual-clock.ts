@@ -1,6 +1,6 @@
-import type { Clock } from '../src/clock.ts'
+import type { Clock } from '../src/base/clock.ts'
 
-/** Time that passes when it is told to. */
+/** Time that passes when the test says so. */
 export class ManualClock implements Clock {
   #now = 1_700_000_000_000
   readonly #timers = new Set<{ readonly at: number; readonly callback: () => void }>()

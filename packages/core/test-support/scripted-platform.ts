@@ -1,6 +1,6 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Clock } from '../src/clock.ts'
+import type { Clock } from '../src/base/clock.ts'
 import { PlatformClient } from '../src/platform/platform-client.ts'
 import { type PlatformConfig, resolvePlatformConfig } from '../src/platform/platform-config.ts'
 import { cleanUp } from './scripted-server.ts'

@@ -1,7 +1,7 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
-import { type Client, createClient } from '../src/client.ts'
+import { type Client, createClient } from '../src/client/client.ts'
 import type { ClientConfig } from '../src/config.ts'
 import { batchAnswer, type ScriptedStep } from './scripted-batch.ts'
 

@@ -58,6 +58,6 @@ test('a column tells its table, also as the decoder of an expression', () => {
   for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
 })
 
-test('what is no query builder is told apart', () => {
+test('what is no query builder is recognized', () => {
   for (const other of [null, undefined, 1, {}, a]) expect(prepareBuilder(other)).toBeNull()
 })

@@ -5,8 +5,10 @@ import {
   type InValue,
   type ResultSet,
   readRows,
+  type StatementKind,
   type Stream,
   StreamError,
+  statementKind,
 } from '@batonsql/core'
 import {
   type CompiledQuery,
@@ -17,7 +19,6 @@ import {
 } from 'kysely'
 import { takePrefetched } from './prefetched-results.ts'
 import { type BatchCommand, commandOf, type QueryCommand, type SavepointCommand } from './query-command.ts'
-import { type SessionEffect, sessionEffect } from './session-statement.ts'
 
 interface QueryOptions {
   readonly signal?: AbortSignal | undefined
@@ -172,15 +173,18 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   async #send(query: CompiledQuery): Promise<ResultSet> {
-    const effect = sessionEffect(query.sql)
-    this.#checkControl(query, effect)
-    if (effect === 'begins' || effect === 'session') this.#openStream(effect === 'begins')
+    const kind = statementKind(query.sql)
+    const begins = kind === 'begin'
+    const ends = kind === 'commit' || kind === 'rollback'
+    this.#checkControl(query, kind)
+    // lost when the next statement goes over another stream; all others need none, so that one query is one request
+    if (begins || kind === 'savepoint' || kind === 'session') this.#openStream(begins)
     const executor: Executor = this.#stream ?? this.#client
     const pending = executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
-    if (effect !== 'ends') {
+    if (!ends) {
       const result = await pending
       // BEGIN has not left yet
-      if (effect !== 'begins') this.#executed += 1
+      if (!begins) this.#executed += 1
       return result
     }
     // in the same tick: the end of the transaction and of the stream share a request
@@ -208,15 +212,15 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   /** What runs behind a COMMIT that Kysely knows nothing of would be in no transaction, and stay. */
-  #checkControl(query: CompiledQuery, effect: SessionEffect | null): void {
-    if (effect !== 'begins' && effect !== 'ends') return
-    const kind = commandOf(query)?.kind
-    const isKyselys = kind === 'begin' || kind === 'end'
+  #checkControl(query: CompiledQuery, kind: StatementKind): void {
+    if (kind !== 'begin' && kind !== 'commit' && kind !== 'rollback') return
+    const command = commandOf(query)?.kind
+    const isKyselys = command === 'begin' || command === 'end'
     if (this.#isKyselys && !isKyselys && this.inTransaction)
       throw new TypeError(
         'a transaction of Kysely ends when its callback returns or throws, or by its own commit()',
       )
-    this.#isKyselys = isKyselys && effect === 'begins'
+    this.#isKyselys = isKyselys && kind === 'begin'
   }
 
   #checkAccess(query: CompiledQuery): void {

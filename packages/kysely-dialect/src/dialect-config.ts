@@ -4,7 +4,7 @@ import type { Client, ClientConfig } from '@batonsql/core'
 export interface DialectOptions {
   /**
    * How transactions begin that do not say `setAccessMode()`. `deferred` ones fail with SQLITE_BUSY when they write
-   * after somebody else did.
+   * after another writer did.
    * @default 'immediate'
    */
   readonly transactionMode?: 'immediate' | 'deferred' | undefined

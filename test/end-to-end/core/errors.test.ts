@@ -168,7 +168,7 @@ describe('a printed error shows the statement, and nothing that may be secret', 
     expect(print(error)).not.toContain(SECRET)
   })
 
-  test('all that were sent, when nobody knows which one', async () => {
+  test('all that were sent, when it is not known which one', async () => {
     const error = await failureOf(() => nowhere.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
     expect(error).toBeInstanceOf(TransportError)
     expect(print(error)).toContain('SQL: select 1; select ?\n')

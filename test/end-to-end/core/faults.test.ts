@@ -8,8 +8,8 @@ import { pick, seeded } from '../../faults/random.ts'
 import { tearTransactions } from '../../faults/torn-transactions.ts'
 
 // The short forms. The long ones: npm run test:faults.
-const transactions = sizeOf('FAULT_TRANSACTIONS', 120)
-const writes = sizeOf('FAULT_WRITES', 400)
+const transactions = sizeOf('FAULT_TRANSACTIONS', 60)
+const writes = sizeOf('FAULT_WRITES', 200)
 // answers that go on with a transaction are lost only on request: each costs everybody the rest of the server's 5 s
 const isShort = process.env['FAULT_ALL'] === undefined
 const timeout = sizeOf('FAULT_TIMEOUT_MS', 60_000)

@@ -7,7 +7,7 @@ import { drizzleLists, kyselyLists, ofCore } from '../../faults/list-clients.ts'
 import { seeded } from '../../faults/random.ts'
 
 // The short forms. The long ones: npm run test:faults.
-const appends = sizeOf('FAULT_APPENDS', 200)
+const appends = sizeOf('FAULT_APPENDS', 80)
 const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
 
 const { database, direct, proxy } = await openFaultyDatabase()

@@ -103,7 +103,7 @@ test.each<[number, string, string]>([
   'HTTP %i is a DrizzleQueryError with status and text, outside and inside a transaction',
   async (status, body, text) => {
     const cause = { name: 'HttpError', status, message: expect.stringContaining(text) as string }
-    // nobody knows what a request that failed with 500 has done; of a transaction without its COMMIT nothing stays
+    // it is not known what a request that failed with 500 has done; of a transaction without its COMMIT nothing stays
     const inside = status === 500 ? { code: 'TRANSACTION_LOST', outcome: 'not_applied', cause } : cause
     const attempts: [() => Promise<unknown>, object][] = [
       [async () => await db.insert(items).values({ name: 'a' }), cause],

@@ -1,6 +1,6 @@
-import { checkOption, TRANSACTION_OPTIONS } from '../check-options.ts'
-import { ProtocolError } from '../errors.ts'
-import type { WireBatchResult, WireError, WireResult } from '../wire.ts'
+import { checkOption, TRANSACTION_OPTIONS } from '../base/check-options.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { WireBatchResult, WireError, WireResult } from '../base/wire.ts'
 
 /**
  * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with

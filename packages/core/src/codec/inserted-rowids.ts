@@ -1,5 +1,5 @@
-import type { WireResult } from '../wire.ts'
-import { inserts } from './statement.ts'
+import type { WireResult } from '../base/wire.ts'
+import type { EncodedStatement } from './statement.ts'
 
 const UPSERT = /\bdo\s+update\b/i
 
@@ -10,10 +10,13 @@ const UPSERT = /\bdo\s+update\b/i
 export class InsertedRowids {
   #last: string | null | undefined = '0'
 
-  read({ last_insert_rowid: rowid, affected_row_count: count }: WireResult, sql: string): bigint | null {
+  read(
+    { last_insert_rowid: rowid, affected_row_count: count }: WireResult,
+    { kind, sql }: EncodedStatement,
+  ): bigint | null {
     const isRepeated = rowid === this.#last
     this.#last = rowid
-    if (rowid == null || count === 0 || !inserts(sql)) return null
+    if (rowid == null || count === 0 || kind !== 'insert') return null
     return isRepeated && UPSERT.test(sql) ? null : BigInt(rowid)
   }
 }

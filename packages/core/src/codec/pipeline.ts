@@ -1,5 +1,5 @@
-import { ProtocolError } from '../errors.ts'
-import type { WireBatchResult, WirePipelineResponse, WireResult } from '../wire.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { WireBatchResult, WirePipelineResponse, WireResult } from '../base/wire.ts'
 import { parseAnswer } from './row-text.ts'
 
 export const CLOSE = '{"type":"close"}'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { WireResult, WireValue } from '../wire.ts'
+import type { WireResult, WireValue } from '../base/wire.ts'
 import { decodeResult } from './result.ts'
 
 const integer = (value: string): WireValue => ({ type: 'integer', value })

@@ -1,5 +1,5 @@
-import { ProtocolError } from '../errors.ts'
-import type { WireColumn, WireResult, WireValue } from '../wire.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { WireColumn, WireResult, WireValue } from '../base/wire.ts'
 import { RowText } from './row-text.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
 
@@ -95,7 +95,7 @@ function decodeRows(
   rowMode?: RowMode,
 ): (ObjectRow | ArrayRow)[] {
   const decode = rowDecoder(cols, intMode, rowMode)
-  if (!(rows instanceof RowText)) return rows.map(decode)
+  if (!(rows instanceof RowText)) return ('parse' in rows ? rows.parse() : rows).map(decode)
   const names = cols.map((column) => column.name ?? '')
   const isArray = rowMode === 'array'
   const isSafe = isArray || !names.includes('__proto__')

@@ -1,8 +1,8 @@
-import type { WireBatchResult, WirePipelineResponse, WireValue } from '../wire.ts'
+import type { WireBatchResult, WirePipelineResponse, WireValue } from '../base/wire.ts'
 import { decodeBlob, decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
 
 // Rows of long results are read from the server's text: most of what JSON.parse takes goes into an object for each cell, which
-// nobody sees. What is not written exactly as servers write it is left to JSON.parse.
+// no caller sees. What is not written exactly as servers write it is left to JSON.parse.
 
 /** Shorter results are not worth it. */
 const LEAST_LENGTH = 1_000

@@ -1,4 +1,5 @@
-import { kindOf } from '../check-options.ts'
+import { kindOf } from '../base/check-options.ts'
+import { isControl, type StatementKind, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
 
 /** Positional values for `?` and `?NNN`, or named ones for `:a`, `@a` and `$a`; a name may carry its prefix or not. */
@@ -7,9 +8,10 @@ export type InArgs = readonly InValue[] | Readonly<Record<string, InValue>>
 /** One SQL statement: its text, or its text with arguments. */
 export type InStatement = string | { readonly sql: string; readonly args?: InArgs | undefined }
 
-/** A statement as it travels: its text, and its JSON on the wire. */
+/** A statement as it travels: its text, what that does, and its JSON on the wire. */
 export interface EncodedStatement {
   readonly sql: string
+  readonly kind: StatementKind
   readonly json: string
 }
 
@@ -22,7 +24,8 @@ export function encodeStatement(statement: InStatement, args?: InArgs): EncodedS
   if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or as { sql, args }')
   if (!sql.isWellFormed()) throw new RangeError('the SQL text has a lone surrogate')
   const given = args ?? (typeof statement === 'string' ? undefined : statement.args)
-  return { sql, json: `{"sql":${JSON.stringify(sql)}${given === undefined ? '' : encodeArgs(given)}}` }
+  const json = `{"sql":${JSON.stringify(sql)}${given === undefined ? '' : encodeArgs(given)}}`
+  return { sql, kind: statementKind(sql), json }
 }
 
 function encodeArgs(args: InArgs): string {
@@ -44,77 +47,36 @@ function encodeArgs(args: InArgs): string {
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }
 
-// Blanks and comments; one that is not ended goes to the end of the text. Each alternative ends in one way only, so that
-// nothing is tried twice.
-const BLANK = String.raw`\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|$)`
-const VERB = new RegExp(`^(?:[;(]|${BLANK})*([a-z]+)`, 'i')
-const ROLLBACK_TO = new RegExp(`rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
-
-/** The first word of a statement, in lower case, behind blanks and comments. */
-export const verbOf = (sql: string): string => VERB.exec(sql)?.[1]?.toLowerCase() ?? ''
-
-/** A statement without the blanks and comments in front. */
-export const trimStart = (sql: string): string =>
-  sql.slice((VERB.exec(sql)?.[0].length ?? 0) - verbOf(sql).length)
-
-/** Whether a statement begins or ends a transaction; null for all others, also for ROLLBACK TO a savepoint. */
-export function transactionControl(sql: string): 'begin' | 'commit' | 'rollback' | null {
-  const verb = verbOf(sql)
-  if (verb === 'begin' || verb === 'commit') return verb
-  if (verb === 'end') return 'commit'
-  return verb === 'rollback' && !ROLLBACK_TO.test(sql) ? 'rollback' : null
-}
-
-/**
- * Whether a statement certainly changes nothing, so that it may run twice. Conservative: a word such as DELETE, also in
- * quotes, makes a WITH a write.
- */
-export function isReadOnly(sql: string): boolean {
-  const verb = verbOf(sql)
-  if (verb === 'with') return !/\b(?:insert|update|delete|replace)\b/i.test(sql)
-  return verb === 'select' || verb === 'values' || verb === 'explain'
-}
-
-const TRACELESS = new Set(['select', 'values', 'with', 'insert', 'update', 'delete', 'replace'])
-
-/**
- * Whether a statement leaves no trace on its connection, so that others may follow it there. Conservative: a PRAGMA or a
- * temporary table would change what they do.
- */
-export const leavesNoTrace = (sql: string): boolean => TRACELESS.has(verbOf(sql))
-
-/** Whether a statement inserts rows. */
-export const inserts = (sql: string): boolean =>
-  /^(?:insert|replace|with)$/.test(verbOf(sql)) && /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i.test(sql)
-
 /** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   if (!Array.isArray(statements))
     throw new TypeError(`expected an array of statements, not ${kindOf(statements)}`)
   return statements.map((statement) => {
     const encoded = encodeStatement(statement)
-    refuseControl(encoded.sql)
+    refuseControl(encoded)
     return encoded
   })
 }
 
 /** Refuses BEGIN, COMMIT, END and ROLLBACK where they would act on another transaction than the author thinks of. */
-export function refuseControl(sql: string): void {
-  const control = transactionControl(sql)
-  if (control) {
+export function refuseControl({ kind }: EncodedStatement): void {
+  if (isControl(kind))
     throw new TypeError(
-      `${control.toUpperCase()} cannot stand here; use transaction(), or openStream() for adapters`,
+      `${kind.toUpperCase()} cannot stand here; use transaction(), or openStream() for adapters`,
     )
-  }
 }
 
 /** Refuses SAVEPOINT outside of a transaction, where it begins one that the client would not know of. */
-export function refuseSavepoint(sql: string): void {
-  if (verbOf(sql) === 'savepoint')
+export function refuseSavepoint({ kind }: EncodedStatement): void {
+  if (kind === 'savepoint')
     throw new TypeError(
       'SAVEPOINT outside of a transaction begins one; use transaction() and its savepoint()',
     )
 }
 
 /** SQL of our own as a statement. */
-export const encodeSql = (sql: string): EncodedStatement => ({ sql, json: JSON.stringify({ sql }) })
+export const encodeSql = (sql: string): EncodedStatement => ({
+  sql,
+  kind: statementKind(sql),
+  json: JSON.stringify({ sql }),
+})

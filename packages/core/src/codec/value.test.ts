@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { WireValue } from '../wire.ts'
+import type { WireValue } from '../base/wire.ts'
 import { decodeValue, encodeBase64, encodeValue, type InValue } from './value.ts'
 
 const encode = (value: InValue): unknown => JSON.parse(encodeValue(value, 'parameter 1'))

@@ -1,5 +1,5 @@
-import { ProtocolError } from '../errors.ts'
-import type { WireValue } from '../wire.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { WireValue } from '../base/wire.ts'
 
 /** A value as SQLite returns it. Integers follow the client's `intMode`. */
 export type Value = null | number | bigint | string | Uint8Array

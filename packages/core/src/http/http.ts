@@ -1,11 +1,14 @@
 import { createTransport } from '#transport'
-import { atCaller } from '../at-caller.ts'
-import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../check-options.ts'
-import { type Clock, systemClock } from '../clock.ts'
+import { atCaller } from '../base/at-caller.ts'
+import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../base/check-options.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { Deadline } from '../base/deadline.ts'
+import { HttpError, TransportError } from '../base/errors.ts'
+import { GIVE_UP_LIMIT_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
+import { Waiter, type WaitOptions } from '../base/waiter.ts'
+import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
-import { HttpError, TransportError } from '../errors.ts'
-import { Events } from '../events.ts'
-import { GIVE_UP_LIMIT_MS, WRITE_TRANSACTIONS } from '../limits.ts'
+import { Events } from '../observe/events.ts'
 import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { FetchTransport } from '../transport/fetch.ts'
@@ -16,13 +19,10 @@ import type {
   TransportRequest,
   TransportResponse,
 } from '../transport/transport.ts'
-import { Deadline } from './deadline.ts'
 import { Lane } from './lane.ts'
 import { Lifetime } from './lifetime.ts'
-import { dropIfBehind, watchReplica } from './replica-watch.ts'
+import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
-import { ServerState } from './server-state.ts'
-import { Waiter, type WaitOptions } from './waiter.ts'
 import { WriteLock } from './write-lock.ts'
 
 /** What is known of a request. */
@@ -88,7 +88,9 @@ export interface Message<T extends TransportHead, R> {
 export class Http {
   readonly config: ResolvedConfig
   readonly clock: Clock
-  readonly server: ServerState
+  readonly replica: ReplicaIndex
+  /** False once the server has shown that it has no `/v3/pipeline`. */
+  hasV3: boolean | undefined
   readonly events: Events
   readonly lifetime: Lifetime
   readonly transport: Transport
@@ -105,7 +107,8 @@ export class Http {
     const { concurrency, queueLimit } = config
     this.config = config
     this.clock = clock
-    this.server = new ServerState(config.minReplicationIndex, config.readYourWrites)
+    const { minReplicationIndex, readYourWrites } = config
+    this.replica = new ReplicaIndex(clock, () => this.#askIndex(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
     this.lifetime = new Lifetime(clock)
     this.reads = new Lane(this.lifetime, concurrency, queueLimit)
@@ -216,13 +219,13 @@ export class Http {
       const headers =
         typeof authToken === 'function' ? await this.#withToken(authToken, options) : this.#headers
       signal?.throwIfAborted()
-      if (options.needsIndex) index = this.server.replicationIndex
+      if (options.needsIndex) index = this.replica.value
       const body = message.body(index)
       ms = deadline.leftMs
       if (ms <= 0) throw late()
       const waiter = this.#wait<T>({ signal, ms, late }, endsStream, isSent)
       if (index !== null && (options.mayDropIndex ?? options.isRepeatable))
-        stopWatch = watchReplica(this, index, () => waiter.reject(DROPPED))
+        stopWatch = this.replica.watch(index, () => waiter.reject(DROPPED))
       answersBefore = this.#answers
       exchange = message.send({ method, origin, path: basePath + path, headers, body })
       exchange.answer.then(
@@ -268,7 +271,7 @@ export class Http {
     const { error } = failure
     if (error === DROPPED) return await this.#attempt(message, options, attempt)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
-      void dropIfBehind(this, index)
+      void this.replica.dropIfBehind(index)
     const { signal, deadline, isRepeatable = false } = options
     const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
     if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) return failure
@@ -279,6 +282,13 @@ export class Http {
       return notSent(reason)
     }
     return await this.#attempt(message, options, attempt + 1)
+  }
+
+  /** Asks the server to which state of the database it has come. */
+  async #askIndex(): Promise<string | number | null | undefined> {
+    const probe = pipelineBody(['{"type":"execute","stmt":{"sql":"select 1"}}', CLOSE])
+    const options = { deadline: this.deadline(REPLICA_WAIT_MS), lane: null }
+    return replicationIndexOf(decodePipeline(await this.post('/v2/pipeline', probe, options)))
   }
 
   /** Waits for something in the middle of a call. */

@@ -38,7 +38,7 @@ test('a queue that is full turns away', () => {
   )
 })
 
-test('who has waited too long, or gives up, leaves the queue, and takes nobody’s place', async () => {
+test('a call that waits too long, or is aborted, leaves the queue and takes no place', async () => {
   const { lane, clock } = open(1, 10)
   void lane.acquire({ late })
   const slow = expect(lane.acquire({ ms: 1_000, late })?.promise).rejects.toThrow('late')

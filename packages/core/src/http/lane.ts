@@ -1,6 +1,6 @@
+import type { Waiter, WaitOptions } from '../base/waiter.ts'
 import { queueFull } from '../transport/failure.ts'
 import type { Lifetime } from './lifetime.ts'
-import type { Waiter, WaitOptions } from './waiter.ts'
 
 /** Lets a number of calls through at once; the others queue, in the order in which they came. */
 export class Lane {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
-import { CLOSE_TIMEOUT_MS } from '../limits.ts'
+import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import { Lifetime, type OpenStream } from './lifetime.ts'
 
 const start = () => {

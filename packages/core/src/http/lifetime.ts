@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts'
-import { CLOSE_TIMEOUT_MS } from '../limits.ts'
+import type { Clock } from '../base/clock.ts'
+import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
+import { Waiter, type WaitOptions } from '../base/waiter.ts'
 import { closedError } from '../transport/failure.ts'
-import { Waiter, type WaitOptions } from './waiter.ts'
 
 /** A stream that the server holds. */
 export interface OpenStream {
@@ -60,7 +60,7 @@ export class Lifetime {
     return waiter
   }
 
-  /** Lets work go on that nobody waits for, for `close` to wait for. */
+  /** Lets work go on in the background, for `close` to wait for. */
   addBackground(work: Promise<unknown>, abort: () => void = () => {}): void {
     const remove = (): unknown => this.#background.delete(done)
     const done: Promise<unknown> = work.then(remove, remove)

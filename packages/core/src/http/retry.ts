@@ -1,5 +1,5 @@
-import { HttpError, SqlError, StreamError, TransportError } from '../errors.ts'
-import { RETRY_BUDGET, RETRY_DELAY_MS } from '../limits.ts'
+import { HttpError, SqlError, StreamError, TransportError } from '../base/errors.ts'
+import { RETRY_BUDGET, RETRY_DELAY_MS } from '../base/limits.ts'
 
 /**
  * Decides what may be sent again: what provably never ran, and reads. The budget is shared by all calls of a client, so

@@ -1,6 +1,6 @@
-import { TransportError } from '../errors.ts'
+import { TransportError } from '../base/errors.ts'
+import type { Waiter } from '../base/waiter.ts'
 import type { Lane } from './lane.ts'
-import type { Waiter } from './waiter.ts'
 
 /**
  * The calls of one client that want the database's write lock. Its transactions take turns here and not at the server, which

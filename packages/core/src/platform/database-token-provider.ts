@@ -1,4 +1,4 @@
-import { checkOptions } from '../check-options.ts'
+import { checkOptions } from '../base/check-options.ts'
 import type { PlatformHttp } from './platform-http.ts'
 import { type DatabaseToken, readClaims } from './platform-token.ts'
 import type { Databases } from './resources/databases.ts'

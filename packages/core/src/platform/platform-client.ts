@@ -1,5 +1,5 @@
-import { checkOptions } from '../check-options.ts'
-import { type Clock, systemClock } from '../clock.ts'
+import { checkOptions } from '../base/check-options.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
 import {
   type DatabaseTokenOptions,
   type DatabaseTokenProvider,

@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, type OptionRules, TIME } from '../check-options.ts'
+import { checkOptions, integerFrom, type OptionRules, TIME } from '../base/check-options.ts'
 import { parseBaseUrl } from './platform-path.ts'
 import { checkPlatformToken, type PlatformToken } from './platform-token.ts'
 

@@ -1,4 +1,4 @@
-import type { Outcome } from '../errors.ts'
+import type { Outcome } from '../base/errors.ts'
 
 /** What a PlatformError is made from. */
 export interface PlatformErrorDetails {

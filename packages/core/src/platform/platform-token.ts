@@ -1,4 +1,4 @@
-import { kindOf } from '../check-options.ts'
+import { kindOf } from '../base/check-options.ts'
 
 /** Token of the platform API. Any string will do, except one that is known to be a database token. */
 export type PlatformToken = string & { readonly tokenKind?: 'platform' }

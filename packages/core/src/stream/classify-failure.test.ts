@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../errors.ts'
+import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../base/errors.ts'
 import { callError, classifyFailure, type FailedCall, type FailedRequest } from './classify-failure.ts'
 
 const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')
@@ -97,7 +97,7 @@ describe('a call', () => {
     ['a commit', commit, busy],
     ['a write outside a transaction', { scope: 'alone' }, invalid],
     ['a batch outside a transaction', { scope: 'atomic' }, invalid],
-  ] as const)('%s, refused by status: nobody knows', (_, given, error) => {
+  ] as const)('%s, refused by status: it is not known whether it ran', (_, given, error) => {
     const reason = errorOf(error, given) as DatabaseError
     expect(reason).toBeInstanceOf(HttpError)
     expect(reason).toMatchObject({ outcome: 'unknown', status: error.status, message: error.message })

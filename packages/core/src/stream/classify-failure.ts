@@ -1,6 +1,6 @@
-import { DatabaseError, HttpError, type StreamError, TransportError } from '../errors.ts'
-import { STREAM_IDLE_MS } from '../limits.ts'
-import type { QueuedCall } from './queued-call.ts'
+import { DatabaseError, HttpError, type StreamError, TransportError } from '../base/errors.ts'
+import { STREAM_IDLE_MS } from '../base/limits.ts'
+import type { QueuedCall } from '../request/queued-call.ts'
 
 /** A request of a stream that got no usable answer. */
 export interface FailedRequest {
@@ -40,7 +40,7 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
     code: isUnclear ? 'STREAM_CLOSED' : inTransaction ? loss : 'STREAM_EXPIRED',
     message: isExpired
       ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
-      : `${isUnclear ? 'nobody knows whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,
+      : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,
     isUnknownStream,
     hasRunNothing,
   }

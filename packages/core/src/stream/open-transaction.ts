@@ -1,8 +1,8 @@
-import type { DatabaseError } from '../errors.ts'
-import { type ClientEvent, nextId } from '../events.ts'
+import type { DatabaseError } from '../base/errors.ts'
+import { EXPIRING_AT, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import { quoteSql } from '../base/quote-sql.ts'
 import type { Http } from '../http/http.ts'
-import { EXPIRING_AT, TRANSACTION_WINDOW_MS } from '../limits.ts'
-import { quoteSql } from '../quote-sql.ts'
+import { type ClientEvent, nextId } from '../observe/events.ts'
 
 /** What a transaction asks of its stream, and calls when it is idle for too long. */
 export interface TransactionHost {

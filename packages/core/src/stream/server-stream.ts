@@ -1,19 +1,19 @@
-import { atCaller } from '../at-caller.ts'
+import { atCaller } from '../base/at-caller.ts'
+import type { Deadline } from '../base/deadline.ts'
+import { ProtocolError, SqlError, StreamError } from '../base/errors.ts'
 import { beginStatement, type TransactionMode } from '../codec/batch.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
-import { type EncodedStatement, encodeSql, transactionControl, trimStart } from '../codec/statement.ts'
-import { ProtocolError, SqlError, StreamError } from '../errors.ts'
-import type { Deadline } from '../http/deadline.ts'
+import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import type { WriteTurn } from '../http/write-lock.ts'
 import type { BatchOptions, CallOptions, StatementOptions } from '../options.ts'
+import type { Cursor, QueuedCall, Results } from '../request/queued-call.ts'
+import { areRead, batchMode, type MarkLost, SqlRequest, takesLock } from '../request/sql-request.ts'
+import { statementKind, trimStart } from '../sql/statement-kind.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
-import type { Cursor } from './cursor.ts'
 import { OpenTransaction } from './open-transaction.ts'
-import type { QueuedCall, Results } from './queued-call.ts'
-import { areRead, batchMode, type MarkLost, SqlRequest, takesLock } from './sql-request.ts'
 import { StatementQueue } from './statement-queue.ts'
 import { type Answer, isMissing, StreamConnection } from './stream-connection.ts'
 import { Waits } from './waits.ts'
@@ -130,7 +130,7 @@ export class ServerStream implements OpenStream {
           ? 'a transaction is open on this stream; use a savepoint'
           : 'the transaction before is not over yet',
       )
-    const isStatement = mode !== undefined && transactionControl(mode) !== null
+    const isStatement = mode !== undefined && statementKind(mode) === 'begin'
     this.#queue.addPrefix(isStatement ? trimStart(mode) : beginStatement(mode as TransactionMode | undefined))
     const transaction = new OpenTransaction(this.http, {
       isIdle: () => this.#phase === 'idle' && this.#transaction === transaction,

@@ -1,9 +1,9 @@
+import { Waiter } from '../base/waiter.ts'
 import { isBegin } from '../codec/batch.ts'
 import { encodeSql } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
-import { Waiter } from '../http/waiter.ts'
+import type { QueuedCall } from '../request/queued-call.ts'
 import { queueFull, timeoutError } from '../transport/failure.ts'
-import type { QueuedCall } from './queued-call.ts'
 
 /** What waits for the next request of a stream: calls, and control statements that travel in front of one. */
 export class StatementQueue {

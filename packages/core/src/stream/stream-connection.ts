@@ -1,12 +1,12 @@
+import { HttpError } from '../base/errors.ts'
+import { joinSignals } from '../base/join-signals.ts'
+import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
+import type { WireStreamResult } from '../base/wire.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import { type Address, followBaseUrl } from '../config.ts'
-import { HttpError } from '../errors.ts'
 import { type Http, notSent, type Sent } from '../http/http.ts'
-import { joinSignals } from '../http/join-signals.ts'
 import type { OpenStream } from '../http/lifetime.ts'
-import { CLOSE_TIMEOUT_MS } from '../limits.ts'
-import type { WireStreamResult } from '../wire.ts'
-import type { SqlRequest } from './sql-request.ts'
+import type { SqlRequest } from '../request/sql-request.ts'
 
 /** The result of the one operation of a request. */
 export type Answer = WireStreamResult | undefined
@@ -43,12 +43,12 @@ export class StreamConnection {
 
   /** Whether a request can have the server itself check for the transaction. */
   get isV3(): boolean {
-    return this.#isV3 && this.http.server.hasV3 !== false
+    return this.#isV3 && this.http.hasV3 !== false
   }
 
   /** Notes that an answer made sense: the server knows the protocol of this version. */
   confirmVersion(): void {
-    this.http.server.hasV3 = this.#isV3
+    this.http.hasV3 = this.#isV3
   }
 
   /**
@@ -56,10 +56,11 @@ export class StreamConnection {
    * @param holdsLock whether the stream has the write lock, or may get it by this request
    */
   async send(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<Sent<Answer>> {
-    const { server, lifetime } = this.http
+    const { http } = this
+    const { lifetime } = http
     const isNew = this.#baton === null
     if (isNew) {
-      this.#isV3 = server.hasV3 ?? true
+      this.#isV3 = http.hasV3 ?? true
       try {
         lifetime.begin(this.#belongsToCall)
       } catch (error) {
@@ -71,7 +72,7 @@ export class StreamConnection {
     const signal = joined?.signal ?? signals[0]
     let sent = await this.#post(request, close, holdsLock, signal)
     // others may have found it out meanwhile
-    if (isNew && !sent.isOk && isMissing(sent.error) && this.#isV3 && server.hasV3 !== true) {
+    if (isNew && !sent.isOk && isMissing(sent.error) && this.#isV3 && http.hasV3 !== true) {
       this.#isV3 = false
       sent = await this.#post(request, close, holdsLock, signal)
     }
@@ -110,12 +111,12 @@ export class StreamConnection {
   }
 
   #read(text: string, close: boolean): Answer {
-    const { config, server } = this.http
+    const { config, replica } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
     this.baton = close ? null : (baton ?? null)
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
-    server.sawIndex(replicationIndexOf(response))
+    replica.saw(replicationIndexOf(response))
     return results[0]
   }
 

@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { readRows } from '../client/read-rows.ts'
+import { Stream, stateOf } from '../client/stream.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
-import type { ClientEvent } from '../events.ts'
 import { Http } from '../http/http.ts'
-import { readRows } from '../read-rows.ts'
+import type { ClientEvent } from '../observe/events.ts'
 import { ServerStream } from './server-stream.ts'
-import { Stream, stateOf } from './stream.ts'
 
-// The states of a stream, against a server that answers when it is told to.
+// The states of a stream, against a server that answers when the test lets it.
 
 interface Request {
   readonly sql: readonly string[]
@@ -158,7 +158,7 @@ describe('a commit that is given up', () => {
     expect(request.sql).toEqual(['COMMIT'])
     controller.abort(aborted)
     await expect(commit).rejects.toBe(aborted)
-    // today it would be acknowledged, in a transaction that nobody commits
+    // today it would be acknowledged, in a transaction that is never committed
     await expect(stream.execute('insert into t values (2)')).rejects.toMatchObject(never)
     expect(() => stream.begin()).toThrow(/COMMIT/)
     expect([stream.inTransaction, stream.isOpen]).toEqual([false, false])
@@ -214,7 +214,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
     [404, '{"error":"stream not found"}'],
     [401, 'token expired'],
     [429, ''],
-  ])('and whose second copy is answered with %i %s: nobody knows', async (status, text) => {
+  ])('and whose second copy is answered with %i %s: it is not known whether it ran', async (status, text) => {
     const { stream, next } = start({ maxRetries: 0 })
     stream.begin()
     const insert = stream.execute('insert into t values (1)')

@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts'
-import { TransportError } from '../errors.ts'
-import type { Deadline } from '../http/deadline.ts'
-import { Waiter } from '../http/waiter.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Deadline } from '../base/deadline.ts'
+import { TransportError } from '../base/errors.ts'
+import { Waiter } from '../base/waiter.ts'
 
 /** Calls of a stream that wait for something else than a request, to be rejected when nothing more can be run. */
 export class Waits {

@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { KEEP_ALIVE_MS } from '../limits.ts'
+import { KEEP_ALIVE_MS } from '../base/limits.ts'
 import { createTransport } from './node.ts'
 import type { Exchange, Transport } from './transport.ts'
 

@@ -1,4 +1,4 @@
-import { type Outcome, TransportError } from '../errors.ts'
+import { type Outcome, TransportError } from '../base/errors.ts'
 
 const outcomeOf = (isSent: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
 

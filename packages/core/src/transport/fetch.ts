@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts'
+import { ProtocolError } from '../base/errors.ts'
 import { networkError } from './failure.ts'
 import type {
   Exchange,

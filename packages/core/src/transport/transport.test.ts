@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createClient } from '../client.ts'
-import { readRows } from '../read-rows.ts'
+import { createClient } from '../client/client.ts'
+import { readRows } from '../client/read-rows.ts'
 import { createTransport } from './node.ts'
 import type { Fetch, TransportRequest } from './transport.ts'
 
@@ -161,7 +161,7 @@ describe('rows over fetch', () => {
     await expect(readRows(db, 'select a').next()).rejects.toThrow('the client is closed')
   })
 
-  test('end with the signal while nobody reads', async () => {
+  test('end with the signal while no part is read', async () => {
     const controller = new AbortController()
     const rows = readRows(clientOf(serving(5)), 'select a', [], { signal: controller.signal })
     await rows.next()
@@ -207,7 +207,7 @@ describe('node', () => {
     const exchange = transport.request(
       requestTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
     )
-    // whoever gives up does not wait for the answer, which may be that the transport was closed
+    // a caller that gives up does not wait for the answer, which may be that the transport was closed
     exchange.answer.catch(() => {})
     exchange.abort()
     await pause(50)

@@ -41,7 +41,7 @@ export interface TransportBody extends TransportHead {
   readonly parts: AsyncIterable<Uint8Array>
 }
 
-/** A request under way. It has no deadline of its own: whoever waits for it aborts it. */
+/** A request under way. It has no deadline of its own: its caller aborts it. */
 export interface Exchange<T extends TransportHead = TransportResponse> {
   /** Rejects with a TransportError when there is no answer. */
   readonly answer: Promise<T>

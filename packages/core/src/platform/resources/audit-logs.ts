@@ -1,4 +1,4 @@
-import { checkOptions } from '../../check-options.ts'
+import { checkOptions } from '../../base/check-options.ts'
 import type { AuditLog } from '../models.ts'
 import { type Page, Pages } from '../pages.ts'
 import type { PlatformCallOptions } from '../platform-config.ts'

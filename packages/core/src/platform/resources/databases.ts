@@ -1,4 +1,4 @@
-import { checkOptions } from '../../check-options.ts'
+import { checkOptions } from '../../base/check-options.ts'
 import type {
   CreatedDatabase,
   Database,

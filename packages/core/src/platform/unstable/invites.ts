@@ -1,4 +1,4 @@
-import { checkOptions } from '../../check-options.ts'
+import { checkOptions } from '../../base/check-options.ts'
 import type { AssignableRole } from '../models.ts'
 import type { PlatformCall } from '../platform-call.ts'
 import type { PlatformCallOptions } from '../platform-config.ts'

@@ -1,4 +1,4 @@
-import { checkOptions } from '../../check-options.ts'
+import { checkOptions } from '../../base/check-options.ts'
 import type { Group } from '../models.ts'
 import { type Page, Pages, readCursor } from '../pages.ts'
 import type { PlatformCall } from '../platform-call.ts'

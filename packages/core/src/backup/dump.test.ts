@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'vitest'
+import { answer, cleanUp, scripted, status } from '../../test-support/scripted-server.ts'
+import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import { createClient } from '../client/client.ts'
+import type { ClientEvent } from '../observe/events.ts'
+import { type Dump, dump } from './dump.ts'
+
+const DUMP = "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nINSERT INTO t VALUES('a;b');\nCOMMIT;\n"
+const STATEMENTS = DUMP.split('\n')
+  .slice(0, -1)
+  .map((line) => `${line}\n`)
+
+const all = async (source: Dump): Promise<string[]> => {
+  const found: string[] = []
+  for await (const statement of source) found.push(statement)
+  return found
+}
+const bytesOf = (source: Dump): Promise<string> => new Response(source.bytes()).text()
+/** Each way to read it. */
+const READERS = [
+  ['as statements', all],
+  ['as bytes', bytesOf],
+] as const
+
+test('an answer may be announced before it comes', async () => {
+  const { db } = await scripted((_, response) => {
+    response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+    response.writeProcessing()
+    response.end(DUMP)
+  })
+  expect(await all(dump(db))).toEqual(STATEMENTS)
+})
+
+test('statements put together are the bytes', async () => {
+  const { db, received } = await scripted((_, response) => response.end(DUMP))
+  expect(await all(dump(db))).toEqual(STATEMENTS)
+  expect(await bytesOf(dump(db, { preserveRowIds: true }))).toBe(DUMP)
+  expect(received.map(({ url }) => url)).toEqual(['/dump', '/dump?preserve_row_ids=true'])
+})
+
+test('in pieces of any size, through a fetch of the user, too', async () => {
+  const pieces = async (write: (piece: string) => unknown, end: () => unknown): Promise<void> => {
+    for (const char of DUMP) {
+      write(char)
+      await new Promise(setImmediate)
+    }
+    end()
+  }
+  const { db, url } = await scripted((_, response) => {
+    void pieces(
+      (piece) => response.write(piece),
+      () => response.end(),
+    )
+  })
+  expect(await all(dump(db))).toEqual(STATEMENTS)
+  const other = createClient({ url, fetch: (address, init) => fetch(address, init) })
+  cleanUp.push(() => other.close())
+  expect(await all(dump(other))).toEqual(STATEMENTS)
+})
+
+test('nothing is sent before it is read, and it is read once', async () => {
+  const { db, received } = await scripted((_, response) => response.end(DUMP))
+  const source = dump(db)
+  const stream = dump(db).bytes()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(received).toEqual([])
+  await stream.cancel()
+  await all(source)
+  expect(() => source.bytes()).toThrow('a dump can be read once')
+  expect(() => dump(db, { preserveRowids: true } as object)).toThrow('preserveRowids')
+})
+
+describe.each(READERS)('%s', (_, read) => {
+  test('one that ends early is an error, however it ends', async () => {
+    for (const cut of [0, 10, 30, DUMP.length - 9, DUMP.length - 3]) {
+      const clean = await scripted((_, response) => response.end(DUMP.slice(0, cut)))
+      await expect(read(dump(clean.db))).rejects.toThrow(ProtocolError)
+      const broken = await scripted((_, response) => {
+        response.writeHead(200, { 'content-length': DUMP.length })
+        response.write(DUMP.slice(0, cut), () => response.destroy())
+      })
+      await expect(read(dump(broken.db))).rejects.toThrow(TransportError)
+    }
+  })
+
+  test.each([
+    ['HTML', '<!doctype html><html></html>'],
+    ['something else that ends alike', 'SELECT 1;\nCOMMIT;\n'],
+    [
+      'a text in which COMMIT stands in a value',
+      "PRAGMA foreign_keys=OFF;\nINSERT INTO t VALUES(' COMMIT;\n",
+    ],
+  ])('what is no dump: %s', async (_, text) => {
+    const { db } = await scripted((_, response) => response.end(text))
+    await expect(read(dump(db))).rejects.toThrow(ProtocolError)
+  })
+
+  test.each([
+    [400, '{"error":"database is not a primary"}'],
+    [401, '{"error":"Unauthorized"}'],
+    [502, '<html>Bad gateway</html>'],
+  ])('HTTP %d', async (code, text) => {
+    const { db, received } = await scripted(status(code, text))
+    const error = await read(dump(db)).catch((error: unknown) => error)
+    expect(error).toBeInstanceOf(HttpError)
+    expect(error).toMatchObject({ status: code, body: text })
+    // a read that came to no gate is asked again
+    expect(received).toHaveLength(code === 502 ? 3 : 1)
+  })
+
+  test('a server that falls silent, before the answer and in it', async () => {
+    const mute = await scripted(() => {})
+    await expect(read(dump(mute.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+    const half = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
+    await expect(read(dump(half.db, { timeoutMs: 50 }))).rejects.toMatchObject({ code: 'TIMEOUT' })
+  })
+
+  test('a slow one is not a silent one', async () => {
+    const { db } = await scripted((_, response) => {
+      for (const [at, line] of STATEMENTS.entries()) setTimeout(() => response.write(line), at * 60)
+      setTimeout(() => response.end(), STATEMENTS.length * 60)
+    })
+    await read(dump(db, { timeoutMs: 150 }))
+  })
+
+  test('a signal, and the end of the client', async () => {
+    const { db } = await scripted((_, response) => response.write(DUMP.slice(0, 50)))
+    await expect(read(dump(db, { signal: AbortSignal.abort('why') }))).rejects.toBe('why')
+    const stop = new AbortController()
+    setTimeout(() => stop.abort('enough'), 40)
+    await expect(read(dump(db, { signal: stop.signal }))).rejects.toBe('enough')
+    setTimeout(() => void db.close(), 40)
+    await expect(read(dump(db))).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(read(dump(db))).rejects.toThrow('the client is closed')
+  })
+})
+
+test.each(['cancel', 'abort'])(
+  '%s of the bytes ends it on the server, and the client can close at once',
+  async (how) => {
+    const gone = Promise.withResolvers<void>()
+    const { db } = await scripted((_, response) => {
+      response.on('close', gone.resolve)
+      response.write(DUMP.slice(0, -9))
+    })
+    const stop = new AbortController()
+    const reader = dump(db, { signal: stop.signal }).bytes().getReader()
+    await reader.read()
+    if (how === 'abort') stop.abort('enough')
+    else await reader.cancel()
+    await gone.promise
+    if (how === 'abort') await expect(reader.read()).rejects.toBe('enough')
+    await db.close({ drainMs: 5_000 })
+  },
+)
+
+test('leaving the loop over statements', async () => {
+  const gone = Promise.withResolvers<void>()
+  const { db } = await scripted((_, response) => {
+    response.on('close', gone.resolve)
+    response.write(`PRAGMA foreign_keys=OFF;\n${"INSERT INTO t VALUES('x');\n".repeat(10_000)}`)
+  })
+  for await (const statement of dump(db)) if (statement.startsWith('INSERT')) break
+  await gone.promise
+})
+
+test('the observer hears of its request', async () => {
+  const events: ClientEvent[] = []
+  const { db } = await scripted((_, response) => response.end(DUMP), {
+    observe: (event) => events.push(event),
+  })
+  await all(dump(db))
+  expect(events).toMatchObject([
+    {
+      type: 'request',
+      method: 'GET',
+      path: '/dump',
+      status: 200,
+      requestBytes: 0,
+      responseBytes: DUMP.length,
+    },
+  ])
+})
+
+test('an error leads to who reads it', async () => {
+  const { db } = await scripted(status(401, '{}'))
+  const error = await all(dump(db)).catch((error: unknown) => error)
+  expect((error as Error).stack).toContain('dump.test.ts')
+})
+
+test('a token goes with it', async () => {
+  const { db, received } = await scripted((_, response) => answer(response, DUMP), {
+    authToken: async () => 'secret',
+  })
+  await all(dump(db))
+  expect(received[0]?.headers.authorization).toBe('Bearer secret')
+})

@@ -1,0 +1,118 @@
+import { atCaller } from '../base/at-caller.ts'
+import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { ProtocolError } from '../base/errors.ts'
+import type { Client } from '../client/client.ts'
+import { httpOf } from '../client/http-of.ts'
+import { AnswerBody } from '../http/answer-body.ts'
+import type { CallOptions } from '../options.ts'
+import { readStatements } from './statement-reader.ts'
+
+export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
+  /** Keeps the row ids of tables that have no INTEGER PRIMARY KEY. @default false */
+  readonly preserveRowIds?: boolean | undefined
+  /** Longest silence of the server in ms. @default the client's `requestTimeoutMs` */
+  readonly timeoutMs?: number | undefined
+}
+
+/**
+ * A database as the statements that make it again, read as they come: one state of it, no more held than is taken. Can be
+ * read once. Leaving the loop ends the dump on the server.
+ */
+export interface Dump extends AsyncIterable<string> {
+  /** Statements, each with its semicolon and the end of its line: put together they are the dump. */
+  [Symbol.asyncIterator](): AsyncGenerator<string, void, undefined>
+  /** The same as UTF-8, in pieces of the server's size: for files and answers. Cancelling it ends the dump on the server. */
+  bytes(): ReadableStream<Uint8Array>
+}
+
+/**
+ * Dumps a database. Sends nothing before it is read.
+ *
+ * ```ts
+ * for await (const statement of dump(db)) …
+ * await writeFile('backup.sql', dump(db).bytes())
+ * ```
+ * Reading throws HttpError when the server refuses, ProtocolError for what is no dump or ends before its `COMMIT`,
+ * TransportError TIMEOUT after too long a silence, and the signal's reason.
+ */
+export function dump(db: Client, options: DumpOptions = {}): Dump {
+  checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
+  let isRead = false
+  const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
+    if (isRead) throw new TypeError('a dump can be read once: call dump() again')
+    isRead = true
+    return readDump(db, options)
+  }
+  return {
+    [Symbol.asyncIterator]: () => statementsOf(parts()),
+    bytes: () => streamOf(parts()),
+  }
+}
+
+async function* statementsOf(
+  parts: AsyncGenerator<Uint8Array, void, undefined>,
+): AsyncGenerator<string, void, undefined> {
+  try {
+    for await (const { sql } of readStatements(parts)) yield `${sql};\n`
+  } catch (error) {
+    throw atCaller(error)
+  }
+}
+
+/** How much is kept of the beginning and of the end, in characters. */
+const EDGE_LENGTH = 32
+
+/** The parts of a dump that is whole. */
+async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8Array, void, undefined> {
+  const http = httpOf(db)
+  const { signal, preserveRowIds = false, timeoutMs = http.config.requestTimeoutMs } = options
+  const path = `/dump${preserveRowIds ? '?preserve_row_ids=true' : ''}`
+  http.lifetime.begin()
+  let body: AnswerBody | null = null
+  try {
+    body = await AnswerBody.open(http, { path, signal, silenceMs: timeoutMs }, timeoutMs)
+    // ASCII is enough: what is looked for is
+    const decoder = new TextDecoder('latin1')
+    let start = ''
+    let end = ''
+    for (let part = await body.next(); part; part = await body.next()) {
+      if (part.length === 0) continue
+      if (start.length < EDGE_LENGTH) {
+        start += decoder.decode(part.subarray(0, EDGE_LENGTH))
+        if (!isStartOfDump(start)) throw new ProtocolError('the answer is not a dump')
+      }
+      end = (end + decoder.decode(part.subarray(-EDGE_LENGTH))).slice(-EDGE_LENGTH)
+      yield part
+    }
+    if (!/(?:^|\n)COMMIT;\s*$/.test(end)) throw new ProtocolError('the dump broke off before its end')
+  } finally {
+    body?.close()
+    http.lifetime.end()
+  }
+}
+
+const START = 'PRAGMA foreign_keys=OFF;'
+
+const isStartOfDump = (text: string): boolean =>
+  START.startsWith(text.slice(0, START.length)) || text.startsWith(START)
+
+function streamOf(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const part = await parts.next()
+          if (part.done) controller.close()
+          else controller.enqueue(part.value)
+        } catch (error) {
+          controller.error(atCaller(error))
+        }
+      },
+      async cancel() {
+        await parts.return()
+      },
+    },
+    // nothing is asked for before it is read
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,191 @@
+import { atCaller } from '../base/at-caller.ts'
+import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { DatabaseError, SqlError } from '../base/errors.ts'
+import { MAX_RETRIES } from '../base/limits.ts'
+import type { Client } from '../client/client.ts'
+import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
+import { httpOf } from '../client/http-of.ts'
+import { backoffMs } from '../http/retry.ts'
+import type { CallOptions } from '../options.ts'
+import { batchesOf, type RestoreBatch } from './restore-batches.ts'
+import { RestoreError } from './restore-error.ts'
+import type { ScriptSource } from './statement-reader.ts'
+
+/** How far a restore is. */
+export interface RestoreProgress {
+  /** Statements of the source that are applied. */
+  readonly statements: number
+  /** Their text, in characters. */
+  readonly characters: number
+}
+
+export interface RestoreOptions extends CallOptions {
+  /** Called after each batch that is applied. */
+  readonly onProgress?: ((progress: RestoreProgress) => void) | undefined
+  /** Goes on with a restore that stopped, from the same source. Without one that stopped it begins. @default false */
+  readonly resume?: boolean | undefined
+}
+
+/** Table that says how far a restore is, in the database itself, so that a batch and its count are one. Dropped in the end. */
+const PROGRESS = 'baton_restore_progress'
+const HAS_TABLES = `exists (select 1 from sqlite_schema
+  where name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\')`
+
+/**
+ * Applies a dump to an empty database: text or bytes in pieces, such as `dump(other)`, a file or the body of an answer. One of
+ * up to a million characters takes effect as a whole or not at all. A longer one is applied in batches, each of them exactly
+ * once, also when an answer was lost; a table `baton_restore_progress` counts them until all is there. Foreign keys are not
+ * checked meanwhile. `timeoutMs` is for each request.
+ * @throws RestoreError with `applied`, and the SqlError, TransportError or ProtocolError as its `cause`; TypeError for a database
+ * that has tables already, or in which a restore stopped and `resume` is not set; the signal's reason
+ */
+export async function restore(
+  db: Client,
+  source: ScriptSource,
+  options: RestoreOptions = {},
+): Promise<RestoreProgress> {
+  checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', resume: 'boolean' })
+  const { onProgress, resume = false, signal, timeoutMs } = options
+  signal?.throwIfAborted()
+  const run = new Restore(db, { signal, timeoutMs })
+  try {
+    if (resume) await run.findPlace()
+    for await (const batch of batchesOf(source)) {
+      if (await run.apply(batch)) onProgress?.(run.progress)
+    }
+    await run.finish()
+  } catch (error) {
+    const isOurs = error instanceof DatabaseError && !(error instanceof RestoreError)
+    throw atCaller(isOurs ? new RestoreError(run.progress.statements, error) : error)
+  }
+  return run.progress
+}
+
+/** One restore under way. */
+class Restore {
+  readonly #db: Client
+  readonly #options: CallOptions
+  #statements = 0
+  #characters = 0
+  /** Whether the database has the table that counts. */
+  #isCounted = false
+
+  constructor(db: Client, options: CallOptions) {
+    this.#db = db
+    this.#options = options
+  }
+
+  get progress(): RestoreProgress {
+    return { statements: this.#statements, characters: this.#characters }
+  }
+
+  /** Looks how far an earlier restore got. */
+  async findPlace(): Promise<void> {
+    const place = await this.#readPlace()
+    this.#isCounted = place !== null
+    this.#statements = place ?? 0
+  }
+
+  /** Applies a batch, or what is left of it. @returns whether anything was left */
+  async apply(batch: RestoreBatch): Promise<boolean> {
+    const isEarlier = batch.end <= this.#statements
+    if (!isEarlier) await this.#applyOnce(batch)
+    this.#statements = Math.max(batch.end, this.#statements)
+    this.#characters += batch.length
+    return !isEarlier
+  }
+
+  /** All is applied: the count goes. By itself, so that a restore whose last answer was lost can still be told from another. */
+  async finish(): Promise<void> {
+    for (let attempt = 0; this.#isCounted; attempt++) {
+      try {
+        await this.#db.execute(`drop table if exists ${PROGRESS}`, [], this.#options)
+        this.#isCounted = false
+      } catch (error) {
+        const isUnknown = error instanceof DatabaseError && error.outcome === 'unknown'
+        if (!isUnknown || attempt >= MAX_RETRIES) throw error
+        await this.#pause(attempt)
+      }
+    }
+  }
+
+  async #applyOnce(batch: RestoreBatch): Promise<void> {
+    const { end, isLast } = batch
+    const own = batch.statements.filter(({ at }) => at >= this.#statements)
+    const { before, after } = this.#frame(batch)
+    const all = [...before, ...own.map(({ sql }) => sql), ...after]
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await this.#db.batch(all, { ...this.#options, foreignKeys: 'off' })
+        break
+      } catch (error) {
+        if (!(error instanceof DatabaseError)) throw error
+        const isRefused = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
+        if (!isRefused && error.outcome !== 'unknown') throw placed(error, own, before.length)
+        const place = await this.#readPlace().catch((failure: unknown) => {
+          if (failure instanceof DatabaseError) return undefined
+          throw failure
+        })
+        // no answer was lost before: what is there is not of this restore
+        if (isRefused && attempt === 0 && !this.#isCounted) throw inTheWay(place)
+        // an answer was lost, now or before the request that was refused: what is there says whether it is done
+        if (place === end) break
+        if (isRefused && place !== undefined) throw inTheWay(place)
+        if (attempt >= MAX_RETRIES || (isLast && !this.#isCounted))
+          throw new RestoreError(this.#statements, error, 'unknown')
+        await this.#pause(attempt)
+      }
+    }
+    this.#isCounted ||= !isLast
+  }
+
+  async #pause(attempt: number): Promise<void> {
+    const { lifetime } = httpOf(this.#db)
+    await lifetime.wait({ ms: backoffMs(attempt), signal: this.#options.signal }).promise
+  }
+
+  /** What stands before and after the statements of a batch, so that it is applied once. */
+  #frame({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
+    const isNotAsAsked = this.#isCounted
+      ? `(select statements from ${PROGRESS}) <> ${this.#statements}`
+      : HAS_TABLES
+    const before = [`select ${failWhen(isNotAsAsked, 'as asked')}`]
+    if (this.#isCounted) return { before, after: [`update ${PROGRESS} set statements = ${end}`] }
+    const count = isLast
+      ? []
+      : [`create table ${PROGRESS} (statements integer not null)`, `insert into ${PROGRESS} values (${end})`]
+    return { before, after: count }
+  }
+
+  /** Statements that are applied, as the database counts them; null when it does not. */
+  async #readPlace(): Promise<number | null> {
+    try {
+      const { rows } = await this.#db.execute<{ statements: number }>(
+        `select statements from ${PROGRESS}`,
+        [],
+        this.#options,
+      )
+      return rows[0]?.statements ?? null
+    } catch (error) {
+      if (error instanceof SqlError && /no such table/i.test(error.message)) return null
+      throw error
+    }
+  }
+}
+
+function inTheWay(place: number | null | undefined): TypeError {
+  if (place == null) return new TypeError('the database has tables already: restore() wants an empty one')
+  return new TypeError(
+    `a restore stopped here after ${place} statements: go on with { resume: true }, or begin with an empty database`,
+  )
+}
+
+/** The error of a statement with its place in the source. */
+function placed(error: DatabaseError, own: RestoreBatch['statements'], before: number): DatabaseError {
+  if (!(error instanceof SqlError) || error.statementIndex === null) return error
+  const statement = own[error.statementIndex - before]
+  if (!statement) return error
+  const { code, extendedCode, message } = error
+  const words = `statement ${statement.at + 1}: ${message}`
+  return new SqlError({ message: words, code, extended_code: extendedCode }, statement.sql, statement.at)
+}

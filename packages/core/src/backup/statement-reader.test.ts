@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest'
+import { ProtocolError } from '../base/errors.ts'
+import { readStatements, type ScriptSource } from './statement-reader.ts'
+
+const read = async (source: ScriptSource): Promise<string[]> => {
+  const found: string[] = []
+  for await (const { sql } of readStatements(source)) found.push(sql)
+  return found
+}
+
+const SCRIPT = `-- a comment; with a semicolon
+INSERT INTO t VALUES('it''s; ä 😀', "x;y", [a;b], \`c;d\`);
+/* more; of
+them */ CREATE TRIGGER tr AFTER INSERT ON t BEGIN
+  INSERT INTO u VALUES (new.x); SELECT 'end;'; END;
+SELECT ';;' ; ;
+COMMIT;
+-- the end
+`
+const STATEMENTS = [
+  `INSERT INTO t VALUES('it''s; ä 😀', "x;y", [a;b], \`c;d\`)`,
+  `CREATE TRIGGER tr AFTER INSERT ON t BEGIN\n  INSERT INTO u VALUES (new.x); SELECT 'end;'; END`,
+  `SELECT ';;'`,
+  'COMMIT',
+]
+
+test('the same statements wherever the text is cut', async () => {
+  const bytes = new TextEncoder().encode(SCRIPT)
+  for (const size of [1, 2, 3, 5, 7, 50, 10_000]) {
+    const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
+      bytes.subarray(n * size, (n + 1) * size),
+    )
+    expect(await read(pieces)).toEqual(STATEMENTS)
+    // and where a look is taken at each piece
+    const padding = `SELECT '${'x'.repeat(70_000)}';`
+    const found = await read([padding, ...pieces, padding])
+    expect(found.map((sql) => sql.slice(0, 100))).toEqual([
+      padding.slice(0, 100),
+      ...STATEMENTS,
+      padding.slice(0, 100),
+    ])
+  }
+})
+
+test('text, text in pieces, a stream, and what comes by and by', async () => {
+  expect(await read(SCRIPT)).toEqual(STATEMENTS)
+  expect(await read(SCRIPT.split(/(?=;)/))).toEqual(STATEMENTS)
+  expect(await read(new Blob([SCRIPT]).stream())).toEqual(STATEMENTS)
+  const stream = new Blob([SCRIPT]).stream()
+  // as on platforms where a stream is no iterable
+  const bare = { getReader: () => stream.getReader() } as ReadableStream<Uint8Array>
+  expect(await read(bare)).toEqual(STATEMENTS)
+  expect(await read('')).toEqual([])
+})
+
+test('statements come before the script has ended', async () => {
+  const gate = Promise.withResolvers<void>()
+  const source = async function* (): AsyncGenerator<string> {
+    yield `SELECT 1; SELECT '${'x'.repeat(70_000)}'; SELECT`
+    await gate.promise
+    yield ' 3;'
+  }
+  const statements = readStatements(source())
+  expect((await statements.next()).value?.sql).toBe('SELECT 1')
+  gate.resolve()
+  await statements.next()
+  expect((await statements.next()).value?.sql).toBe('SELECT 3')
+})
+
+test.each([
+  'SELECT 1; SELECT 2',
+  "SELECT 1; SELECT 'x",
+  'SELECT 1; /* x',
+  'SELECT 1; CREATE TRIGGER tr AFTER INSERT ON t BEGIN SELECT 1;',
+  "SELECT 1; INSERT INTO t VALUES('a;",
+])('a script that ends in the middle of a statement: %s', async (script) => {
+  const found: string[] = []
+  const all = async (): Promise<void> => {
+    for await (const { sql } of readStatements([script])) found.push(sql)
+  }
+  await expect(all()).rejects.toThrow(ProtocolError)
+  expect(found).toEqual(['SELECT 1'])
+})
+
+test('bytes that are not UTF-8, or end within a character', async () => {
+  for (const bytes of [
+    [0x53, 0xff, 0x3b],
+    [0x53, 0x3b, 0xc3],
+  ])
+    await expect(read([Uint8Array.from(bytes)])).rejects.toThrow('not UTF-8')
+  expect(await read([Uint8Array.from([0xef, 0xbb, 0xbf, 0x53, 0x3b])])).toEqual(['S'])
+})
+
+test('a long statement in many pieces is looked through a few times, and not once for each', async () => {
+  const value = 'x'.repeat(20_000_000)
+  const script = `INSERT INTO t VALUES('${value}');`
+  const pieces = Array.from({ length: 20_000 }, (_, n) => script.slice(n * 1_001, (n + 1) * 1_001))
+  const started = performance.now()
+  expect((await read(pieces))[0]).toHaveLength(script.length - 1)
+  // 20,000 looks at 10 MB each would take minutes
+  expect(performance.now() - started).toBeLessThan(15_000)
+})

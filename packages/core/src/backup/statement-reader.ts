@@ -1,0 +1,85 @@
+import { ProtocolError } from '../base/errors.ts'
+import { type ScriptStatement, scanStatements } from '../sql/script.ts'
+
+/** Pieces of a script: text or UTF-8, cut anywhere. */
+export type ScriptSource =
+  | string
+  | Iterable<string | Uint8Array>
+  | AsyncIterable<string | Uint8Array>
+  | ReadableStream<Uint8Array>
+
+/** How much text is looked through at once, in characters. */
+const CHUNK_LENGTH = 65_536
+
+/**
+ * The statements of a script that comes in pieces, by SQLite's own rules. Holds no more of it than one piece and one
+ * statement. Lines and columns count within what is held.
+ * @throws ProtocolError when it ends in the middle of a statement, or is not UTF-8
+ */
+export async function* readStatements(
+  source: ScriptSource,
+): AsyncGenerator<ScriptStatement, void, undefined> {
+  // what is not UTF-8 must not become something else
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  /** How much there must be before it is worth another look: a long statement would be read again for each of its pieces. */
+  let enough = CHUNK_LENGTH
+  for await (const piece of piecesOf(source)) {
+    text += typeof piece === 'string' ? piece : decode(decoder, piece)
+    if (text.length < enough) continue
+    const end = yield* completeStatements(text)
+    text = text.slice(end)
+    enough = Math.max(CHUNK_LENGTH, text.length * 2)
+  }
+  text += decode(decoder)
+  const end = yield* completeStatements(text)
+  if (!isBlank(text.slice(end))) throw new ProtocolError('the script ends in the middle of a statement')
+}
+
+/** Statements that are ended by a semicolon. @returns where the last of them ends */
+function* completeStatements(text: string): Generator<ScriptStatement, number, undefined> {
+  let end = 0
+  try {
+    for (const { statement, end: at } of scanStatements(text)) {
+      if (text[at - 1] !== ';') break
+      end = at
+      yield statement
+    }
+  } catch (error) {
+    // a quote, a comment or a trigger that is not ended yet
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  return end
+}
+
+function decode(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): string {
+  try {
+    return decoder.decode(piece, { stream: piece !== undefined })
+  } catch (cause) {
+    throw new ProtocolError('the script is not UTF-8', { cause })
+  }
+}
+
+function isBlank(text: string): boolean {
+  try {
+    return scanStatements(text).next().done === true
+  } catch {
+    return false
+  }
+}
+
+function piecesOf(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array> {
+  if (typeof source === 'string') return [source]
+  if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
+  return readStream(source)
+}
+
+/** For platforms whose streams cannot be looped over. */
+async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = stream.getReader()
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value
+  } finally {
+    await reader.cancel()
+  }
+}

@@ -1,0 +1,236 @@
+import { ERROR_TEXT_LENGTH } from './limits.ts'
+import type { WireError } from './wire.ts'
+
+/** Whether the work of a failed call took effect: certainly not, or it cannot be known from here. */
+export type Outcome = 'not_applied' | 'unknown'
+
+/** What a violated constraint is about, read from the server's message. */
+export interface ConstraintViolation {
+  readonly kind: 'unique' | 'not_null' | 'check' | 'foreign_key' | 'other'
+  /** Table the server named, or null when its message names none (foreign keys, CHECK, RAISE). */
+  readonly table: string | null
+  /** Columns the server named, without the table. */
+  readonly columns: readonly string[]
+}
+
+/** Base of every error that a database, or the way to it, causes. Mistakes of the caller are TypeError and RangeError. */
+export abstract class DatabaseError extends Error {
+  /** Stable identifier; match on this and not on the message. */
+  abstract readonly code: string
+  /** Whether a write that ended with this error may be there all the same: `unknown` means look before you repeat it. */
+  abstract readonly outcome: Outcome
+}
+
+/** The database refused a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
+export class SqlError extends DatabaseError {
+  override readonly name = 'SqlError'
+  readonly outcome: Outcome
+  readonly code: string
+  /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; else null. */
+  readonly extendedCode: string | null
+  /** Set for constraint violations. */
+  readonly constraint: ConstraintViolation | null
+  /** Position in the batch, from 0; null when the server did not say which statement it was. */
+  readonly statementIndex: number | null
+  // not fields: a printed error shows the SQL, cut, in its stack, and never data
+  readonly #sql: string | null
+  readonly #results: readonly unknown[]
+
+  /** @param outcome where more is known than the code and the text tell, as of a batch that was rolled back */
+  // oxlint-disable-next-line max-params
+  constructor(
+    error: WireError,
+    sql: string | null = null,
+    statementIndex: number | null = null,
+    results: readonly unknown[] = [],
+    outcome?: Outcome,
+  ) {
+    const { message, code, extended_code: extendedCode } = fromPrimary(error)
+    super(message)
+    this.code = code ?? 'SQLITE_UNKNOWN'
+    this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
+    const kind = this.constraint?.kind ?? 'other'
+    this.extendedCode =
+      extendedCode ?? (kind === 'other' ? null : `SQLITE_CONSTRAINT_${kind.replace('_', '').toUpperCase()}`)
+    this.outcome =
+      outcome ?? (isUndone(this.code, message) && !mayKeepRows(this, sql) ? 'not_applied' : 'unknown')
+    this.statementIndex = statementIndex
+    this.#sql = sql
+    this.#results = results
+  }
+
+  /** Text of the statement, where it is known. */
+  get sql(): string | null {
+    return this.#sql
+  }
+
+  /** What the statements before this one returned; rolled back with it, unless the transaction is yours. */
+  get results(): readonly unknown[] {
+    return this.#results
+  }
+}
+
+/**
+ * Whether an error of the server says that the statement had no effect. RESPONSE_TOO_LARGE does not: it is found when the
+ * statement has run. Nor does a PROXY_ERROR that is not the primary's own: the replica lost the answer. Nor do codes that are
+ * not known here.
+ */
+const isUndone = (code: string, message: string): boolean =>
+  /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code) ||
+  (code === 'PROXY_ERROR' && message.startsWith('SQLite error: '))
+
+/**
+ * Whether a statement that violated a constraint may have kept the rows before that one. SQLite does so for `OR FAIL` and for
+ * `RAISE(FAIL)`, whose message is its author's own. `ON CONFLICT FAIL` in a table or a trigger cannot be told from here.
+ */
+function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
+  if (constraint === null || sql === null) return false
+  return /\bor\s+fail\b/i.test(sql) || (constraint.kind === 'other' && !message.includes('cannot store '))
+}
+
+/** A replica passes a write on, and of the primary's error only the words: the code has to be told from them. */
+function fromPrimary(error: WireError): WireError {
+  if (error.code !== 'PROXY_ERROR') return error
+  const message = error.message.replace('error executing a request on the primary: ', '')
+  const known = PRIMARY_ERRORS.find(([words]) => message.includes(words))
+  return { message, code: known?.[1] ?? 'PROXY_ERROR' }
+}
+
+const PRIMARY_ERRORS = [
+  ['Transaction timed-out', 'TRANSACTION_TIMEOUT'],
+  ['Operation was blocked', 'BLOCKED'],
+  ['constraint failed', 'SQLITE_CONSTRAINT'],
+  ['database is locked', 'SQLITE_BUSY'],
+  ['disk is full', 'SQLITE_FULL'],
+] as const
+
+function readConstraint(message: string): ConstraintViolation {
+  const [, kind, names = ''] =
+    /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message) ?? []
+  // `table.column, table.column`, without quotes; or an index, or the text of a CHECK
+  const isColumns = /^[UN]/.test(kind ?? '') && !names.startsWith("index '")
+  const columns = isColumns ? names.split(', ').map((name) => name.split('.')) : []
+  return {
+    kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
+    table: columns[0]?.[0] ?? null,
+    columns: columns.map(([, ...column]) => column.join('.')),
+  }
+}
+
+/** A stream, or the transaction on it, is gone, and nothing of the transaction was kept. Begin a new one. */
+export class StreamError extends DatabaseError {
+  override readonly name = 'StreamError'
+  readonly outcome = 'not_applied'
+  readonly code: 'STREAM_EXPIRED' | 'STREAM_CLOSED' | 'TRANSACTION_EXPIRED' | 'TRANSACTION_LOST'
+  /** Time from the transaction's beginning to its loss, in ms; null without a transaction. */
+  readonly elapsedMs: number | null
+  readonly #lastSql: string | null
+
+  constructor(
+    code: StreamError['code'],
+    message: string,
+    cause?: unknown,
+    elapsedMs?: number,
+    lastSql?: string,
+  ) {
+    super(elapsedMs === undefined ? message : `${message} (${elapsedMs} ms after it began)`, { cause })
+    this.code = code
+    this.elapsedMs = elapsedMs ?? null
+    this.#lastSql = lastSql ?? null
+  }
+
+  /** The statement sent last, where there was one. */
+  get lastSql(): string | null {
+    return this.#lastSql
+  }
+
+  /** Kysely skips its own rollback for an error that carries this mark. */
+  get [Symbol.for('kysely.AbortedTransactionError')](): boolean {
+    return this.code !== 'STREAM_CLOSED'
+  }
+}
+
+/**
+ * The request or its answer got lost on the way, or took too long, or (`QUEUE_FULL`) too many wait before it, or (`CLOSED`)
+ * its client was closed meanwhile.
+ */
+export class TransportError extends DatabaseError {
+  override readonly name = 'TransportError'
+  readonly code: 'NETWORK' | 'TIMEOUT' | 'QUEUE_FULL' | 'CLOSED'
+  readonly outcome: Outcome
+
+  constructor(code: TransportError['code'], message: string, outcome: Outcome, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+    this.outcome = outcome
+  }
+}
+
+const HINTS: Readonly<Record<number, string>> = {
+  401: 'check authToken',
+  404: 'check the URL: the server knows no such database or path',
+  429: 'too many streams are open on the server; try again later',
+}
+
+/** The server, or a proxy before it, answered with a status other than 2xx. */
+export class HttpError extends DatabaseError {
+  override readonly name = 'HttpError'
+  readonly code = 'HTTP_STATUS'
+  readonly outcome: Outcome
+  readonly status: number
+  /** How long the server asks to wait, in ms; null when it does not say. */
+  readonly retryAfterMs: number | null
+  /** What the server wrote, at most 4,096 characters. */
+  readonly body: string
+  /** Code inside a JSON body, when there is one. */
+  readonly serverCode: string | null
+  readonly #again: (outcome: Outcome) => HttpError
+
+  // oxlint-disable-next-line max-params
+  constructor(
+    status: number,
+    host: string,
+    text: string,
+    retryAfter?: string | null,
+    outcome: Outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown',
+  ) {
+    const body = text.slice(0, ERROR_TEXT_LENGTH)
+    let said = body.startsWith('<') ? '' : body
+    let serverCode: string | null = null
+    try {
+      const json = JSON.parse(text) as { error?: string; message?: string; code?: string }
+      const message: unknown = json.error ?? json.message
+      if (typeof message === 'string') said = message
+      if (typeof json.code === 'string') serverCode = json.code
+    } catch {
+      // not JSON: the text itself is what the server said
+    }
+    const hint = HINTS[status]
+    super(`${host} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
+    this.status = status
+    // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
+    this.outcome = outcome
+    this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
+    this.body = body
+    this.serverCode = serverCode
+    this.#again = (other) => new HttpError(status, host, text, retryAfter, other)
+  }
+
+  /** The same error of a request that may have been repeated on the way. */
+  withOutcome(outcome: Outcome): HttpError {
+    return this.#again(outcome)
+  }
+}
+
+/** The server's answer is not what the protocol promises. */
+export class ProtocolError extends DatabaseError {
+  override readonly name = 'ProtocolError'
+  readonly code = 'PROTOCOL'
+  readonly outcome = 'unknown'
+
+  /** What is thrown for an error that came up while an answer was read; a RangeError is about a value, not about its form. */
+  static of(error: unknown): unknown {
+    if (error instanceof DatabaseError || error instanceof RangeError) return error
+    return new ProtocolError('the answer is not one to this request', { cause: error })
+  }
+}

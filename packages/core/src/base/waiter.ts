@@ -1,0 +1,45 @@
+import type { Clock } from './clock.ts'
+
+export interface WaitOptions {
+  /** @default Infinity */
+  readonly ms?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Makes the error when the time is over. Without it the wait ends well then. */
+  readonly late?: (() => unknown) | undefined
+  /** Called when the wait is over, however it ends. */
+  readonly onEnd?: (() => void) | undefined
+}
+
+/** A promise that is settled from outside, by a signal (with its reason), or by the end of its time. */
+export class Waiter<T = void> {
+  readonly promise: Promise<T>
+  resolve!: (value: T) => void
+  reject!: (reason: unknown) => void
+  isOver = false
+  isResolved = false
+
+  constructor(clock: Clock, { ms = Infinity, signal, late, onEnd }: WaitOptions) {
+    this.promise = new Promise((resolve, reject) => {
+      const abort = (): void => this.reject(signal?.reason)
+      const end = (): void => {
+        this.isOver = true
+        cancel()
+        signal?.removeEventListener('abort', abort)
+        onEnd?.()
+      }
+      this.resolve = (value) => {
+        if (!this.isOver) this.isResolved = true
+        end()
+        resolve(value)
+      }
+      this.reject = (reason) => {
+        end()
+        reject(reason)
+      }
+      const cancel = clock.after(ms, () => (late ? this.reject(late()) : this.resolve(undefined as T)))
+      signal?.addEventListener('abort', abort)
+      // not at once: the caller must have this waiter first
+      if (signal?.aborted) queueMicrotask(abort)
+    })
+  }
+}

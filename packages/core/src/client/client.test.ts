@@ -1,0 +1,278 @@
+import { expect, test } from 'vitest'
+import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { answer, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { HttpError } from '../base/errors.ts'
+
+// Batches and transactions on servers that misbehave. Each test scripts its own.
+
+test('a server without /v3 gets transactions on /v2, each statement behind a BEGIN probe', async () => {
+  const { db, received } = await scripted((request, response, count) => {
+    if (request.url.startsWith('/v3')) status(404, '')(request, response, count)
+    else {
+      // within the transaction the probes fail
+      const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
+      const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
+      const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) =>
+        sql === 'BEGIN' ? within : null,
+      )
+      answer(response, {
+        baton: `b${count}`,
+        base_url: null,
+        results: [{ type: 'ok', response: { type: 'batch', result } }],
+      })
+    }
+  })
+  await db.transaction(async (tx) => {
+    await Promise.all([tx.execute('select 1'), tx.execute('select 2')])
+  })
+  await db.transaction((tx) => tx.execute('select 3'))
+  expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline', ...Array<string>(4).fill('/v2/pipeline')])
+  const { steps } = (
+    JSON.parse(received[1]?.body ?? '') as { requests: [{ batch: { steps: { stmt: { sql: string } }[] } }] }
+  ).requests[0].batch
+  expect(steps.map(({ stmt }) => stmt.sql)).toEqual([
+    'BEGIN IMMEDIATE',
+    'select 1',
+    'BEGIN',
+    'ROLLBACK',
+    'select 2',
+  ])
+  expect(received[1]?.body).not.toContain('is_autocommit')
+})
+
+test.each(['throw', 'rollback'])(
+  'a transaction that ends with a %s settles when the server has ended it',
+  async (end) => {
+    let isEnded = false
+    const { db } = await scripted((request, response, count) => {
+      if (!request.body.includes('"requests":[{"type":"close"}]')) streams()(request, response, count)
+      else
+        setTimeout(() => {
+          isEnded = true
+          streams()(request, response, count)
+        }, 20)
+    })
+    const run = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      if (end === 'throw') throw new Error('mine')
+      await tx.rollback()
+    })
+    await run.catch((error: unknown) => expect(error).toEqual(new Error('mine')))
+    expect(isEnded).toBe(true)
+  },
+)
+
+test('a batch with foreign keys off switches them off before it begins, and does nothing when that fails', async () => {
+  const { db, received } = await scripted(streams())
+  expect(await db.batch(['drop table a', 'select 1'], { foreignKeys: 'off' })).toHaveLength(2)
+  const ok = (step: number): unknown => ({ type: 'ok', step })
+  expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({
+    requests: [
+      {
+        batch: {
+          steps: [
+            { stmt: { sql: 'PRAGMA foreign_keys = off' } },
+            { stmt: { sql: 'BEGIN IMMEDIATE' }, condition: ok(0) },
+            { stmt: { sql: 'drop table a' }, condition: ok(1) },
+            { stmt: { sql: 'select 1' }, condition: ok(2) },
+            { stmt: { sql: 'COMMIT' }, condition: ok(3) },
+            { stmt: { sql: 'ROLLBACK' }, condition: { type: 'not', cond: ok(4) } },
+          ],
+        },
+      },
+      { type: 'close' },
+    ],
+  })
+})
+
+test('a 404 with words does not mean that there is no /v3', async () => {
+  const { db, received } = await scripted(
+    status(404, '{"error":"Namespace `a` doesn\'t exist"}', 'application/json'),
+  )
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toBeInstanceOf(HttpError)
+  expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline'])
+})
+
+test('a stream goes on where the server says, new ones where the URL says; the token goes nowhere else', async () => {
+  const other = await scripted(streams())
+  const { db, received } = await scripted(
+    streams(() => ({ base_url: other.url })),
+    { allowedHosts: [new URL(other.url).host], authToken: 'secret' },
+  )
+  for (let i = 0; i < 2; i++) {
+    await db.transaction(async (tx) => {
+      await tx.execute('select 1')
+      await tx.execute('select 2')
+    })
+  }
+  expect([received.length, other.received.length]).toEqual([2, 4])
+
+  const stranger = await scripted(streams())
+  const careful = await scripted(
+    streams(() => ({ base_url: stranger.url })),
+    { authToken: 'secret' },
+  )
+  await careful.db.transaction((tx) => tx.execute('select 1'))
+  expect([careful.received.length, stranger.received.length]).toEqual([2, 0])
+})
+
+test.each([
+  [400, 'Received an invalid baton', 'text/plain', 'TRANSACTION_LOST'],
+  [
+    400,
+    '{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}',
+    'application/json',
+    'TRANSACTION_EXPIRED',
+  ],
+  [404, '{"error":"stream not found"}', 'application/json', 'TRANSACTION_LOST'],
+])('a stream that is gone (%i %s) is one typed error, and stays one', async (code, text, type, expected) => {
+  const { db, received } = await scripted((request, response, count) => {
+    if (count === 1) streams()(request, response, count)
+    else status(code, text, type)(request, response, count)
+  })
+  const errors: unknown[] = []
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    await tx.execute('select 2').catch((error: unknown) => errors.push(error))
+    await tx.execute('select 3').catch((error: unknown) => errors.push(error))
+  })
+  await expect(given).rejects.toMatchObject({ code: expected, cause: { status: code } })
+  expect(errors).toMatchObject([{ code: expected }, { code: expected }])
+  expect(received).toHaveLength(2)
+})
+
+test('a commit whose answer is lost is of unknown outcome', async () => {
+  const { db } = await scripted((request, response, count) => {
+    if (request.body.includes('COMMIT')) response.destroy()
+    else streams()(request, response, count)
+  })
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject({
+    code: 'NETWORK',
+    outcome: 'unknown',
+  })
+})
+
+test('a transaction whose answer is lost sends nothing more, and rolling back is quiet', async () => {
+  const { db, received } = await scripted((_, response) => response.destroy())
+  const mine = new Error('mine')
+  const given = db.transaction(async (tx) => {
+    await expect(tx.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    await expect(tx.execute('select 2')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    throw mine
+  })
+  await expect(given).rejects.toBe(mine)
+  expect(received).toHaveLength(1)
+})
+
+test('a stream without baton in the middle of a transaction is lost', async () => {
+  const { db } = await scripted(streams(() => ({ baton: null })))
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    await tx.execute('select 2')
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test('an idle transaction is closed when its time is over; what comes after rejects, the commit too', async () => {
+  const { db, received } = await scripted(streams(), { transactionTimeoutMs: 40 })
+  const swallowed: unknown[] = []
+  const given = db.transaction(async (tx) => {
+    expect([tx.expiresAt, tx.remainingMs]).toEqual([null, Infinity])
+    await tx.execute('select 1')
+    expect(tx.remainingMs).toBeGreaterThan(4_000)
+    expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
+    await new Promise((resolve) => setTimeout(resolve, 80))
+    await tx.execute('select 2').catch((error: unknown) => swallowed.push(error))
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  expect(swallowed).toMatchObject([{ code: 'TRANSACTION_EXPIRED' }])
+  // the statement, and the end of the stream, which frees the write lock
+  expect(received.map(({ body }) => body.includes('close'))).toEqual([false, true])
+})
+
+test('a transaction that is over keeps no timer, which would hold up the end of the program', async () => {
+  const { db } = await scripted(streams(), { requestTimeoutMs: Infinity })
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  await db.execute('select 1')
+  const before = timers()
+  await db.transaction(async (tx) => {
+    await tx.execute('insert into a values (1)')
+    await tx.execute('insert into a values (2)')
+  })
+  expect(timers()).toBe(before)
+})
+
+test('a transaction is not closed while a request is under way, nor when the next follows at once', async () => {
+  const { db, received } = await scripted(
+    (request, response, count) => void setTimeout(() => streams()(request, response, count), 30),
+    { transactionTimeoutMs: 20 },
+  )
+  await db.transaction(async (tx) => {
+    for (let i = 0; i < 3; i++) await tx.execute('insert into t values (1)')
+  })
+  expect(received).toHaveLength(4)
+})
+
+test.each([
+  ['deferred', 'select 1', null],
+  ['deferred', 'insert into t values (1)', expect.any(Number)],
+  ['readonly', 'select 1', null],
+  ['immediate', 'select 1', expect.any(Number)],
+] as const)('the clock of a %s transaction after %s', async (mode, sql, expected) => {
+  const { db } = await scripted(streams())
+  await db.transaction(
+    async (tx) => {
+      await tx.execute(sql)
+      expect(tx.expiresAt).toEqual(expected)
+    },
+    { mode },
+  )
+})
+
+test('transactionTimeoutMs: Infinity leaves it to the server', async () => {
+  const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
+  await db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
+  })
+})
+
+test('retry runs the callback again after a loss, and gives up in the end', async () => {
+  const { db } = await scripted((request, response, count) => {
+    if (count % 2 === 1) streams()(request, response, count)
+    else status(400, 'Received an invalid baton')(request, response, count)
+  })
+  let runs = 0
+  const given = db.transaction(
+    async (tx) => {
+      runs += 1
+      await tx.execute('select 1')
+      await tx.execute('select 2')
+    },
+    { retry: 2 },
+  )
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(runs).toBe(3)
+})
+
+test("retry leaves the callback's own errors and lost commits alone", async () => {
+  const { db } = await scripted((request, response, count) => {
+    if (request.body.includes('COMMIT')) response.destroy()
+    else streams()(request, response, count)
+  })
+  let runs = 0
+  const count = (): number => (runs += 1)
+  await expect(db.transaction((tx) => (count(), tx.execute('select 1')), { retry: 5 })).rejects.toMatchObject(
+    { code: 'NETWORK', outcome: 'unknown' },
+  )
+  expect(runs).toBe(1)
+  const mine = db.transaction(
+    () => {
+      count()
+      throw new Error('mine')
+    },
+    { retry: 5 },
+  )
+  await expect(mine).rejects.toThrow('mine')
+  expect(runs).toBe(2)
+})

@@ -1,0 +1,199 @@
+import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
+import { HttpError } from '../base/errors.ts'
+import { beginStatement, type TransactionMode } from '../codec/batch.ts'
+import { type EncodedStatement, refuseControl, refuseSavepoint } from '../codec/statement.ts'
+import { type ClientConfig, resolveConfig } from '../config.ts'
+import { Http } from '../http/http.ts'
+import { backoffMs, isTransient } from '../http/retry.ts'
+import type { BatchOptions, CallOptions } from '../options.ts'
+import { Coalescer } from '../request/coalescer.ts'
+import type { QueuedCall, Results } from '../request/queued-call.ts'
+import { sendStateless } from '../request/send-stateless.ts'
+import { areRead, batchMode, SqlRequest } from '../request/sql-request.ts'
+import { leavesNoTrace } from '../sql/statement-kind.ts'
+import { ServerStream } from '../stream/server-stream.ts'
+import { SqlExecutor } from './sql-executor.ts'
+import { Stream } from './stream.ts'
+import { checkCallback, Transaction } from './transaction.ts'
+
+/** Settings of a transaction. */
+export interface TransactionOptions {
+  /** @default 'immediate' */
+  readonly mode?: TransactionMode | undefined
+  /**
+   * How often the callback is run again when the transaction failed, and kept nothing, for a transient reason: SQLITE_BUSY,
+   * a transaction that was lost or expired, HTTP 429. Never after a commit that may have happened.
+   * @default 0
+   */
+  readonly retry?: number | undefined
+}
+
+/** Settings of a batch that is a transaction of its own. */
+export interface AtomicBatchOptions extends BatchOptions {
+  /**
+   * `off` lets statements break foreign keys, and drop a table without its rows' dependents, as rebuilding one needs it.
+   * Whether all is well in the end is yours to check: `pragma foreign_key_check`.
+   * @default 'on'
+   */
+  readonly foreignKeys?: 'on' | 'off' | undefined
+}
+
+/**
+ * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
+ * own. Close it when you are done.
+ */
+export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
+  readonly #http: Http
+  readonly #coalescer: Coalescer | null
+
+  constructor(config: ClientConfig) {
+    super(
+      (statements, scope, options) => this.#run(statements, scope, options),
+      { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
+      (statement) => {
+        refuseControl(statement)
+        refuseSavepoint(statement)
+      },
+    )
+    this.#http = new Http(resolveConfig(config))
+    const { coalesce } = this.#http.config
+    this.#coalescer = coalesce && new Coalescer(this.#http, coalesce)
+  }
+
+  /**
+   * Newest state of the database that this client has written or seen, for `minReplicationIndex` of a client in another
+   * process, so that it reads there what was written here; null before the first answer.
+   */
+  get replicationIndex(): string | null {
+    return this.#http.replica.value
+  }
+
+  /**
+   * Runs a callback as a transaction: committed when it returns, rolled back when it throws. BEGIN travels with the
+   * first statement, COMMIT with the end of the stream; a transaction without statements sends nothing. Those of one client
+   * that write take turns.
+   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
+   */
+  async transaction<T>(
+    callback: (tx: Transaction) => Promise<T> | T,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    checkCallback(callback)
+    checkOptions(options, TRANSACTION_OPTIONS)
+    const { lifetime, events } = this.#http
+    const { mode, retry = 0 } = options
+    lifetime.begin()
+    try {
+      for (let attempt = 0; ; attempt++) {
+        const stream = new ServerStream(this.#http, true)
+        stream.begin(mode)
+        try {
+          return await Transaction.run(stream, callback)
+        } catch (error) {
+          // to a client that is being closed another attempt would be a new transaction
+          if (!(attempt < retry) || lifetime.isClosed || !isTransient(error)) throw error
+          const delayMs = backoffMs(attempt)
+          events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
+          await lifetime.wait({ ms: delayMs }).promise
+        }
+      }
+    } finally {
+      lifetime.end()
+    }
+  }
+
+  /** Opens a stream, for adapters. Sends nothing; close it when you are done. */
+  openStream(): Stream {
+    return new Stream(new ServerStream(this.#http))
+  }
+
+  /** Whether the server says it is well. @throws TransportError when there is no answer */
+  async health(options?: CallOptions): Promise<boolean> {
+    try {
+      await this.#http.get('/health', options)
+      return true
+    } catch (error) {
+      if (error instanceof HttpError) return false
+      throw error
+    }
+  }
+
+  /** Name and version of the server, such as `sqld 0.24.32 (40c272de 2025-02-14)`. */
+  async version(options?: CallOptions): Promise<string> {
+    return (await this.#http.get('/version', options)).trim()
+  }
+
+  /**
+   * Ends what is under way and frees the connections. Calls reject at once; what may hold the write lock is ended first,
+   * for which the server gets up to 2 s. Of several calls of this the one with the least patience counts.
+   * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
+   * Infinity = as long as they take
+   */
+  async close(options: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    checkOptions(options, { drainMs: 'number' })
+    const { drainMs = 0 } = options
+    if (drainMs !== 0) checkOption('drainMs', drainMs, TIME)
+    await this.#http.close(drainMs)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** Everything in one HTTP request, on a stream that ends with it. */
+  #run(
+    statements: EncodedStatement[],
+    scope: QueuedCall['scope'],
+    options: AtomicBatchOptions,
+  ): Promise<Results> {
+    const http = this.#http
+    if (statements.length === 0) return Promise.resolve([])
+    const isRead = areRead(statements, options)
+    const prefix = scope === 'atomic' ? [beginStatement(batchMode(isRead, options))] : []
+    // inside a transaction the pragma would do nothing
+    if (options.foreignKeys === 'off') prefix.unshift('PRAGMA foreign_keys = off')
+    return http.events.query(statements, null, () => {
+      const deadline = http.deadline(options.timeoutMs)
+      return new Promise((resolve, reject) => {
+        const call = {
+          statements,
+          scope,
+          prefix,
+          isRead,
+          canCoalesce: false,
+          options,
+          deadline,
+          resolve,
+          reject,
+        }
+        this.#send(call).catch(reject)
+      })
+    })
+  }
+
+  async #send(call: QueuedCall): Promise<void> {
+    const http = this.#http
+    const { deadline, options, scope } = call
+    const operation = new SqlRequest([call])
+    const { writes, lastSql = '' } = operation
+    const stopWanting = writes ? http.writeLock.want(lastSql) : null
+    http.lifetime.begin()
+    try {
+      if (
+        this.#coalescer &&
+        scope === 'alone' &&
+        leavesNoTrace((call.statements[0] as EncodedStatement).kind)
+      )
+        await this.#coalescer.send(call)
+      else await sendStateless(http, [operation], { deadline, signal: options.signal })
+    } finally {
+      http.lifetime.end()
+      stopWanting?.()
+    }
+  }
+}
+
+/** Makes a client. Sends nothing before the first call. @throws TypeError naming the option that is wrong */
+export function createClient(config: ClientConfig): Client {
+  return new Client(config)
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { answer, row, scripted } from '../../test-support/scripted-server.ts'
+import type { Client } from './client.ts'
+
+// Answers with HTTP 200 that are JSON and do not say what became of a COMMIT, from a server that has run it.
+
+interface Body {
+  readonly requests: readonly {
+    readonly type: string
+    readonly batch?: { readonly steps: readonly ScriptedStep[] }
+  }[]
+}
+
+/** Makes the first result of the answer to a request with a COMMIT, of its number of steps. */
+const ANSWERS: Record<string, (steps: number) => unknown> = {
+  'no result': () => undefined,
+  null: () => null,
+  'a result of another type': () => ({ type: 'strange' }),
+  'a response to something else': () => ({ type: 'ok', response: { type: 'execute', result: row } }),
+  'no response': () => ({ type: 'ok' }),
+  'no step results': () => ok({ step_errors: [] }),
+  'no steps at all': () => ok({ step_results: [], step_errors: [] }),
+  'too few steps': (steps) => ok(all(steps - 1, row)),
+  'too many steps': (steps) => ok(all(steps + 1, row)),
+  'every step left out': (steps) => ok(all(steps, null)),
+  'every step done, also those that exclude each other': (steps) => ok(all(steps, row)),
+  'results that are none': (steps) => ok(all(steps, {})),
+  'errors without a message': (steps) => ok(failed(steps, {})),
+  'errors of an unknown kind': (steps) => ok(failed(steps, { message: 'strange', code: 'STRANGE' })),
+  'results and errors at once': (steps) =>
+    ok({ ...failed(steps, { message: 'busy', code: 'SQLITE_BUSY' }), step_results: Array(steps).fill(row) }),
+  'an error of the whole, of an unknown kind': () => ({
+    type: 'error',
+    error: { message: 'strange', code: 'STRANGE' },
+  }),
+}
+const ok = (result: unknown) => ({ type: 'ok', response: { type: 'batch', result } })
+const all = (steps: number, result: unknown) => ({
+  step_results: Array(steps).fill(result),
+  step_errors: Array(steps).fill(null),
+})
+
+const failed = (steps: number, error: object) => ({
+  ...all(steps, null),
+  step_errors: Array(steps).fill(error),
+})
+
+let runs = 0
+const CALLS: Record<string, (db: Client) => Promise<unknown>> = {
+  'a transaction': (db) => db.transaction((tx) => tx.execute('insert into t values (1)')),
+  'a transaction with retry': (db) =>
+    db.transaction(
+      (tx) => {
+        runs += 1
+        return tx.execute('insert into t values (1)')
+      },
+      { retry: 3 },
+    ),
+  'a batch': (db) => db.batch(['insert into t values (1)']),
+  'a stream': async (db) => {
+    await using stream = db.openStream()
+    stream.begin()
+    await stream.execute('insert into t values (1)')
+    await stream.commit()
+  },
+}
+
+describe.each(Object.entries(CALLS))('%s', (name, call) => {
+  test.each(Object.entries(ANSWERS))(
+    '%s: the outcome is unknown, and nothing is sent again',
+    async (what, make) => {
+      let commits = 0
+      const { db } = await scripted(({ body }, response, count) => {
+        const { requests } = JSON.parse(body) as Body
+        const steps = requests[0]?.batch?.steps ?? []
+        const isCommit = steps.some(({ stmt }) => stmt.sql === 'COMMIT')
+        commits += isCommit ? 1 : 0
+        const result = isCommit ? make(steps.length) : ok(batchAnswer(steps, row))
+        const baton = requests.at(-1)?.type === 'close' ? null : `b${count}`
+        answer(response, { baton, base_url: null, results: result === undefined ? [] : [result] })
+      })
+      runs = 0
+      const error: unknown = await call(db).catch((reason: unknown) => reason)
+      // an error of the whole that does not end a transaction is that of a statement
+      const isOfBatch = name === 'a batch' && what.startsWith('an error of the whole')
+      expect(error).toMatchObject({ outcome: 'unknown', code: isOfBatch ? 'STRANGE' : 'PROTOCOL' })
+      expect(commits).toBe(1)
+      expect(runs).toBe(name === 'a transaction with retry' ? 1 : 0)
+    },
+  )
+})
+
+describe('what an answer proves', () => {
+  const commitAnswer = async (result: (steps: readonly ScriptedStep[]) => unknown): Promise<unknown> => {
+    const { db } = await scripted(({ body }, response, count) => {
+      const { requests } = JSON.parse(body) as Body
+      const steps = requests[0]?.batch?.steps ?? []
+      const isCommit = steps.some(({ stmt }) => stmt.sql === 'COMMIT')
+      const results = [isCommit ? ok(result(steps)) : ok(batchAnswer(steps, row))]
+      answer(response, { baton: isCommit ? null : `b${count}`, base_url: null, results })
+    })
+    return await db
+      .transaction((tx) => tx.execute('insert into t values (1)'))
+      .catch((reason: unknown) => reason)
+  }
+
+  test('the COMMIT was refused', async () => {
+    const refused = { message: 'FOREIGN KEY constraint failed', code: 'SQLITE_CONSTRAINT' }
+    const error = await commitAnswer((steps) =>
+      batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? refused : null)),
+    )
+    expect(error).toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
+  })
+
+  test('the transaction was gone: the COMMIT was skipped, and what tells why was not', async () => {
+    const error = await commitAnswer(() => ({ step_results: [null, row], step_errors: [null, null] }))
+    expect(error).toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
+  })
+
+  test('a replica that lost the answer of the primary proves nothing', async () => {
+    const lost = { message: 'error executing a request on the primary: transport error', code: 'PROXY_ERROR' }
+    const error = await commitAnswer((steps) =>
+      batchAnswer(steps, row, (sql) => (sql === 'COMMIT' ? lost : null)),
+    )
+    expect(error).toMatchObject({ code: 'PROTOCOL', outcome: 'unknown', cause: { code: 'PROXY_ERROR' } })
+  })
+})

@@ -1,0 +1,12 @@
+import { SqlError } from '../base/errors.ts'
+
+/**
+ * SQL that fails when a condition holds, so that a batch ends there: `json()` refuses what is not JSON.
+ * @param condition an SQL expression @param what names the assertion, in the SQL only: no quotes
+ */
+export const failWhen = (condition: string, what: string): string =>
+  `case when ${condition} then json('${what}') end`
+
+/** Whether an error is that of {@link failWhen}. */
+export const isFailedAssertion = (error: unknown): boolean =>
+  error instanceof SqlError && /malformed JSON/i.test(error.message)

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { SqlError } from '../base/errors.ts'
+import { findFailingStatement } from './find-failing-statement.ts'
+
+const refused = new SqlError({ message: 'near "selec": syntax error', code: 'SQL_PARSE_ERROR' })
+const stopped = new SqlError({ message: 'malformed JSON', code: 'SQLITE_ERROR' }, 'x', 0)
+
+/** A server that refuses what it cannot read before it runs the first statement, which fails. */
+function server() {
+  const tried: string[][] = []
+  const batch = async ([first, ...rest]: string[]): Promise<never> => {
+    tried.push(rest)
+    expect(first).toContain('json(')
+    throw rest.some((sql) => sql.startsWith('selec ')) ? refused : stopped
+  }
+  return { tried, batch }
+}
+const statements = (count: number, broken: readonly number[]): { sql: string }[] =>
+  Array.from({ length: count }, (_, at) => ({ sql: broken.includes(at) ? `selec ${at}` : `select ${at}` }))
+
+test.each([
+  [1, [0]],
+  [2, [1]],
+  [3, [0]],
+  [7, [6]],
+  [100, [63]],
+  [100, [20, 80]],
+])('of %i statements finds the first of those that are no SQL: %j', async (count, broken) => {
+  const { tried, batch } = server()
+  const found = await findFailingStatement(refused, statements(count, broken), { batch })
+  expect(found).toMatchObject({ statementIndex: broken[0], sql: `selec ${broken[0]}`, code: refused.code })
+  expect((found as Error).message).toBe(refused.message)
+  expect((found as Error).stack).toContain('find-failing-statement.test.ts')
+  expect((found as Error).stack).toContain(`SQL: selec ${broken[0]}\n`)
+  expect(tried.length).toBeLessThanOrEqual(Math.ceil(Math.log2(count)) + 1)
+})
+
+test('an error that says where it happened, or of another kind, is left alone and costs nothing', async () => {
+  for (const error of [
+    new SqlError({ message: 'x', code: 'SQL_PARSE_ERROR' }, 'x', 2),
+    new SqlError({ message: 'no such table: x', code: 'SQLITE_ERROR' }),
+    new TypeError('x'),
+    'x',
+  ]) {
+    const { tried, batch } = server()
+    expect(await findFailingStatement(error, statements(3, [1]), { batch })).toBe(error)
+    expect(tried).toEqual([])
+  }
+})
+
+test('when none is found, or they cannot be tried, the error stays what it was', async () => {
+  expect(await findFailingStatement(refused, statements(5, []), server())).toBe(refused)
+  expect(await findFailingStatement(refused, [], server())).toBe(refused)
+  const unreachable = async (): Promise<never> => {
+    throw new Error('unreachable')
+  }
+  expect(await findFailingStatement(refused, statements(5, [1]), { batch: unreachable })).toBe(refused)
+})

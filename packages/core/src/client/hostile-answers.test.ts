@@ -1,0 +1,163 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { DatabaseError } from '../base/errors.ts'
+import type { Fetch } from '../transport/transport.ts'
+import { createClient } from './client.ts'
+import { readRows } from './read-rows.ts'
+
+// Whatever a server, or something in front of it, makes of an answer: a call gives a result or one of our errors.
+
+const result = {
+  cols: [
+    { name: 'a', decltype: 'INTEGER' },
+    { name: 'b', decltype: null },
+  ],
+  rows: [
+    [
+      { type: 'integer', value: '1' },
+      { type: 'text', value: 'x' },
+    ],
+    [{ type: 'blob', base64: 'AAE' }, { type: 'null' }],
+  ],
+  affected_row_count: 0,
+  last_insert_rowid: '3',
+  replication_index: '7',
+}
+const executed = { type: 'ok', response: { type: 'execute', result } }
+const batched = {
+  type: 'ok',
+  response: {
+    type: 'batch',
+    result: {
+      step_results: [result, result, result, null],
+      step_errors: [null, null, null, null],
+      replication_index: '7',
+    },
+  },
+}
+const failed = { type: 'error', error: { message: 'SQLite error: no such table: t', code: 'SQLITE_UNKNOWN' } }
+const closed = { type: 'ok', response: { type: 'close' } }
+const answers = [executed, batched, failed].map((first) => ({
+  baton: 'b',
+  base_url: 'http://127.0.0.1:1/',
+  results: [first, closed],
+}))
+
+const WRONG = [
+  null,
+  undefined,
+  0,
+  1,
+  -1,
+  1e300,
+  '',
+  'x',
+  '7',
+  true,
+  [],
+  {},
+  [null],
+  { type: 'ok' },
+  { type: 'error' },
+]
+
+/** The same value with one or more places in it replaced. */
+function damage(value: unknown, places: readonly { at: number; by: unknown }[]): unknown {
+  const copy = structuredClone(value)
+  for (const { at, by } of places) {
+    const nodes: { parent: Record<string, unknown>; key: string }[] = []
+    const visit = (node: unknown): void => {
+      if (typeof node !== 'object' || node === null) return
+      for (const key of Object.keys(node)) {
+        nodes.push({ parent: node as Record<string, unknown>, key })
+        visit((node as Record<string, unknown>)[key])
+      }
+    }
+    visit(copy)
+    const node = nodes[at % nodes.length]
+    if (node) node.parent[node.key] = structuredClone(by)
+  }
+  return copy
+}
+
+const damaged = fc
+  .tuple(
+    fc.constantFrom(...answers),
+    fc.array(fc.record({ at: fc.nat(60), by: fc.constantFrom(...WRONG) }), { minLength: 0, maxLength: 3 }),
+  )
+  .map(([answer, places]) => JSON.stringify(damage(answer, places)))
+
+const serving =
+  (body: string): Fetch =>
+  () =>
+    Promise.resolve(new Response(body) as unknown as Awaited<ReturnType<Fetch>>)
+
+async function settles(call: () => Promise<unknown>): Promise<void> {
+  try {
+    await call()
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error
+  }
+}
+
+describe.each([
+  ['execute', (db) => db.execute('select 1')],
+  ['batch', (db) => db.batch(['select 1', 'select 2'])],
+  [
+    'transaction',
+    (db) =>
+      db.transaction(async (tx) => {
+        await tx.execute('select 1').catch(() => {})
+        await tx.batch(['select 2', 'select 3'])
+      }),
+  ],
+  [
+    'statements at once',
+    (db) => db.transaction((tx) => Promise.all([tx.execute('select 1'), tx.execute('select 2')])),
+  ],
+] satisfies [string, (db: ReturnType<typeof createClient>) => Promise<unknown>][])('%s', (_, call) => {
+  test('settles, with a result or an error of ours', async () => {
+    await fc.assert(
+      fc.asyncProperty(damaged, async (body) => {
+        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: serving(body), maxRetries: 0 })
+        await settles(() => call(db))
+      }),
+      { numRuns: 400 },
+    )
+  })
+})
+
+test('rows as they come', async () => {
+  const lines = [
+    { baton: 'b', base_url: null },
+    { type: 'step_begin', step: 0, cols: result.cols },
+    { type: 'row', row: result.rows[0] },
+    { type: 'step_end', affected_row_count: 0, last_insert_rowid: null },
+    { type: 'replication_index', replication_index: '7' },
+  ]
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ at: fc.nat(40), by: fc.constantFrom(...WRONG) }), { maxLength: 3 }),
+      async (places) => {
+        const body = (damage(lines, places) as unknown[]).map((line) => JSON.stringify(line)).join('\n')
+        await using db = createClient({ url: 'http://127.0.0.1:1', fetch: serving(body), maxRetries: 0 })
+        await settles(async () => {
+          for await (const _ of readRows(db, 'select 1'));
+        })
+      },
+    ),
+    { numRuns: 400 },
+  )
+})
+
+test('an answer of another request is not taken for its own', async () => {
+  for (const body of answers.slice(0, 2)) {
+    await using db = createClient({
+      url: 'http://127.0.0.1:1',
+      fetch: serving(JSON.stringify(body)),
+      maxRetries: 0,
+    })
+    const wrong = body === answers[0] ? db.batch(['select 1', 'select 2']) : db.execute('select 1')
+    await expect(wrong).rejects.toMatchObject({ code: 'PROTOCOL' })
+  }
+})

@@ -1,0 +1,71 @@
+import { atCaller } from '../base/at-caller.ts'
+import { BATCH_OPTIONS, checkOptions, type OptionRules, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import {
+  type EncodedStatement,
+  encodeBatch,
+  encodeStatement,
+  type InArgs,
+  type InStatement,
+  refuseControl,
+} from '../codec/statement.ts'
+import type { BatchOptions, Executor, StatementOptions } from '../options.ts'
+import type { Results } from '../request/queued-call.ts'
+
+/** Runs statements that were checked: one by itself, or those of a batch. */
+type Run<Options> = (
+  statements: EncodedStatement[],
+  scope: 'alone' | 'atomic',
+  options: Options,
+) => Promise<Results>
+
+class Base<Options extends BatchOptions> {
+  readonly #run: Run<Options | StatementOptions>
+  readonly #batchOptions: OptionRules
+  readonly #check: (statement: EncodedStatement) => void
+
+  constructor(
+    run: Run<Options | StatementOptions>,
+    batchOptions: OptionRules = BATCH_OPTIONS,
+    check = refuseControl,
+  ) {
+    this.#run = run
+    this.#batchOptions = batchOptions
+    this.#check = check
+  }
+
+  async execute(
+    statement: InStatement,
+    args?: InArgs,
+    options: StatementOptions = {},
+  ): Promise<Results[number]> {
+    checkOptions(options, STATEMENT_OPTIONS)
+    const encoded = encodeStatement(statement, args)
+    this.#check(encoded)
+    try {
+      return (await this.#run([encoded], 'alone', options))[0] as Results[number]
+    } catch (error) {
+      throw atCaller(error, [encoded])
+    }
+  }
+
+  async batch(
+    statements: readonly InStatement[],
+    options: Options | StatementOptions = {},
+  ): Promise<Results> {
+    checkOptions(options, this.#batchOptions)
+    const encoded = encodeBatch(statements)
+    try {
+      return await this.#run(encoded, 'atomic', options)
+    } catch (error) {
+      throw atCaller(error, encoded)
+    }
+  }
+}
+
+/** What `execute` and `batch` are wherever they can be called. The overloads are stated in `Executor`. */
+export const SqlExecutor = Base as unknown as new <Options extends BatchOptions = BatchOptions>(
+  run: Run<Options | StatementOptions>,
+  batchOptions?: OptionRules,
+  /** Refuses a statement of `execute`: those that begin and end transactions, if not said otherwise. */
+  check?: (statement: EncodedStatement) => void,
+) => Executor<Options>

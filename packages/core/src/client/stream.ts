@@ -1,0 +1,114 @@
+import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import type { TransactionMode } from '../codec/batch.ts'
+import { type ObjectRow, ResultSet } from '../codec/result.ts'
+import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint } from '../codec/statement.ts'
+import type { CallOptions, StatementOptions } from '../options.ts'
+import type { Results } from '../request/queued-call.ts'
+import type { ServerStream } from '../stream/server-stream.ts'
+import { SqlExecutor } from './sql-executor.ts'
+
+/** For cursors, and for what sends requests of its own: what a stream is made of. */
+export let stateOf: (stream: Stream) => ServerStream
+
+/**
+ * A connection held by the server from request to request. Statements given while a request is under way leave together
+ * with the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the
+ * write lock after 5 s; what comes after rejects with a StreamError.
+ *
+ * For adapters; applications want `client.transaction()`.
+ */
+export class Stream extends SqlExecutor implements AsyncDisposable {
+  readonly #state: ServerStream
+
+  constructor(state: ServerStream) {
+    super(
+      (statements, scope, options) =>
+        scope === 'alone' ? this.#execute(statements, options) : state.run(statements, scope, options),
+      undefined,
+      () => {},
+    )
+    this.#state = state
+  }
+
+  static {
+    stateOf = (stream) => stream.#state
+  }
+
+  /** Whether a transaction was begun and not ended, as far as the client knows. */
+  get inTransaction(): boolean {
+    return this.#state.inTransaction
+  }
+
+  /** Whether statements can still be run: neither closed nor lost. */
+  get isOpen(): boolean {
+    return this.#state.isOpen
+  }
+
+  /** When others that wait to write may take over, in ms since the epoch; null as long as no transaction holds them up. */
+  get expiresAt(): number | null {
+    return this.#state.expiresAt
+  }
+
+  /** Runs a statement; one that begins or ends a transaction as the method of that name does. @throws TypeError for SAVEPOINT outside of one */
+  async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
+    const [statement] = statements as [EncodedStatement]
+    const { kind, sql } = statement
+    if (this.isOpen && !this.inTransaction) refuseSavepoint(statement)
+    if (kind === 'begin') this.begin(sql)
+    else if (kind === 'commit') await this.commit(options)
+    else if (kind === 'rollback') await this.rollback(options)
+    else return await this.#state.run(statements, 'alone', options)
+    return [new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])]
+  }
+
+  /**
+   * Runs statements outside a transaction in one request, each taking effect by itself; none after the first that fails.
+   * @throws SqlError with `statementIndex` and the finished `results`, which stay
+   */
+  async chain(statements: readonly InStatement[], options: StatementOptions = {}): Promise<ResultSet[]> {
+    checkOptions(options, STATEMENT_OPTIONS)
+    if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
+    const encoded = encodeBatch(statements)
+    for (const statement of encoded) refuseSavepoint(statement)
+    return (await this.#state.run(encoded, 'chain', options)) as ResultSet[]
+  }
+
+  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
+  begin(mode?: TransactionMode | (string & {})): void {
+    this.#state.begin(mode)
+  }
+
+  /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
+  commit(options?: CallOptions): Promise<void> {
+    return this.#state.commit(options)
+  }
+
+  /** Rolls back. Never rejects because the transaction is gone already. */
+  rollback(options?: CallOptions): Promise<void> {
+    return this.#state.rollback(options)
+  }
+
+  /** Marks a point in the transaction; travels with the next statement. */
+  savepoint(name: string): void {
+    this.#state.savepoint(name)
+  }
+
+  /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
+  rollbackTo(name: string): void {
+    this.#state.rollbackTo(name)
+  }
+
+  /** Forgets a savepoint and keeps what was done since; travels with the next statement. */
+  release(name: string): void {
+    this.#state.release(name)
+  }
+
+  /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
+  close(): Promise<void> {
+    return this.#state.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}

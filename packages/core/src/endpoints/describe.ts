@@ -1,0 +1,80 @@
+import { atCaller } from '../base/at-caller.ts'
+import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { ProtocolError, SqlError } from '../base/errors.ts'
+import type { WireError } from '../base/wire.ts'
+import type { Client } from '../client/client.ts'
+import { httpOf } from '../client/http-of.ts'
+import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
+import type { CallOptions } from '../options.ts'
+import { splitStatements } from '../sql/script.ts'
+
+/** What a statement is, without running it. */
+export interface StatementDescription {
+  /** Parameters in their order, from the first; a name is as it stands in the text, or null for `?`. */
+  readonly params: readonly { readonly name: string | null }[]
+  /** Columns of the result; `declaredType` is null for what is no column of a table. */
+  readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]
+  /** Whether it is an EXPLAIN. */
+  readonly isExplain: boolean
+  /** Whether it certainly changes nothing. */
+  readonly isReadOnly: boolean
+}
+
+interface WireDescription {
+  readonly params: readonly { readonly name: string | null }[]
+  readonly cols: readonly { readonly name: string; readonly decltype: string | null }[]
+  readonly is_explain: boolean
+  readonly is_readonly: boolean
+}
+
+type WireAnswer =
+  | { readonly type: 'ok'; readonly response: { readonly result: WireDescription } }
+  | { readonly type: 'error'; readonly error: WireError }
+
+/**
+ * Asks the server what a statement is: its parameters and columns, and whether it changes anything. Nothing is run.
+ * @throws SqlError for what does not parse, or names what is not there; TypeError for a text that is not one statement
+ */
+export async function describe(
+  db: Client,
+  sql: string,
+  options: CallOptions = {},
+): Promise<StatementDescription> {
+  checkOptions(options, CALL_OPTIONS)
+  // the server would describe the first and say nothing of the others
+  const { length } = splitStatements(sql)
+  if (length !== 1) throw new TypeError(`describe takes one statement, not ${length}`)
+  const http = httpOf(db)
+  http.lifetime.begin()
+  try {
+    const body = pipelineBody([`{"type":"describe","sql":${JSON.stringify(sql)}}`, CLOSE])
+    const { signal, timeoutMs } = options
+    const call = { signal, deadline: http.deadline(timeoutMs), lane: http.reads, isRepeatable: true }
+    return read(await http.post('/v2/pipeline', body, call), sql)
+  } catch (error) {
+    throw atCaller(error, [{ sql }])
+  } finally {
+    http.lifetime.end()
+  }
+}
+
+function read(text: string, sql: string): StatementDescription {
+  try {
+    const [answer] = decodePipeline(text).results as unknown as readonly WireAnswer[]
+    if (answer?.type === 'error') throw new SqlError(answer.error, sql)
+    const {
+      params,
+      cols,
+      is_explain: isExplain,
+      is_readonly: isReadOnly,
+    } = (answer as WireAnswer & { type: 'ok' }).response.result
+    return {
+      params: params.map(({ name }) => ({ name })),
+      columns: cols.map(({ name, decltype }) => ({ name, declaredType: decltype ?? null })),
+      isExplain,
+      isReadOnly,
+    }
+  } catch (error) {
+    throw ProtocolError.of(error)
+  }
+}

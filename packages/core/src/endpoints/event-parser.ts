@@ -1,0 +1,49 @@
+import { ProtocolError } from '../base/errors.ts'
+
+/** One server-sent event. */
+export interface ServerSentEvent {
+  /** `message` when the server named none. */
+  readonly event: string
+  readonly data: string
+}
+
+/** Longest event, in characters: those of a database are short. */
+const MAX_LENGTH = 1_000_000
+const FIELD = /^(?:event|data|id|retry)?(?::|$)/
+
+/** Reads server-sent events from the parts of a text. Comments, which keep the connection open, are left out. */
+export class EventParser {
+  readonly #decoder = new TextDecoder()
+  #text = ''
+  #event = ''
+  #data: string[] = []
+
+  /** @returns the events that end in this part @throws ProtocolError for what is no such text, or one too long */
+  push(part: Uint8Array): ServerSentEvent[] {
+    this.#text += this.#decoder.decode(part, { stream: true })
+    const lines = this.#text.split(/\r\n|\n|\r(?!$)/)
+    this.#text = lines.pop() as string
+    if (this.#text.length > MAX_LENGTH) throw new ProtocolError('an event of the server has no end')
+    return lines.flatMap((line) => this.#read(line) ?? [])
+  }
+
+  #read(line: string): ServerSentEvent | null {
+    if (line === '') return this.#finish()
+    // an HTML page would be silence otherwise
+    if (!FIELD.test(line)) throw new ProtocolError('the answer is not a stream of events')
+    const colon = line.indexOf(':')
+    const name = colon < 0 ? line : line.slice(0, colon)
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '')
+    if (name === 'event') this.#event = value
+    else if (name === 'data') this.#data.push(value)
+    return null
+  }
+
+  #finish(): ServerSentEvent | null {
+    const event = { event: this.#event || 'message', data: this.#data.join('\n') }
+    const isEmpty = this.#data.length === 0
+    this.#event = ''
+    this.#data = []
+    return isEmpty ? null : event
+  }
+}

@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import { answer, scripted, status } from '../../test-support/scripted-server.ts'
+import { HttpError, ProtocolError, SqlError } from '../base/errors.ts'
+import { describe as describeStatement } from './describe.ts'
+import { type Job, jobs } from './jobs.ts'
+
+const job = (state: string, more: object = {}): object => ({
+  job_id: 2,
+  status: state,
+  progress: [],
+  ...more,
+})
+
+test('the list, newest first', async () => {
+  const body = {
+    schema_version: 4,
+    migrations: [{ job_id: 2, status: 'RunFailure' }, { job_id: 1, status: null }, { job_id: 0 }],
+  }
+  const { db, received } = await scripted((_, response) => answer(response, body))
+  expect(await jobs.list(db)).toEqual({
+    schemaVersion: 4,
+    jobs: [
+      { id: 2, status: 'RunFailure' },
+      { id: 1, status: null },
+      { id: 0, status: null },
+    ],
+  })
+  expect(received[0]?.url).toBe('/v1/jobs')
+})
+
+test('a job, as the server and as the documentation say it', async () => {
+  const states = [
+    ['WaitingDryRun', 'Enqueued'],
+    ['WaitingRun', 'Run'],
+    ['RunSuccess', 'Success'],
+    ['RunFailure', 'Failure'],
+    ['DryRunSuccess', 'DryRunSuccess'],
+    ['DryRunFailure', 'DryRunFailure'],
+    ['Tomorrow', 'Tomorrow'],
+  ]
+  const both = states.flat()
+  const { db } = await scripted(({ url }, response) =>
+    answer(
+      response,
+      url.endsWith('/1')
+        ? job('RunSuccess')
+        : job('RunFailure', {
+            error: 'task 3 failed',
+            progress: both.map((state) => ({ namespace: 'n', status: state, error: 'aborted' })),
+          }),
+    ),
+  )
+  expect(await jobs.get(db, 1)).toEqual({ id: 2, status: 'RunSuccess', error: null, progress: [] })
+  const { error, progress } = await jobs.get(db, 2)
+  expect(error).toBe('task 3 failed')
+  expect(progress.map((task) => task.status)).toEqual(states.flatMap(([, name]) => [name, name]))
+  expect(progress[0]).toEqual({ database: 'n', status: 'Enqueued', error: 'aborted' })
+})
+
+test('waits until it is through, and tells how far it is', async () => {
+  const states = ['WaitingDryRun', 'DryRunSuccess', 'WaitingRun', 'RunSuccess']
+  const { db } = await scripted((_, response, count) => answer(response, job(states[count - 1] as string)))
+  const seen: Job[] = []
+  expect(await jobs.wait(db, 2, { pollMs: 5, onProgress: (each) => seen.push(each) })).toMatchObject({
+    id: 2,
+  })
+  expect(seen.map((each) => each.status)).toEqual(states)
+})
+
+test('one that failed is the error of its statement; that its dry run failed is not yet the end', async () => {
+  const { db, received } = await scripted((_, response, count) =>
+    answer(response, count === 1 ? job('DryRunFailure') : job('RunFailure', { error: 'no such table: t' })),
+  )
+  const error = await jobs.wait(db, 2, { pollMs: 5 }).catch((error: unknown) => error)
+  expect(error).toBeInstanceOf(SqlError)
+  expect(error).toMatchObject({ code: 'SCHEMA_MIGRATION_ERROR', message: 'no such table: t' })
+  expect(received).toHaveLength(2)
+})
+
+test('the time and the signal end a wait', async () => {
+  const { db } = await scripted((_, response) => answer(response, job('WaitingRun')))
+  await expect(jobs.wait(db, 2, { pollMs: 10, timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const stop = new AbortController()
+  setTimeout(() => stop.abort('enough'), 40)
+  await expect(jobs.wait(db, 2, { pollMs: 10_000, signal: stop.signal })).rejects.toBe('enough')
+  const closing = jobs.wait(db, 2, { pollMs: 10_000 })
+  setTimeout(() => void db.close(), 40)
+  await expect(closing).rejects.toMatchObject({ code: 'CLOSED' })
+})
+
+test('refusals, and what is no job', async () => {
+  const { db } = await scripted(status(404, '{"error":"couldn\'t find requested migration job"}'))
+  await expect(jobs.get(db, 9)).rejects.toThrow(HttpError)
+  for (const id of [-1, 1.5, Number.NaN, '1' as unknown as number])
+    await expect(jobs.get(db, id)).rejects.toThrow('a whole number')
+  await expect(jobs.wait(db, 1, { poll: 1 } as object)).rejects.toThrow('unknown option poll')
+  for (const body of ['<html>', '{}', '[]', 'null', '{"job_id":"1"}', '{"job_id":1}']) {
+    const { db: odd } = await scripted((_, response) => answer(response, body))
+    await expect(jobs.get(odd, 1)).rejects.toThrow(ProtocolError)
+    await expect(jobs.list(odd)).rejects.toThrow(ProtocolError)
+  }
+})
+
+test('describe: one statement, and what makes no sense', async () => {
+  const { db, received } = await scripted((_, response) => answer(response, '{"results":[{}]}'))
+  await expect(describeStatement(db, 'select 1; select 2')).rejects.toThrow('one statement, not 2')
+  await expect(describeStatement(db, ' -- nothing')).rejects.toThrow('one statement, not 0')
+  expect(received).toEqual([])
+  await expect(describeStatement(db, 'select 1')).rejects.toThrow(ProtocolError)
+})

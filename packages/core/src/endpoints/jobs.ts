@@ -1,0 +1,142 @@
+import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
+import { ProtocolError, SqlError } from '../base/errors.ts'
+import type { Client } from '../client/client.ts'
+import { httpOf } from '../client/http-of.ts'
+import type { CallOptions } from '../options.ts'
+import { timeoutError } from '../transport/failure.ts'
+
+/** `RunSuccess` and `RunFailure` are final. */
+export type JobStatus =
+  | 'WaitingDryRun'
+  | 'DryRunSuccess'
+  | 'DryRunFailure'
+  | 'WaitingRun'
+  | 'RunSuccess'
+  | 'RunFailure'
+  | (string & {})
+
+/** What was done in one database. Servers that say it with the names of a job's status are translated. */
+export type TaskStatus =
+  | 'Enqueued'
+  | 'DryRunSuccess'
+  | 'DryRunFailure'
+  | 'Run'
+  | 'Success'
+  | 'Failure'
+  | (string & {})
+
+/** Jobs of a schema database. */
+export interface JobList {
+  /** The server's own count; not the id of a job. */
+  readonly schemaVersion: number
+  /** Newest first. `status` is null when the server does not say. */
+  readonly jobs: readonly { readonly id: number; readonly status: JobStatus | null }[]
+}
+
+/** One migration: a change of a schema database on its way to its children. */
+export interface Job {
+  readonly id: number
+  readonly status: JobStatus
+  /** Why it failed; null when it did not. */
+  readonly error: string | null
+  /** One entry for each child. `error` of each is often only "aborted": the reason is the job's. */
+  readonly progress: readonly {
+    readonly database: string
+    readonly status: TaskStatus | null
+    readonly error: string | null
+  }[]
+}
+
+export interface WaitForJobOptions extends CallOptions {
+  /** Called with what the job was at each look. */
+  readonly onProgress?: ((job: Job) => void) | undefined
+  /** Time between two looks in ms. @default 500 */
+  readonly pollMs?: number | undefined
+}
+
+const TASK_STATUS: Readonly<Record<string, TaskStatus>> = {
+  WaitingDryRun: 'Enqueued',
+  WaitingRun: 'Run',
+  RunSuccess: 'Success',
+  RunFailure: 'Failure',
+}
+
+/** Migrations of a multi-database schema: asked of the schema database. HttpError 400 from one that is none. */
+export const jobs = {
+  /** All jobs, newest first. */
+  async list(db: Client, options?: CallOptions): Promise<JobList> {
+    return read(await httpOf(db).get('/v1/jobs', options), ({ schema_version: version, migrations }) => ({
+      schemaVersion: version as number,
+      jobs: (migrations as readonly WireJob[]).map((job) => ({ id: idOf(job), status: job.status ?? null })),
+    }))
+  },
+
+  /** One job, with its progress. @throws HttpError 404 for no such job */
+  async get(db: Client, id: number, options?: CallOptions): Promise<Job> {
+    if (!Number.isSafeInteger(id) || id < 0)
+      throw new TypeError(`the id of a job is a whole number, not ${id}`)
+    return read(await httpOf(db).get(`/v1/jobs/${id}`, options), (job) => ({
+      id: idOf(job as unknown as WireJob),
+      status: text(job['status']),
+      error: (job['error'] as string | null | undefined) ?? null,
+      progress: ((job['progress'] ?? []) as readonly WireTask[]).map(({ namespace, status, error }) => ({
+        database: namespace,
+        status: status == null ? null : (TASK_STATUS[status] ?? status),
+        error: error ?? null,
+      })),
+    }))
+  },
+
+  /**
+   * Waits until a job is through. `timeoutMs` is for all of the wait, by default without end.
+   * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's own words when it failed: nothing of it is applied
+   */
+  async wait(db: Client, id: number, options: WaitForJobOptions = {}): Promise<Job> {
+    checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', pollMs: TIME })
+    const { signal, timeoutMs = Infinity, pollMs = 500, onProgress } = options
+    const http = httpOf(db)
+    const deadline = http.deadline(timeoutMs)
+    const late = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
+    for (;;) {
+      if (deadline.leftMs <= 0) throw late()
+      const job = await jobs.get(db, id, {
+        signal,
+        timeoutMs: Math.min(deadline.leftMs, http.config.requestTimeoutMs),
+      })
+      onProgress?.(job)
+      if (job.status === 'RunSuccess') return job
+      if (job.status === 'RunFailure')
+        throw new SqlError({ message: job.error ?? `job ${id} failed`, code: 'SCHEMA_MIGRATION_ERROR' })
+      await http.lifetime.wait({ ms: Math.min(pollMs, deadline.leftMs), signal }).promise
+    }
+  },
+}
+
+interface WireJob {
+  readonly job_id: number
+  readonly status?: string | null
+}
+
+interface WireTask {
+  readonly namespace: string
+  readonly status?: string | null
+  readonly error?: string | null
+}
+
+function read<T>(text: string, decode: (body: Readonly<Record<string, unknown>>) => T): T {
+  try {
+    return decode(JSON.parse(text) as Readonly<Record<string, unknown>>)
+  } catch (error) {
+    throw ProtocolError.of(error)
+  }
+}
+
+function idOf({ job_id: id }: WireJob): number {
+  if (typeof id !== 'number') throw new ProtocolError('a job has no number')
+  return id
+}
+
+function text(status: unknown): string {
+  if (typeof status !== 'string') throw new ProtocolError('a job has no status')
+  return status
+}

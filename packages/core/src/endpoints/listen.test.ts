@@ -1,0 +1,227 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import { type Script, scripted, status } from '../../test-support/scripted-server.ts'
+import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import type { ClientEvent } from '../observe/events.ts'
+import { type ChangeEvent, type ListenOptions, listen } from './listen.ts'
+
+const changes = (text: string): string => `event:changes\ndata:${text}\n\n`
+const begin = (response: ServerResponse, text = ''): void => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.flushHeaders()
+  if (text) response.write(text)
+}
+const NONE = { insert: 0, update: 0, delete: 0, unknown: 0 }
+
+/** The first events of a listener, and what it then throws. */
+async function hear(
+  script: Script,
+  count: number,
+  options: Partial<ListenOptions> = {},
+): Promise<{ events: ChangeEvent[]; error: unknown; urls: string[]; observed: ClientEvent[] }> {
+  const observed: ClientEvent[] = []
+  const { db, received } = await scripted(script, { observe: (event) => observed.push(event) })
+  const events: ChangeEvent[] = []
+  let error: unknown = null
+  try {
+    for await (const event of listen(db, { table: 't', ...options })) {
+      events.push(event)
+      if (events.length === count) break
+    }
+  } catch (thrown) {
+    error = thrown
+  }
+  return { events, error, urls: received.map(({ url }) => url), observed }
+}
+
+test('counts of each transaction, whatever the spacing and wherever the text is cut', async () => {
+  const text = [
+    ': a comment\n\n',
+    changes('{"insert":2}'),
+    ':keep-alive\n\n',
+    'id: 7\r\nevent: changes\r\ndata: {"delete":1,\r\ndata: "update":3}\r\n\r\n',
+    'event:other\ndata:x\n\n',
+    changes('{"unknown":4}'),
+  ].join('')
+  const { events } = await hear((_, response) => {
+    begin(response)
+    const writeFrom = (at: number): void => {
+      if (at < text.length) response.write(text[at], () => setTimeout(writeFrom, 1, at + 1))
+    }
+    writeFrom(0)
+  }, 4)
+  expect(events).toEqual([
+    { type: 'ready' },
+    { type: 'changes', ...NONE, insert: 2 },
+    { type: 'changes', ...NONE, delete: 1, update: 3 },
+    { type: 'changes', ...NONE, unknown: 4 },
+  ])
+})
+
+test('asks for a table and actions', async () => {
+  const script: Script = (_, response) => begin(response)
+  expect((await hear(script, 1)).urls).toEqual(['/beta/listen?table=t'])
+  const actions = ['insert', 'delete'] as const
+  expect((await hear(script, 1, { table: 'a b&c', actions })).urls).toEqual([
+    '/beta/listen?table=a+b%26c&action=insert&action=delete',
+  ])
+})
+
+test('options that cannot be', async () => {
+  const { db, received } = await scripted((_, response) => begin(response))
+  const failing = (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
+  await expect(failing({})).rejects.toThrow('name of a table')
+  await expect(failing({ table: 't', actions: ['upsert'] })).rejects.toThrow("not 'upsert'")
+  await expect(failing({ table: 't', action: 'insert' })).rejects.toThrow('unknown option action')
+  await expect(failing({ table: 't', timeoutMs: 0 })).rejects.toThrow(TypeError)
+  expect(received).toEqual([])
+})
+
+test('the server has dropped some', async () => {
+  const { events } = await hear((_, response) => {
+    begin(response, 'event:error\ndata:some changes were lost\n\n')
+    response.write(changes('{"insert":1}'))
+  }, 3)
+  expect(events).toMatchObject([{ type: 'ready' }, { type: 'lost', reason: 'behind' }, { type: 'changes' }])
+})
+
+describe('a connection that is gone', () => {
+  const reconnected = [
+    { type: 'ready' },
+    { type: 'changes', insert: 1 },
+    { type: 'lost', reason: 'reconnected' },
+    { type: 'changes', insert: 2 },
+  ]
+  const once =
+    (end: (response: ServerResponse) => void): Script =>
+    (_, response, count) => {
+      begin(response, changes(`{"insert":${count}}`))
+      if (count === 1) setTimeout(() => end(response), 30)
+    }
+
+  test.each([
+    ['was ended', (response: ServerResponse) => response.end()],
+    ['was broken', (response: ServerResponse) => response.destroy()],
+  ])('because it %s', async (_, end) => {
+    const { events, observed } = await hear(
+      once((response) => void end(response)),
+      4,
+    )
+    expect(events).toMatchObject(reconnected)
+    expect(observed.filter(({ type }) => type === 'retry')).toMatchObject([
+      { attempt: 1, error: { code: 'NETWORK' } },
+    ])
+  })
+
+  test('because it was silent for too long', async () => {
+    const { events, observed } = await hear(
+      once(() => {}),
+      4,
+      { timeoutMs: 80 },
+    )
+    expect(events).toMatchObject(reconnected)
+    expect(observed.find(({ type }) => type === 'retry')).toMatchObject({ error: { code: 'TIMEOUT' } })
+  })
+
+  test('a keep-alive is a sign of life', async () => {
+    const { events, urls } = await hear(
+      (_, response) => {
+        begin(response)
+        for (let at = 1; at < 8; at++) setTimeout(() => response.write(':keep-alive\n\n'), at * 50)
+        setTimeout(() => response.write(changes('{"insert":1}')), 400)
+      },
+      2,
+      { timeoutMs: 150 },
+    )
+    expect(events.map(({ type }) => type)).toEqual(['ready', 'changes'])
+    expect(urls).toHaveLength(1)
+  })
+
+  test('while the server is away, and answers as a proxy does', async () => {
+    const { events, urls } = await hear((_, response, count) => {
+      if (count === 1) {
+        begin(response, changes('{"insert":1}'))
+        setTimeout(() => response.destroy(), 30)
+      } else if (count < 4) response.destroy()
+      else if (count < 7) status(503, '<html>')(_, response, count)
+      else begin(response, changes('{"insert":2}'))
+    }, 4)
+    expect(events).toMatchObject(reconnected)
+    expect(urls).toHaveLength(7)
+  })
+
+  test('and a server that refuses afterwards', async () => {
+    const { events, error } = await hear((request, response, count) => {
+      if (count > 1) {
+        status(401, '{"error":"Unauthorized"}')(request, response, count)
+        return
+      }
+      begin(response)
+      setTimeout(() => response.end(), 20)
+    }, 9)
+    expect(events).toEqual([{ type: 'ready' }])
+    expect(error).toBeInstanceOf(HttpError)
+    expect(error).toMatchObject({ status: 401 })
+  })
+})
+
+describe('what ends it', () => {
+  test.each([400, 401, 404])('HTTP %d', async (code) => {
+    const { error, urls } = await hear(status(code, '{"error":"no"}'), 1)
+    expect(error).toBeInstanceOf(HttpError)
+    expect(urls).toHaveLength(1)
+  })
+
+  test('a first connection that cannot be made', async () => {
+    const { error } = await hear((_, response) => response.destroy(), 1)
+    expect(error).toBeInstanceOf(TransportError)
+    expect((error as Error).stack).toContain('listen.test.ts')
+  })
+
+  test.each([
+    ['HTML', '<html>\n<body>\n'],
+    ['an event without an end', `data:${'x'.repeat(1_100_000)}`],
+    ['data that is no JSON', changes('many')],
+  ])('%s', async (_, text) => {
+    const { error } = await hear((_, response) => begin(response, text), 9)
+    expect(error).toBeInstanceOf(ProtocolError)
+  })
+
+  test('the signal, while it waits for an event, and while it waits to connect', async () => {
+    for (const script of [
+      (_: unknown, response: ServerResponse) => begin(response),
+      (_: unknown, response: ServerResponse, count: number) => {
+        if (count > 1) return response.destroy()
+        begin(response)
+        return setTimeout(() => response.destroy(), 10)
+      },
+    ]) {
+      const stop = new AbortController()
+      setTimeout(() => stop.abort('enough'), 250)
+      const { events, error } = await hear(script, 99, { signal: stop.signal })
+      expect(events).toEqual([{ type: 'ready' }])
+      expect(error).toBe('enough')
+    }
+  })
+
+  test('the end of the client, which does not wait for it', async () => {
+    const { db } = await scripted((_, response) => begin(response))
+    const listener = listen(db, { table: 't' })
+    await listener.next()
+    const next = listener.next()
+    const closed = db.close({ drainMs: 5_000 })
+    await expect(next).rejects.toMatchObject({ code: 'CLOSED' })
+    await closed
+    await expect(listen(db, { table: 't' }).next()).rejects.toThrow('the client is closed')
+  })
+
+  test('leaving the loop ends the request', async () => {
+    const gone = Promise.withResolvers<void>()
+    const { events } = await hear((_, response) => {
+      response.on('close', gone.resolve)
+      begin(response)
+    }, 1)
+    expect(events).toHaveLength(1)
+    await gone.promise
+  })
+})

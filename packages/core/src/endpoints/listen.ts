@@ -1,0 +1,140 @@
+import { atCaller } from '../base/at-caller.ts'
+import { checkOptions, TIME } from '../base/check-options.ts'
+import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import type { Client } from '../client/client.ts'
+import { httpOf } from '../client/http-of.ts'
+import { AnswerBody } from '../http/answer-body.ts'
+import type { Http } from '../http/http.ts'
+import { closedError } from '../transport/failure.ts'
+import { EventParser, type ServerSentEvent } from './event-parser.ts'
+
+/** What a listener hears. */
+export type ChangeEvent =
+  /** The server listens: what is committed from now on is reported. Comes once, first. */
+  | { readonly type: 'ready' }
+  /** A transaction was committed that changed so many rows of the table. */
+  | {
+      readonly type: 'changes'
+      readonly insert: number
+      readonly update: number
+      readonly delete: number
+      /** Changes of a kind that the server did not know. */
+      readonly unknown: number
+    }
+  /**
+   * Changes may have been missed: read the table anew. `behind`: the server dropped some because they were not taken fast
+   * enough. `reconnected`: the connection was lost and is there again; the server keeps no history.
+   */
+  | { readonly type: 'lost'; readonly reason: 'behind' | 'reconnected' }
+
+export type ChangeAction = 'insert' | 'update' | 'delete'
+
+export interface ListenOptions {
+  readonly table: string
+  /** Tells only of transactions that did one of these; their event counts all that they did. @default all */
+  readonly actions?: readonly ChangeAction[] | undefined
+  /** Ends the listener: the loop throws the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** Longest silence in ms before the connection is made anew: the server gives a sign every 15 s. @default 40000 */
+  readonly timeoutMs?: number | undefined
+}
+
+const OPTIONS = { table: 'string', actions: 'object', signal: 'object', timeoutMs: TIME }
+const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
+const SILENCE_MS = 40_000
+
+/** Wait before another connection, in ms: doubling, a random half of it; short again after one that lived for a while. */
+const FIRST_WAIT_MS = 100
+const LONGEST_WAIT_MS = 10_000
+const LIVED_MS = 5_000
+
+/**
+ * Listens to what is committed to a table: how many rows, not which. A connection that is lost, or silent for too long, is made
+ * anew, for as long as it takes; then comes a `lost`, because the server keeps no history.
+ *
+ * ```ts
+ * for await (const event of listen(db, { table: 'note' })) …
+ * ```
+ * The server counts by the rules of SQLite's update hook: nothing of WITHOUT ROWID tables, and nothing of a DELETE without
+ * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
+ * @throws HttpError when the server refuses, at the first connection and later; TransportError when the first fails;
+ * ProtocolError for what is no stream of events; the signal's reason
+ */
+export async function* listen(
+  db: Client,
+  options: ListenOptions,
+): AsyncGenerator<ChangeEvent, void, undefined> {
+  checkOptions(options, OPTIONS)
+  const { table, actions = [], signal, timeoutMs = SILENCE_MS } = options
+  if (typeof table !== 'string') throw new TypeError('listen needs the name of a table')
+  for (const action of actions)
+    if (!ACTIONS.includes(action)) throw new TypeError(`actions are ${ACTIONS.join(', ')}, not '${action}'`)
+  const http = httpOf(db)
+  const query = new URLSearchParams({ table })
+  for (const action of actions) query.append('action', action)
+  const request = { path: `/beta/listen?${query.toString()}`, signal, silenceMs: timeoutMs }
+  let isFirst = true
+  let attempt = 0
+  try {
+    for (;;) {
+      const started = http.clock.now()
+      try {
+        const events = connectionEvents(http, request)
+        for await (const event of events) {
+          if (event.type !== 'ready') yield event
+          else yield isFirst ? event : { type: 'lost', reason: 'reconnected' }
+          isFirst = false
+        }
+      } catch (error) {
+        if (isFirst || !isTransient(error) || signal?.aborted) throw error
+        if (http.clock.now() - started > LIVED_MS) attempt = 0
+        const delayMs = Math.min(FIRST_WAIT_MS * 2 ** attempt, LONGEST_WAIT_MS) * (0.5 + Math.random() / 2)
+        attempt += 1
+        http.events.emit({ type: 'retry', attempt, delayMs, error })
+        await http.lifetime.wait({ ms: delayMs, signal }).promise
+      }
+    }
+  } catch (error) {
+    throw atCaller(error)
+  }
+}
+
+/** The events of one connection. @throws TransportError in the end, whatever ended it */
+async function* connectionEvents(
+  http: Http,
+  request: { readonly path: string; readonly signal: AbortSignal | undefined; readonly silenceMs: number },
+): AsyncGenerator<ChangeEvent, void, undefined> {
+  if (http.lifetime.isClosed) throw closedError()
+  const body = await AnswerBody.open(http, request, http.config.requestTimeoutMs)
+  try {
+    yield { type: 'ready' }
+    const parser = new EventParser()
+    for (let part = await body.next(); part; part = await body.next()) {
+      for (const event of parser.push(part)) {
+        const change = read(event)
+        if (change) yield change
+      }
+    }
+    throw new TransportError('NETWORK', 'the server ended the stream of changes', 'not_applied')
+  } finally {
+    body.close()
+  }
+}
+
+function read({ event, data }: ServerSentEvent): ChangeEvent | null {
+  if (event === 'error') return { type: 'lost', reason: 'behind' }
+  if (event !== 'changes') return null
+  try {
+    const counts = JSON.parse(data) as Partial<Record<'insert' | 'update' | 'delete' | 'unknown', number>>
+    const { insert = 0, update = 0, delete: deleted = 0, unknown = 0 } = counts
+    return { type: 'changes', insert, update, delete: deleted, unknown }
+  } catch (error) {
+    throw ProtocolError.of(error)
+  }
+}
+
+/** Whether another connection may go better. */
+function isTransient(error: unknown): boolean {
+  if (error instanceof TransportError) return error.code === 'NETWORK' || error.code === 'TIMEOUT'
+  return error instanceof HttpError && (error.status >= 500 || error.status === 429 || error.status === 408)
+}

@@ -1,0 +1,128 @@
+import { openBody } from '#transport'
+import { HttpError } from '../base/errors.ts'
+import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
+import { timeoutError } from '../transport/failure.ts'
+import type { Exchange, TransportBody } from '../transport/transport.ts'
+import { type Http, valueOf } from './http.ts'
+
+/** What is asked, and how long there may be silence. */
+export interface BodyRequest {
+  /** With its query. */
+  readonly path: string
+  readonly signal: AbortSignal | undefined
+  /** Longest time without anything from the server, in ms. */
+  readonly silenceMs: number
+}
+
+/**
+ * The answer to a GET, read as it comes and no faster than it is taken. Its opener closes it. Every wait ends with the
+ * signal, the time, or the client.
+ */
+export class AnswerBody {
+  readonly #http: Http
+  readonly #request: BodyRequest
+  readonly #exchange: Exchange<TransportBody>
+  readonly #parts: AsyncIterator<Uint8Array>
+  readonly #status: number
+  readonly #started: number
+  readonly #abort = (): void => this.#exchange.abort()
+  #bytes = 0
+  #isClosed = false
+
+  private constructor(
+    http: Http,
+    request: BodyRequest,
+    {
+      exchange,
+      answer,
+      started,
+    }: { exchange: Exchange<TransportBody>; answer: TransportBody; started: number },
+  ) {
+    this.#http = http
+    this.#request = request
+    this.#exchange = exchange
+    this.#parts = answer.parts[Symbol.asyncIterator]()
+    this.#status = answer.status
+    this.#started = started
+    // also while no part is waited for
+    request.signal?.addEventListener('abort', this.#abort)
+  }
+
+  /** Sends the request, again where that can do no harm. @throws HttpError for a status other than 200 */
+  static async open(http: Http, request: BodyRequest, timeoutMs: number): Promise<AnswerBody> {
+    const { path, signal } = request
+    const { address } = http.config
+    signal?.throwIfAborted()
+    let exchange: Exchange<TransportBody>
+    let started = 0
+    const message = {
+      method: 'GET',
+      path,
+      body: () => null,
+      address,
+      send: (sent) => {
+        started = http.clock.now()
+        exchange = openBody(http.transport, sent)
+        return exchange
+      },
+      read: async (answer) => {
+        const body = new AnswerBody(http, request, { exchange, answer, started })
+        if (answer.status === 200) return body
+        throw new HttpError(answer.status, address.origin, await body.#start(), answer.retryAfter)
+      },
+    } satisfies Parameters<typeof http.send<TransportBody, AnswerBody>>[0]
+    const options = { signal, deadline: http.deadline(timeoutMs), lane: http.reads, isRepeatable: true }
+    return valueOf(await http.send<TransportBody, AnswerBody>(message, options))
+  }
+
+  /** The next part; null after the last one. @throws TransportError TIMEOUT after too long a silence */
+  async next(): Promise<Uint8Array | null> {
+    const { silenceMs, signal } = this.#request
+    const { lifetime, config } = this.#http
+    const late = (): Error => timeoutError(silenceMs, config.address.origin, true)
+    const waiter = lifetime.wait<IteratorResult<Uint8Array, unknown>>({ ms: silenceMs, signal, late })
+    this.#parts.next().then(waiter.resolve, waiter.reject)
+    try {
+      const part = await waiter.promise
+      if (part.done) return null
+      this.#bytes += part.value.byteLength
+      return part.value
+    } catch (error) {
+      this.close()
+      throw error
+    }
+  }
+
+  /** Drops the connection, unless all was read. Does nothing on the second call. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#request.signal?.removeEventListener('abort', this.#abort)
+    this.#exchange.abort()
+    const { events, clock } = this.#http
+    events.emit({
+      type: 'request',
+      method: 'GET',
+      path: this.#http.config.address.basePath + this.#request.path,
+      status: this.#status,
+      requestBytes: 0,
+      responseBytes: this.#bytes,
+      durationMs: clock.now() - this.#started,
+    })
+  }
+
+  /** The beginning of a text that is an error. */
+  async #start(): Promise<string> {
+    const decoder = new TextDecoder()
+    let text = ''
+    try {
+      for (let part = await this.next(); part && text.length < ERROR_TEXT_LENGTH; part = await this.next())
+        text += decoder.decode(part, { stream: true })
+    } catch {
+      // what came so far says enough
+    } finally {
+      this.close()
+    }
+    return text
+  }
+}

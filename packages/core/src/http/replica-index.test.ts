@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createClient } from '../client/client.ts'
+import { readRows } from '../client/read-rows.ts'
+import type { ClientConfig } from '../config.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** A server that has a state, and lets requests wait that want a newer one. */
+class Replica {
+  readonly reads: (string | null)[] = []
+  probes = 0
+  index = 5
+  answerMs = 100
+  /** How long the end of a request takes. */
+  abortMs = 0
+  readonly fetch: ClientConfig['fetch'] = async (url, { body = '', signal }) => {
+    const wanted = /"replication_index":"(\d+)"/.exec(body)?.[1] ?? null
+    if (body.includes('mine')) this.reads.push(wanted)
+    else this.probes += 1
+    const isStuck = wanted !== null && Number(wanted) > this.index
+    await new Promise<void>((resolve, reject) => {
+      const end = () => setTimeout(reject, this.abortMs, new Error('aborted'))
+      signal.addEventListener('abort', end)
+      if (signal.aborted) end()
+      if (!isStuck) setTimeout(resolve, body.includes('mine') ? this.answerMs : 10)
+    })
+    const text = url.includes('cursor') ? this.#rows : this.#answer
+    return {
+      status: 200,
+      text: async () => text,
+      body: ReadableStream.from([new TextEncoder().encode(text)]),
+    }
+  }
+
+  get #answer(): string {
+    const index = `"replication_index":"${this.index}"`
+    const result = `{"cols":[],"rows":[],"affected_row_count":0,"last_insert_rowid":null,${index}}`
+    const execute = `{"type":"ok","response":{"type":"execute","result":${result}}}`
+    return `{"baton":null,"base_url":null,"results":[${execute},{"type":"ok","response":{"type":"close"}}]}`
+  }
+
+  get #rows(): string {
+    const end = '{"type":"step_end","affected_row_count":0,"last_insert_rowid":null}'
+    return `{"baton":null}\n{"type":"step_begin","step":0,"cols":[]}\n${end}\n`
+  }
+
+  client(config: Partial<ClientConfig> = {}) {
+    return createClient({ url: 'http://x', fetch: this.fetch, ...config })
+  }
+}
+
+/** Lets a time pass, and then gives what has come of the calls. */
+async function after(ms: number, calls: readonly Promise<unknown>[]) {
+  const settled = calls.map((call) =>
+    call.then(
+      () => 'ok',
+      (error: unknown) => String(error),
+    ),
+  )
+  await vi.advanceTimersByTimeAsync(ms)
+  return await Promise.all(settled.map((each) => Promise.race([each, Promise.resolve('not yet')])))
+}
+const READ = 'select 1 -- mine'
+
+test('reads that queue for longer than a replica may take are left alone', async () => {
+  const replica = new Replica()
+  const db = replica.client({ concurrency: 4 })
+  expect(await after(100, [db.execute(READ)])).toEqual(['ok'])
+  const calls = Array.from({ length: 300 }, () => db.execute(READ))
+  expect(new Set(await after(7_500, calls))).toEqual(new Set(['ok']))
+  expect(replica.probes).toBe(0)
+  expect(replica.reads.length).toBe(301)
+})
+
+test('slow reads ask once for all of them', async () => {
+  const replica = new Replica()
+  const db = replica.client({ minReplicationIndex: 5 })
+  replica.answerMs = 3_000
+  const calls = Array.from({ length: 20 }, () => db.execute(READ))
+  expect(new Set(await after(3_000, calls))).toEqual(new Set(['ok']))
+  expect(replica.probes).toBe(1)
+  expect(replica.reads.length).toBe(20)
+})
+
+test('an index that is not come to is asked about once; those in line do not wait for it any more', async () => {
+  const replica = new Replica()
+  const db = replica.client({ minReplicationIndex: 100, concurrency: 2 })
+  const calls = Array.from({ length: 20 }, () => db.execute(READ))
+  expect(new Set(await after(3_500, calls))).toEqual(new Set(['ok']))
+  expect(replica.probes).toBe(1)
+  // the two that were stuck; the others left without it, or with what was seen since
+  expect(replica.reads.filter((wanted) => wanted === '100').length).toBe(2)
+  expect(db.replicationIndex).toBe('5')
+})
+
+test('an index that was dropped and comes back is asked about again', async () => {
+  const replica = new Replica()
+  const db = replica.client({ minReplicationIndex: 100 })
+  expect(await after(2_200, [db.execute(READ)])).toEqual(['ok'])
+  replica.index = 100
+  expect(await after(100, [db.execute(READ)])).toEqual(['ok'])
+  replica.index = 99
+  const calls = [db.execute(READ)]
+  await vi.advanceTimersByTimeAsync(1_900)
+  replica.index = 100
+  // the read itself is not let go by the answer of before
+  expect(await after(500, calls)).toEqual(['not yet'])
+  expect(replica.probes).toBe(2)
+  expect(db.replicationIndex).toBe('100')
+})
+
+test('a deadline that passes meanwhile is a deadline', async () => {
+  const replica = new Replica()
+  replica.abortMs = 50
+  for (const timeoutMs of [2_009, 2_010, 2_011, 2_030]) {
+    const db = replica.client({ minReplicationIndex: 100 })
+    const [outcome] = await after(3_000, [db.execute(READ, [], { timeoutMs })])
+    expect(outcome).toMatch(/^TransportError: no answer/)
+  }
+})
+
+test('a wait of less than its end leaves the rest of the time', async () => {
+  const replica = new Replica()
+  replica.answerMs = 1_000
+  const db = replica.client({ minReplicationIndex: 100 })
+  expect(await after(2_700, [db.execute(READ, [], { timeoutMs: 2_600 })])).toEqual([
+    expect.stringMatching(/^TransportError: no answer/),
+  ])
+})
+
+test('a read that is sent again while the client is closed with patience comes to its end', async () => {
+  const replica = new Replica()
+  const db = replica.client({ minReplicationIndex: 100 })
+  const call = db.execute(READ)
+  await vi.advanceTimersByTimeAsync(1_000)
+  const closed = db.close({ drainMs: 10_000 })
+  expect(await after(1_200, [call, closed])).toEqual(['ok', 'ok'])
+  expect(await after(0, [db.execute(READ)])).toEqual(['TransportError: the client is closed'])
+})
+
+test('the silence that a cursor may keep is whole', async () => {
+  const replica = new Replica()
+  replica.answerMs = 2_500
+  const db = replica.client({ minReplicationIndex: 100 })
+  const read = async () => {
+    for await (const _ of readRows(db, READ, [], { timeoutMs: 3_000 }));
+  }
+  expect(await after(5_000, [read()])).toEqual(['ok'])
+  expect(replica.reads).toEqual(['100', null])
+})
+
+test('readYourWrites: false sends no index, not even one that was given', async () => {
+  const replica = new Replica()
+  const db = replica.client({ readYourWrites: false, minReplicationIndex: 100 })
+  expect(await after(100, [db.execute(READ)])).toEqual(['ok'])
+  expect(replica.reads).toEqual([null])
+  expect(db.replicationIndex).toBe(null)
+})

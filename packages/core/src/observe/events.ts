@@ -1,0 +1,139 @@
+import { hasSubscribers, publish } from '#diagnostics'
+import type { DatabaseError } from '../base/errors.ts'
+import type { ResultSet } from '../codec/result.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
+
+/** What `observe` hears. Statements come as their text, without arguments; nothing holds a token. Times are in ms. */
+export type ClientEvent =
+  | {
+      readonly type: 'query:start'
+      /** The same number in the events of one call. */
+      readonly id: number
+      /** The statement, or those of a batch. */
+      readonly sql: readonly string[]
+      readonly inTransaction: boolean
+      /** The `id` in the events of its transaction; null outside of one. */
+      readonly transaction: number | null
+    }
+  | {
+      readonly type: 'query:end'
+      readonly id: number
+      readonly durationMs: number
+      /** Rows that came back. */
+      readonly rows: number
+      /** Rows the engine read and wrote, for billing. */
+      readonly rowsRead: number
+      readonly rowsWritten: number
+    }
+  | {
+      readonly type: 'query:error'
+      readonly id: number
+      readonly durationMs: number
+      readonly error: unknown
+    }
+  | {
+      readonly type: 'transaction:begin' | 'transaction:commit' | 'transaction:rollback'
+      readonly id: number
+    }
+  /** Four fifths of the time in which a transaction is safe from writers that wait are over. */
+  | { readonly type: 'transaction:expiring'; readonly id: number; readonly remainingMs: number }
+  | { readonly type: 'transaction:lost'; readonly id: number; readonly error: DatabaseError }
+  /** A request, or with `retry` a whole transaction, is tried once more after `delayMs`; `attempt` counts from 1. */
+  | {
+      readonly type: 'retry'
+      readonly attempt: number
+      readonly delayMs: number
+      readonly error: unknown
+    }
+  | {
+      readonly type: 'request'
+      readonly method: string
+      readonly path: string
+      /** Null when there was no answer. */
+      readonly status: number | null
+      readonly requestBytes: number
+      readonly responseBytes: number
+      readonly durationMs: number
+    }
+
+/** Takes note of what a client does. What it throws comes up as an uncaught exception, not in the call. */
+export type Observe = (event: ClientEvent) => void
+
+let lastId = 0
+
+/** Passes events to the observer of a client, and in node to the channel `baton`. */
+export class Events {
+  readonly #observe: Observe | undefined
+
+  constructor(observe: Observe | undefined) {
+    this.#observe = observe
+  }
+
+  /** Whether anybody listens: if not, an event need not be made. */
+  get isWatched(): boolean {
+    return this.#observe !== undefined || hasSubscribers()
+  }
+
+  emit(event: ClientEvent): void {
+    publish(event)
+    try {
+      this.#observe?.(event)
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error
+      })
+    }
+  }
+
+  /** Reports a call from its beginning to its end. */
+  query<T extends readonly ResultSet<unknown>[]>(
+    statements: readonly EncodedStatement[],
+    transaction: number | null,
+    run: () => Promise<T>,
+  ): Promise<T> {
+    const report = this.begin(statements, transaction)
+    return report ? this.#query(report, run) : run()
+  }
+
+  async #query<T extends readonly ResultSet<unknown>[]>(
+    report: QueryReport,
+    run: () => Promise<T>,
+  ): Promise<T> {
+    try {
+      const results = await run()
+      const total = (of: (result: ResultSet<unknown>) => number): number =>
+        results.reduce((sum, result) => sum + of(result), 0)
+      report.end({
+        rows: total(({ rows }) => rows.length),
+        rowsRead: total(({ rowsRead }) => rowsRead),
+        rowsWritten: total(({ rowsWritten }) => rowsWritten),
+      })
+      return results
+    } catch (error) {
+      report.fail(error)
+      throw error
+    }
+  }
+
+  /** Reports the beginning of a call. @param transaction the number of the one it is in @returns what reports its end; null without a listener */
+  begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport | null {
+    if (!this.isWatched) return null
+    const id = nextId()
+    const started = performance.now()
+    const durationMs = (): number => performance.now() - started
+    const sql = statements.map((statement) => statement.sql)
+    this.emit({ type: 'query:start', id, sql, inTransaction: transaction !== null, transaction })
+    return {
+      end: (counts) => this.emit({ type: 'query:end', id, durationMs: durationMs(), ...counts }),
+      fail: (error) => this.emit({ type: 'query:error', id, durationMs: durationMs(), error }),
+    }
+  }
+}
+
+/** Reports the end of a call. */
+export interface QueryReport {
+  end(counts: { readonly rows: number; readonly rowsRead: number; readonly rowsWritten: number }): void
+  fail(error: unknown): void
+}
+
+export const nextId = (): number => (lastId += 1)

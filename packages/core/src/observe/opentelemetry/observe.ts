@@ -1,0 +1,177 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  type MeterProvider,
+  metrics,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api'
+import { checkOptions } from '../../base/check-options.ts'
+import type { ClientEvent, Observe } from '../events.ts'
+import { errorAttributes, operationAttributes, serverAttributes } from './attributes.ts'
+import { Measurements } from './measurements.ts'
+
+/** How {@link observeWithOpenTelemetry} reports. */
+export interface OpenTelemetryOptions {
+  /** @default the global one */
+  readonly tracerProvider?: TracerProvider
+  /** @default the global one */
+  readonly meterProvider?: MeterProvider
+  /** That of the client, for `server.address` and `server.port`; nothing else of it is used. */
+  readonly url?: string | URL
+  /** Whether spans have the text of statements, in which arguments are placeholders. @default true */
+  readonly queryText?: boolean
+}
+
+const SCOPE = '@batonsql/core'
+const OPTIONS = {
+  tracerProvider: 'object',
+  meterProvider: 'object',
+  url: 'string or object',
+  queryText: 'boolean',
+}
+
+/**
+ * Makes an `observe` for `createClient` that reports to OpenTelemetry: a span for each call and each transaction, and the
+ * metrics `db.client.operation.duration` (s) and `db.client.response.returned_rows`. Spans begin in the context that is active
+ * when the call is made.
+ * @throws TypeError for options that are none
+ */
+export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): Observe {
+  checkOptions(options, OPTIONS)
+  const reporter = new Reporter(options)
+  return (event) => reporter.report(event)
+}
+
+/** A call that is under way. */
+interface Operation {
+  readonly span: Span
+  /** Where it began. */
+  readonly context: Context
+  /** For its measurements. */
+  readonly attributes: Attributes
+}
+
+type TransactionEdge = `transaction:${'begin' | 'commit' | 'rollback' | 'lost'}`
+type EventOf<T extends ClientEvent['type']> = Extract<ClientEvent, { readonly type: T }>
+
+class Reporter {
+  readonly #tracer
+  readonly #measurements: Measurements
+  readonly #server: Attributes
+  readonly #hasText: boolean
+  readonly #operations = new Map<number, Operation>()
+  readonly #transactions = new Map<number, Span>()
+
+  constructor({
+    tracerProvider = trace,
+    meterProvider = metrics,
+    url,
+    queryText = true,
+  }: OpenTelemetryOptions) {
+    this.#tracer = tracerProvider.getTracer(SCOPE)
+    this.#measurements = new Measurements(meterProvider.getMeter(SCOPE))
+    this.#server = serverAttributes(url)
+    this.#hasText = queryText
+  }
+
+  report(event: ClientEvent): void {
+    switch (event.type) {
+      case 'query:start':
+        return this.#start(event)
+      case 'query:end':
+      case 'query:error':
+        return this.#end(event)
+      case 'transaction:begin':
+        return this.#begin(event.id)
+      case 'transaction:expiring':
+        this.#transactions
+          .get(event.id)
+          ?.addEvent('transaction.expiring', { 'baton.remaining_ms': event.remainingMs })
+        return
+      case 'transaction:commit':
+      case 'transaction:rollback':
+      case 'transaction:lost':
+        return this.#endTransaction(event)
+      case 'retry':
+        return this.#retry(event)
+      case 'request': // a part of a call, which has its own span
+    }
+  }
+
+  #start({ id, sql, transaction }: EventOf<'query:start'>): void {
+    const active = context.active()
+    const around = transaction === null ? undefined : this.#transactions.get(transaction)
+    const attributes = { ...this.#server, ...operationAttributes(sql) }
+    const span = this.#tracer.startSpan(
+      this.#nameOf(String(attributes['db.operation.name'])),
+      {
+        kind: SpanKind.CLIENT,
+        attributes: { ...attributes, ...(this.#hasText && { 'db.query.text': sql.join('; ') }) },
+      },
+      around === undefined ? active : trace.setSpan(active, around),
+    )
+    const { 'db.operation.batch.size': _, ...measured } = attributes
+    this.#operations.set(id, { span, context: active, attributes: measured })
+  }
+
+  #nameOf(operation: string): string {
+    const { 'server.address': address, 'server.port': port } = this.#server
+    return address === undefined ? operation : `${operation} ${String(address)}:${String(port)}`
+  }
+
+  #end(event: EventOf<'query:end' | 'query:error'>): void {
+    const operation = this.#operations.get(event.id)
+    if (operation === undefined) return
+    this.#operations.delete(event.id)
+    const { span, attributes } = operation
+    const seconds = event.durationMs / 1_000
+    if (event.type === 'query:end') {
+      span.setAttribute('db.response.returned_rows', event.rows)
+      this.#measurements.succeeded(seconds, event.rows, attributes)
+    } else {
+      fail(span, event.error)
+      this.#measurements.failed(seconds, { ...attributes, ...errorAttributes(event.error) })
+    }
+    span.end()
+  }
+
+  #begin(id: number): void {
+    this.#transactions.set(
+      id,
+      this.#tracer.startSpan('transaction', { kind: SpanKind.INTERNAL, attributes: this.#server }),
+    )
+  }
+
+  #endTransaction(event: EventOf<TransactionEdge>): void {
+    const span = this.#transactions.get(event.id)
+    if (span === undefined) return
+    this.#transactions.delete(event.id)
+    span.setAttribute('baton.transaction.end', event.type.replace('transaction:', ''))
+    if (event.type === 'transaction:lost') fail(span, event.error)
+    span.end()
+  }
+
+  /** An event of the call it belongs to; where several began in the same context, of the span around them. */
+  #retry({ attempt, delayMs, error }: EventOf<'retry'>): void {
+    const active = context.active()
+    const own = [...this.#operations.values()].filter((operation) => operation.context === active)
+    const [first] = own
+    const span = own.length === 1 && first ? first.span : trace.getSpan(active)
+    span?.addEvent('retry', {
+      'baton.retry.attempt': attempt,
+      'baton.retry.delay_ms': delayMs,
+      ...errorAttributes(error),
+    })
+  }
+}
+
+/** The message is left out: a server may say values in it. */
+function fail(span: Span, error: unknown): void {
+  span.setAttributes(errorAttributes(error))
+  span.setStatus({ code: SpanStatusCode.ERROR })
+}

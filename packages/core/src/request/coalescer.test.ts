@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest'
+import { answer, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
+
+/** The statements of each request. */
+const sent = (received: readonly { readonly body: string }[]): string[][] =>
+  received.map(({ body }) =>
+    (JSON.parse(body) as { requests: { stmt?: { sql: string } }[] }).requests.flatMap(
+      ({ stmt }) => stmt?.sql ?? [],
+    ),
+  )
+
+test('statements of one tick share a request, reads with reads and writes with writes', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: true })
+  await Promise.all([
+    db.execute('insert into t values (1)'),
+    db.execute('select 1'),
+    Promise.resolve().then(() => db.execute('insert into t values (2)')),
+  ])
+  await db.execute('select 3')
+  expect(sent(received).toSorted()).toEqual([
+    ['insert into t values (1)', 'insert into t values (2)'],
+    ['select 1'],
+    ['select 3'],
+  ])
+  for (const { body } of received)
+    expect((JSON.parse(body) as { requests: unknown[] }).requests.at(-1)).toEqual({ type: 'close' })
+})
+
+test('maxWaitMs: 0, the default, can be given', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: { maxWaitMs: 0 } })
+  await Promise.all([db.execute('select 1'), db.execute('select 2')])
+  expect(received).toHaveLength(1)
+})
+
+test('without the option each has a request of its own', async () => {
+  const { db, received } = await scripted(streams())
+  await Promise.all([db.execute('select 1'), db.execute('select 2')])
+  expect(received).toHaveLength(2)
+})
+
+test('batches and transactions keep to themselves', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: true })
+  await Promise.all([
+    db.execute('select 1'),
+    db.batch(['select 2']),
+    db.transaction((tx) => tx.execute('select 3')),
+    db.execute('select 4'),
+  ])
+  expect(sent(received).filter((each) => each.length > 0)).toEqual([['select 1', 'select 4']])
+})
+
+test('a request has so many statements and characters at most', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: { maxStatements: 2, maxCharacters: 100 } })
+  const long = `select '${'x'.repeat(200)}'`
+  await Promise.all(['select 1', 'select 2', 'select 3', long, 'select 4'].map((sql) => db.execute(sql)))
+  expect(sent(received).toSorted((a, b) => (a[0] ?? '').localeCompare(b[0] ?? ''))).toEqual([
+    [long],
+    ['select 1', 'select 2'],
+    ['select 3'],
+    ['select 4'],
+  ])
+})
+
+test('with maxWaitMs statements wait for those of later ticks', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: { maxWaitMs: 50 } })
+  const first = db.execute('select 1')
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  await Promise.all([first, db.execute('select 2')])
+  expect(sent(received)).toEqual([['select 1', 'select 2']])
+})
+
+test.each([
+  [['select 1', 'select 2'], 3],
+  [['delete from t', 'insert into t values (1)'], 1],
+])('%j after HTTP 503: sent %i times, because no write is repeated', async (statements, times) => {
+  const { db, received } = await scripted(status(503, ''), { coalesce: true })
+  const ended = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
+  expect(received).toHaveLength(times)
+  const reasons = ended.map((each) => (each.status === 'rejected' ? (each.reason as Error) : null))
+  for (const [at, reason] of reasons.entries()) {
+    expect(reason).toMatchObject({ code: 'HTTP_STATUS', status: 503 })
+    // each shows its own statement
+    expect(reason?.stack).toContain(`SQL: ${statements[at]}\n`)
+  }
+})
+
+/** Answers when the test lets it. */
+function held(): { script: Script; answerAll: () => void } {
+  const waiting: (() => void)[] = []
+  return {
+    script: (...args) => void waiting.push(() => streams()(...args)),
+    answerAll: () => {
+      for (const go of waiting.splice(0)) go()
+    },
+  }
+}
+
+test('a call that is given up leaves the others to their results', async () => {
+  const { script, answerAll } = held()
+  const { db, received } = await scripted(script, { coalesce: true })
+  const controller = new AbortController()
+  const given = db.execute('select 1', [], { signal: controller.signal })
+  const late = db.execute('select 2', [], { timeoutMs: 100 })
+  const kept = db.execute('select 3')
+  await expect.poll(() => received.length).toBe(1)
+  controller.abort(new Error('no longer wanted'))
+  await expect(given).rejects.toThrow('no longer wanted')
+  await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('100 ms') })
+  answerAll()
+  expect((await kept).rows).toEqual([{ a: 1 }])
+})
+
+test('one that is given up before it leaves is not sent', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: true })
+  const reason = new Error('too late')
+  const calls = [
+    db.execute('insert into t values (1)', [], { signal: AbortSignal.abort(reason) }),
+    db.execute('select 2'),
+  ]
+  await expect(calls[0]).rejects.toBe(reason)
+  await calls[1]
+  expect(sent(received)).toEqual([['select 2']])
+})
+
+test('when all have given up, the connection is dropped', async () => {
+  const ends: unknown[] = []
+  const { db, received } = await scripted(
+    (_, response) => void response.on('close', () => ends.push(response.writableFinished)),
+    { coalesce: true },
+  )
+  const calls = [1, 2].map((n) => db.execute(`select ${n}`, [], { timeoutMs: 50 * n }))
+  expect((await Promise.allSettled(calls)).map(({ status: ended }) => ended)).toEqual([
+    'rejected',
+    'rejected',
+  ])
+  await expect.poll(() => ends).toEqual([false])
+  expect(received).toHaveLength(1)
+})
+
+test('an answer with too few results fails those that have none', async () => {
+  const row = { cols: [], rows: [], affected_row_count: 0, last_insert_rowid: null }
+  const { db } = await scripted(
+    (_, response) =>
+      answer(response, { results: [{ type: 'ok', response: { type: 'execute', result: row } }] }),
+    { coalesce: true },
+  )
+  const [first, second] = await Promise.allSettled([db.execute('select 1'), db.execute('select 2')])
+  expect(first.status).toBe('fulfilled')
+  expect(second).toMatchObject({ status: 'rejected', reason: { code: 'PROTOCOL' } })
+})
+
+test('a client that is closed ends what waits, and closing with time lets it finish', async () => {
+  const { db, received } = await scripted(streams(), { coalesce: true })
+  const call = db.execute('select 1')
+  await Promise.all([db.close({ drainMs: 1_000 }), expect(call).resolves.toBeDefined()])
+  const other = await scripted(streams(), { coalesce: true })
+  const cut = other.db.execute('insert into t values (1)')
+  const ended = expect(cut).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+  await other.db.close()
+  await ended
+  expect([received.length, other.received.length]).toEqual([1, 0])
+})
+
+test.each([
+  [{ maxStatements: 0 }, 'maxStatements must be an integer from 1 up, not 0'],
+  [{ maxWaitMs: -1 }, 'maxWaitMs must be a number of milliseconds from 0 to 60000'],
+  [{ maxWaitMs: Infinity }, 'maxWaitMs must be a number of milliseconds from 0 to 60000'],
+  [{ most: 1 }, 'unknown option most'],
+  ['yes', 'coalesce must be boolean or object'],
+])('coalesce: %j is refused', async (coalesce, message) => {
+  await expect(scripted(streams(), { coalesce: coalesce as unknown as boolean })).rejects.toThrow(message)
+})

@@ -1,0 +1,140 @@
+import { WRITE_TRANSACTIONS } from '../base/limits.ts'
+import { Waiter } from '../base/waiter.ts'
+import type { ResolvedCoalesce } from '../config.ts'
+import type { Http } from '../http/http.ts'
+import { Lane } from '../http/lane.ts'
+import { timeoutError } from '../transport/failure.ts'
+import type { QueuedCall } from './queued-call.ts'
+import { sendStateless } from './send-stateless.ts'
+import { SqlRequest } from './sql-request.ts'
+
+/** A call that shares a request with others. */
+interface Entry {
+  readonly operation: SqlRequest
+  readonly characters: number
+  /** Whether its caller has heard how it ended. */
+  isOver: boolean
+  /** Called when its caller gives it up. */
+  onGivenUp: (reason: unknown) => void
+}
+
+/**
+ * Lets statements outside of transactions that are issued in the same tick of the event loop share requests: reads with
+ * reads, and writes with writes in their order. A read in a request with a write would wait for the write lock, also when
+ * the transaction that holds the lock awaits that read. Each statement has its own result or error, and its own deadline and
+ * signal; none depends on another.
+ */
+export class Coalescer {
+  readonly #http: Http
+  readonly #options: ResolvedCoalesce
+  /** Connections that each have several writes get in each other's way: libsql-server answers SQLITE_BUSY then. */
+  readonly #writes: Lane
+  #waiting: Entry[] = []
+
+  constructor(http: Http, options: ResolvedCoalesce) {
+    this.#http = http
+    this.#options = options
+    this.#writes = new Lane(http.lifetime, WRITE_TRANSACTIONS, http.config.queueLimit)
+  }
+
+  /** Sends a call with others. Settles when the call is settled. */
+  send({ resolve, reject, ...call }: QueuedCall): Promise<void> {
+    return new Promise((done) => {
+      const { clock, config } = this.#http
+      const { deadline, options } = call
+      const isSent = (): boolean => !this.#waiting.includes(entry)
+      const late = (): Error => timeoutError(deadline.timeoutMs, config.address.origin, isSent())
+      const watch = new Waiter(clock, { ms: deadline.leftMs, signal: options.signal, late })
+      const end = (): void => {
+        entry.isOver = true
+        watch.resolve()
+        done()
+      }
+      const fail = (error: unknown): void => {
+        end()
+        reject(error)
+      }
+      const whole: QueuedCall = {
+        ...call,
+        resolve(results) {
+          end()
+          resolve(results)
+        },
+        reject: fail,
+      }
+      const entry: Entry = {
+        operation: new SqlRequest([whole]),
+        characters: call.statements[0]?.json.length ?? 0,
+        isOver: false,
+        onGivenUp: () => {},
+      }
+      watch.promise.catch((reason: unknown) => {
+        fail(reason)
+        entry.onGivenUp(reason)
+      })
+      if (this.#waiting.push(entry) === 1) this.#schedule()
+    })
+  }
+
+  #schedule(): void {
+    const { maxWaitMs } = this.#options
+    if (maxWaitMs > 0) this.#http.clock.after(maxWaitMs, this.#flush)
+    else soon(this.#flush)
+  }
+
+  readonly #flush = (): void => {
+    const waiting = this.#waiting.filter(({ isOver }) => !isOver)
+    this.#waiting = []
+    const writes = waiting.filter(({ operation }) => operation.writes)
+    const reads = waiting.filter(({ operation }) => !operation.writes)
+    for (const entries of [...this.#requests(reads), ...this.#requests(writes)]) void this.#send(entries)
+  }
+
+  /** Divides calls among requests. */
+  #requests(entries: readonly Entry[]): Entry[][] {
+    const { maxStatements, maxCharacters } = this.#options
+    const requests: Entry[][] = []
+    let room = 0
+    for (const entry of entries) {
+      const last = requests.at(-1)
+      room -= entry.characters
+      if (last && last.length < maxStatements && room >= 0) last.push(entry)
+      else {
+        requests.push([entry])
+        room = maxCharacters - entry.characters
+      }
+    }
+    return requests
+  }
+
+  async #send(entries: readonly Entry[]): Promise<void> {
+    const operations = entries.map(({ operation }) => operation)
+    const calls = operations.flatMap(({ calls: [call] }) => call ?? [])
+    const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt > a.deadline.endsAt ? b : a))
+    const givenUp = new AbortController()
+    for (const entry of entries) {
+      entry.onGivenUp = (reason) => {
+        if (entries.every(({ isOver }) => isOver)) givenUp.abort(reason)
+      }
+    }
+    try {
+      await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, this.#writes)
+    } catch (error) {
+      for (const call of calls) call.reject(copyOf(error))
+    }
+  }
+}
+
+/** Calls back when this tick of the event loop is over. */
+function soon(callback: () => void): void {
+  if (typeof setImmediate === 'function') setImmediate(callback)
+  else setTimeout(callback)
+}
+
+/** An error of its own for each call, whose stack will show who made it. */
+function copyOf(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const copy = new Error(error.message, 'cause' in error ? { cause: error.cause } : {})
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
+  return Object.assign(copy, error)
+}

@@ -1,0 +1,44 @@
+import type { Deadline } from '../base/deadline.ts'
+import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
+import type { StatementOptions } from '../options.ts'
+
+export type Results = ResultSet<ObjectRow | ArrayRow>[]
+
+/** The reading of rows, which has its stream to itself while it lasts. */
+export interface Cursor {
+  /** The handle that reads: a client, a stream or a transaction. */
+  readonly owner: object
+  /** Whether no more rows are wanted. */
+  readonly isStopped: boolean
+  /** Whether its statement changes nothing. */
+  readonly isRead: boolean
+  /** Ends the reading before its end. @param isOver whether the stream ends, too @param reason what the loop over the rows throws */
+  stop(isOver: boolean, reason: unknown): void
+}
+
+/** Work of one call, on its way to the server: statements, the end of a transaction, or the reading of rows. */
+export interface QueuedCall {
+  /** One statement, or several of which none runs after one that failed. */
+  readonly statements: readonly EncodedStatement[]
+  /** `alone` outside a transaction, as a `chain` one after the other; `atomic` as a transaction of its own; `inside` the stream's. */
+  readonly scope: 'alone' | 'chain' | 'atomic' | 'inside'
+  /** Which end of the transaction it is, if it is one. */
+  readonly ends?: 'commit' | 'rollback' | undefined
+  /** What reads the rows of the statement, if it is not read as a whole. */
+  readonly cursor?: Cursor | undefined
+  /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that travel in front. */
+  prefix: readonly string[]
+  /** Whether it may share a request with others. */
+  canCoalesce: boolean
+  /** Whether it does no harm to run it twice. */
+  readonly isRead: boolean
+  readonly options: StatementOptions
+  readonly deadline: Deadline
+  /** Why it must not run any more: the savepoint that it belongs to is over. */
+  readonly refusal?: (() => Error | null) | undefined
+  /** Ends the watch over its deadline and signal, which the request has from then on. */
+  stopWatch?: (() => void) | undefined
+  readonly resolve: (results: Results) => void
+  readonly reject: (error: unknown) => void
+}

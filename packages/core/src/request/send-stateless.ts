@@ -1,0 +1,40 @@
+import { InsertedRowids } from '../codec/inserted-rowids.ts'
+import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
+import { type Http, type RequestOptions, valueOf } from '../http/http.ts'
+import type { Lane } from '../http/lane.ts'
+import type { SqlRequest } from './sql-request.ts'
+
+/**
+ * Sends operations, in their order, in one HTTP request on a stream that ends with it, and hands out what each returned.
+ * Rejects when there is no answer.
+ * @param writing where it queues when it may have to wait for the write lock
+ */
+export async function sendStateless(
+  http: Http,
+  operations: readonly SqlRequest[],
+  call: Pick<RequestOptions, 'deadline' | 'signal'>,
+  writing: Lane = http.writes,
+): Promise<void> {
+  const isRepeatable = operations.every((operation) => operation.isRead)
+  const writes = operations.some((operation) => operation.writes)
+  // what comes after the first sees at least what that saw
+  const encode = (index: string | null): string =>
+    pipelineBody([
+      ...operations.map((operation, at) => operation.encode(false, at === 0 ? index : null)),
+      CLOSE,
+    ])
+  const lane = writes ? writing : http.reads
+  const options = {
+    ...call,
+    lane,
+    isRepeatable,
+    needsIndex: true,
+    mayHoldLock: writes,
+  }
+  const response = valueOf(await http.exchange('/v2/pipeline', encode, options, decodePipeline))
+  const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
+  for (const [at, operation] of operations.entries()) {
+    http.replica.saw(replicationIndexOf(response, at))
+    operation.settle(response.results[at], context)
+  }
+}

@@ -1,0 +1,287 @@
+import type { Deadline } from '../base/deadline.ts'
+import { ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
+import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
+import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
+import {
+  BatchSteps,
+  decodeBatch,
+  ifNot,
+  ifOk,
+  isBegin,
+  isWireError,
+  TransactionGuard,
+  type TransactionMode,
+  withIndex,
+} from '../codec/batch.ts'
+import type { InsertedRowids } from '../codec/inserted-rowids.ts'
+import { decodeResult } from '../codec/result.ts'
+import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
+import type { IntMode } from '../codec/value.ts'
+import type { BatchOptions } from '../options.ts'
+import type { QueuedCall, Results } from './queued-call.ts'
+
+/** What the answer means for the stream. */
+export interface Settled {
+  /** Nothing ran: these have to be sent once more. */
+  readonly again?: readonly QueuedCall[]
+  /** Control statements that have not taken place and still have to. */
+  readonly prefix?: readonly string[]
+}
+
+/** What the results are read with. */
+export interface SettleContext {
+  readonly intMode: IntMode
+  readonly rowids: InsertedRowids
+  /** Makes the one error of a transaction that turns out to be gone; absent where there can be none. */
+  readonly markLost?: MarkLost
+}
+
+/** Declares a transaction gone. @returns its error, the first one if there was one before */
+export type MarkLost = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
+
+const COMMIT = encodeSql('COMMIT')
+
+/** The SQL operation of one HTTP request: what it says for its entries, and what they hear. */
+export class SqlRequest {
+  readonly calls: readonly QueuedCall[]
+  /** Whether it does no harm to send it twice, as the first of its stream. */
+  readonly isRead: boolean
+  /** Whether it takes the write lock, as far as the texts tell. */
+  readonly writes: boolean
+  /** For each call the numbers of its steps: the prefix's, then the statements', then the COMMIT of an atomic batch. */
+  #steps: number[][] = []
+  #length = 0
+  /** The step that succeeds when a COMMIT found its transaction gone. */
+  #lossProof = -1
+
+  constructor(calls: readonly QueuedCall[]) {
+    this.calls = calls
+    this.isRead = calls.every(({ isRead }) => isRead)
+    this.writes = calls.some(takesLock)
+  }
+
+  /** Writes it as wire JSON. */
+  encode(isV3: boolean, index: string | null = null): string {
+    const [call] = this.calls as [QueuedCall]
+    if (call.scope === 'alone')
+      return `{"type":"execute","stmt":${withIndex(call.statements[0]?.json, index)}}`
+    return `{"type":"batch","batch":${this.encodeBatch(isV3, index)}}`
+  }
+
+  /** Writes it as the JSON of a batch. */
+  encodeBatch(isV3: boolean, index: string | null): string {
+    const steps = new BatchSteps()
+    const guard = new TransactionGuard(isV3)
+    this.#steps = this.calls.map(({ prefix, statements, scope, ends }) => {
+      const own: number[] = []
+      // each depends on the one before: the server goes on with the steps of a batch whose client has left
+      const condition = (): string => {
+        if (own.length > 0) return ifOk(own.at(-1) as number)
+        return scope === 'inside' ? guard.next(steps) : ''
+      }
+      for (const sql of prefix) {
+        const begins = isBegin(sql)
+        own.push(steps.addSql(sql, begins && scope === 'inside' ? '' : condition()))
+        if (begins) guard.begun(own.at(-1) as number)
+      }
+      for (const { json } of statements) own.push(steps.add(json, condition()))
+      if (scope === 'atomic') {
+        own.push(steps.add(COMMIT.json, condition()))
+        steps.addSql('ROLLBACK', ifNot(ifOk(own.at(-1) as number)))
+      }
+      if (ends === 'commit') this.#lossProof = guard.proveLoss(steps, own)
+      return own
+    })
+    this.#length = steps.length
+    return steps.toJson(index)
+  }
+
+  /** Hands the results out to the calls. @throws ProtocolError when the answer does not tell what was done */
+  settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
+    try {
+      return this.#settle(answer, context)
+    } catch (error) {
+      throw ProtocolError.of(error)
+    }
+  }
+
+  #settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
+    const [call] = this.calls as [QueuedCall]
+    if (answer?.type === 'error') return this.#refused(answer.error, context)
+    if (call.scope === 'alone') {
+      settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
+      return {}
+    }
+    const batch = decodeBatch(answer?.response.result, this.#length)
+    this.#checkCommit(batch)
+    for (const [at, own] of this.#steps.entries()) {
+      const each = this.calls[at] as QueuedCall
+      settle(each, () => {
+        if (context.markLost && each.scope === 'inside') checkTransaction(own, each, batch, context.markLost)
+        return readChain(own, each, batch, context)
+      })
+    }
+    return {}
+  }
+
+  /** @throws ProtocolError when the answer does not prove whether a COMMIT took effect */
+  #checkCommit({ step_results: results, step_errors: errors }: WireBatchResult): void {
+    const [{ scope, ends }] = this.calls as [QueuedCall]
+    const isAtomic = scope === 'atomic'
+    if (!isAtomic && ends !== 'commit') return
+    const own = this.#steps[0] ?? []
+    const commit = own.at(-1) as number
+    const refused = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
+    if (refused?.outcome === 'unknown') throw unclearCommit(refused)
+    // the ROLLBACK of an atomic batch runs unless the COMMIT succeeded
+    const proof = isAtomic ? commit + 1 : this.#lossProof
+    const isProven = results[proof] !== null || (isAtomic && errors[proof] !== null)
+    const isClear =
+      results[commit] !== null
+        ? !isProven && own.every((step) => results[step] !== null)
+        : isProven || (!isAtomic && own.some((step) => errors[step] !== null))
+    if (!isClear) throw unclearCommit()
+  }
+
+  /** Refused as a whole. */
+  #refused(wireError: WireError, { markLost }: SettleContext): Settled {
+    if (!isWireError(wireError)) throw new ProtocolError('an error without a message')
+    const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
+    const { statements, prefix, scope } = call
+    const error = new SqlError(wireError, statements.length === 1 ? statements[0]?.sql : null)
+    // COMMIT is correct SQL: an answer that refuses it as a whole is not the server's
+    if (call.ends === 'commit') throw unclearCommit(error)
+    // what the server's parser refuses has not run, and it spoils it for all: each has to go by itself
+    const ranNothing = /^(SQL|ARGS)_/.test(error.code)
+    if (ranNothing && others.length > 0) {
+      for (const each of this.calls) each.canCoalesce = false
+      return { again: this.calls }
+    }
+    // the server does not say what ran when a response is too large; only reads are sure to have done nothing
+    const isHarmless = ranNothing || (others.length === 0 && prefix.length === 0 && this.isRead)
+    const lost =
+      scope === 'inside' &&
+      !isHarmless &&
+      markLost?.('TRANSACTION_LOST', 'the server did not tell what was done', error)
+    for (const each of this.calls) each.reject(lost || error)
+    return ranNothing && scope === 'inside' ? { prefix } : {}
+  }
+
+  /** Whether this request fixes the snapshot; in a transaction its first one did. */
+  get isFirst(): boolean {
+    const [{ scope, prefix }] = this.calls as [QueuedCall]
+    return scope !== 'inside' || isBegin(prefix[0])
+  }
+
+  get lastSql(): string | undefined {
+    return this.calls.at(-1)?.statements.at(-1)?.sql
+  }
+
+  /** The deadline that is over first, of the calls that share the request. */
+  get deadline(): Deadline {
+    return this.calls.map(({ deadline }) => deadline).reduce((a, b) => (b.endsAt < a.endsAt ? b : a))
+  }
+
+  get signals(): readonly AbortSignal[] {
+    return this.calls.flatMap(({ options }) => options.signal ?? [])
+  }
+}
+
+const unclearCommit = (cause?: SqlError): ProtocolError =>
+  new ProtocolError('the answer does not say whether the COMMIT took effect', cause && { cause })
+
+/** Whether it does no harm to run statements twice. */
+export const areRead = (statements: readonly EncodedStatement[], { readOnly }: BatchOptions): boolean =>
+  readOnly ?? statements.every(({ kind }) => kind === 'read')
+
+/** How a batch that is a transaction of its own begins, if it is not said: what only reads need not wait for the write lock. */
+export const batchMode = (isRead: boolean, { mode }: BatchOptions): TransactionMode =>
+  mode ?? (isRead ? 'deferred' : 'immediate')
+
+/** Whether a call takes the write lock, as far as its texts tell. */
+export const takesLock = (call: QueuedCall): boolean =>
+  !call.isRead || call.prefix.some((sql) => isBegin(sql) && /immediate|exclusive/i.test(sql))
+
+function settle(call: QueuedCall, read: () => Results): void {
+  try {
+    call.resolve(read())
+  } catch (error) {
+    const reason = ProtocolError.of(error)
+    if (reason instanceof RangeError && !call.isRead) {
+      reason.message += '; the statement has run'
+      Object.assign(reason, { outcome: 'unknown' })
+    }
+    call.reject(reason)
+  }
+}
+
+function decode(
+  result: WireResult,
+  { statements, options }: QueuedCall,
+  at: number,
+  { intMode, rowids }: SettleContext,
+): Results[number] {
+  const rowid = rowids.read(result, statements[at] as EncodedStatement)
+  return decodeResult(result, intMode, options.rowMode, rowid)
+}
+
+/** @throws SqlError with the results before it, for the first step that failed */
+function readChain(
+  own: readonly number[],
+  call: QueuedCall,
+  batch: WireBatchResult,
+  context: SettleContext,
+): Results {
+  const { prefix, statements, scope } = call
+  const isAtomic = scope === 'atomic'
+  const isBatch = isAtomic || statements.length > 1
+  const results: Results = []
+  for (let at = 0; at < own.length; at++) {
+    const step = own[at] as number
+    const index = at - prefix.length
+    const statement = statements[index]
+    const error = batch.step_errors[step]
+    if (error) {
+      const sql = statement?.sql ?? prefix[at]
+      // it was rolled back, whatever the statement itself keeps
+      const outcome = isAtomic ? 'not_applied' : undefined
+      throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
+    }
+    const result = batch.step_results[step]
+    if (!result) throw new ProtocolError('a step of the batch was left out')
+    if (statement) results.push(decode(result, call, index, context))
+  }
+  return results
+}
+
+/** @throws the error of the transaction when it is gone; SqlError when it did not come about */
+function checkTransaction(
+  own: readonly number[],
+  { prefix }: QueuedCall,
+  batch: WireBatchResult,
+  markLost: MarkLost,
+): void {
+  for (let at = 0; at <= prefix.length; at++) {
+    const step = own[at] as number
+    const refused = batch.step_errors[step]
+    if (refused) {
+      const cause = new SqlError(refused, prefix[at])
+      if (cause.code === 'TRANSACTION_TIMEOUT') throw stolen(cause, markLost)
+      if (at < prefix.length) {
+        markLost('TRANSACTION_LOST', `${prefix[at]} failed`, cause)
+        throw cause
+      }
+    } else if (!batch.step_results[step]) {
+      // neither done nor refused: the guard held it back
+      throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
+    }
+  }
+}
+
+/** The error of a transaction whose time was over while another writer waited. */
+export const stolen = (cause: SqlError, markLost: MarkLost): StreamError =>
+  markLost(
+    'TRANSACTION_EXPIRED',
+    `another writer took the write lock after ${TRANSACTION_WINDOW_MS / 1_000} s`,
+    cause,
+  )

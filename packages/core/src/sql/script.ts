@@ -1,0 +1,130 @@
+import { isControl, statementKind } from './statement-kind.ts'
+
+/** A statement of a script, and where it stands. */
+export interface ScriptStatement {
+  /** Its text, without the semicolon and without comments before it. */
+  readonly sql: string
+  /** Where it begins, from 1. */
+  readonly line: number
+  readonly column: number
+}
+
+/** Text in quotes that may be doubled in it. Without a choice in the loop, which would run out of stack in long texts. */
+const quotedBy = (mark: string): string =>
+  `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}(?!${mark})`
+
+/** What a position says, and what may stand there, in the order in which to look. */
+const TOKEN = new RegExp(
+  [
+    String.raw`(?<blank>[ \t\n\f\r\ufeff]+|--[^\n]*|/\*[^]*?\*/)`,
+    String.raw`(?<quoted>${quotedBy("'")}|${quotedBy('"')}|${quotedBy('`')}|\[[^\]]*\])`,
+    String.raw`(?<open>['"${'`'}[]|/\*)`,
+    String.raw`(?<word>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
+    String.raw`(?<end>;)`,
+    String.raw`[^]`,
+  ].join('|'),
+  'gy',
+)
+
+/** Enough to hold `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
+const HEAD_LENGTH = 50
+const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
+
+/**
+ * Splits a script into its statements, by SQLite's own rules: quotes, comments, and the body of a trigger, which ends with
+ * `; END;`. The server does not do it for you: what is incomplete it drops without a word, behind the first statement.
+ * @throws SyntaxError with line and column of what is not ended: a quote, a comment, a trigger
+ */
+export function splitStatements(script: string): ScriptStatement[] {
+  return Array.from(scanStatements(script), ({ statement }) => statement)
+}
+
+/** The same one by one, each with where it ends: behind its semicolon, where it has one. */
+export function* scanStatements(
+  script: string,
+): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
+  let begun: { index: number; line: number; column: number } | null = null
+  /** The first words, enough to know a trigger by; and the last two tokens, which end its body. */
+  let head = ''
+  let last: [string, string] = ['', '']
+  let line = 1
+  let lineStart = 0
+  for (const { index, groups, 0: text } of script.matchAll(TOKEN)) {
+    const position = { line, column: index - lineStart + 1 }
+    if (text.includes('\n')) {
+      line += text.split('\n').length - 1
+      lineStart = index + text.lastIndexOf('\n') + 1
+    }
+    if (groups?.['blank'] !== undefined) continue
+    if (groups?.['open'] !== undefined) throw notEnded(position, text === '/*' ? 'comment' : 'quote')
+    const isInBody = TRIGGER.test(head) && last.join(' ') !== '; END'
+    if (groups?.['end'] !== undefined && !isInBody) {
+      if (begun) yield { statement: statementOf(script, begun, index), end: index + 1 }
+      begun = null
+      head = ''
+    } else {
+      begun ??= { index, ...position }
+      if (head.length < HEAD_LENGTH) head += `${text.toUpperCase()} `
+    }
+    last = [last[1], text.toUpperCase()]
+  }
+  if (begun && TRIGGER.test(head) && last[1] !== 'END') throw notEnded(begun, 'trigger')
+  if (begun) yield { statement: statementOf(script, begun, script.length), end: script.length }
+}
+
+function statementOf(
+  script: string,
+  { index, line, column }: { readonly index: number; readonly line: number; readonly column: number },
+  end: number,
+): ScriptStatement {
+  return { sql: script.slice(index, end).trimEnd(), line, column }
+}
+
+function notEnded({ line, column }: { line: number; column: number }, what: string): SyntaxError {
+  return new SyntaxError(`line ${line}, column ${column}: a ${what} that begins here is not ended`)
+}
+
+/** A run of statements that belong together. */
+export interface ScriptPart {
+  /** BEGIN and what ends it, for a transaction; null for statements that take effect one by one. */
+  readonly transaction: { readonly begin: ScriptStatement; readonly end: 'commit' | 'rollback' } | null
+  readonly statements: readonly ScriptStatement[]
+  /** Number of its first statement in the script. */
+  readonly offset: number
+}
+
+/** Finds the transactions of a script. @throws SyntaxError where BEGIN and its end do not match */
+export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
+  const parts: ScriptPart[] = []
+  let open: ScriptStatement | null = null
+  let from = 0
+  const cut = (to: number, transaction: ScriptPart['transaction']): void => {
+    if (to > from || transaction)
+      parts.push({ transaction, statements: statements.slice(from, to), offset: from })
+    from = to + 1
+  }
+  const refuse = ({ line, column }: ScriptStatement, what: string): never => {
+    throw new SyntaxError(`line ${line}, column ${column}: ${what}`)
+  }
+  for (const [at, statement] of statements.entries()) {
+    const kind = statementKind(statement.sql)
+    if (!isControl(kind)) {
+      // for SQLite it would begin a transaction, that is never ended
+      if (!open && (kind === 'savepoint' || kind === 'release'))
+        refuse(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
+      continue
+    }
+    if ((kind === 'begin') !== (open === null))
+      refuse(statement, open ? 'a transaction is open already' : 'no transaction is open')
+    // what stands there is not sent, so that the server could not object
+    if (open && MORE.test(statement.sql)) refuse(statement, 'COMMIT and ROLLBACK have nothing behind them')
+    cut(at, open && kind !== 'begin' ? { begin: open, end: kind } : null)
+    open = kind === 'begin' ? statement : null
+  }
+  if (open) refuse(open, 'the transaction is never committed')
+  cut(statements.length, null)
+  return parts
+}
+
+/** A word behind the first, other than TRANSACTION. */
+const MORE = /^\w+\s+(?!transaction\b|--|\/\*)\S/i

@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import { leavesNoTrace, type StatementKind, statementKind, verbOf } from './statement-kind.ts'
+
+test.each<[string, StatementKind]>([
+  ['BEGIN', 'begin'],
+  ['begin immediate transaction', 'begin'],
+  ['-- a comment; begin\n /* and another */ begin', 'begin'],
+  [' ;; /* a */ -- b\n commit;', 'commit'],
+  ['End', 'commit'],
+  ['end transaction', 'commit'],
+  ['\ufeffROLLBACK', 'rollback'],
+  ['rollback transaction', 'rollback'],
+  ['rollback to a', 'release'],
+  ['ROLLBACK /* x */ TRANSACTION -- y\nTO SAVEPOINT a', 'release'],
+  ['rollback/**/to a', 'release'],
+  ['rollback -- mine\n transaction /* mine */ to savepoint a', 'release'],
+  ['rollback -- to a', 'rollback'],
+  ['rollbacking to a', 'other'],
+  ['release a', 'release'],
+  ['savepoint a', 'savepoint'],
+  [' ;SAVEPOINT a', 'savepoint'],
+  ['/* mine */ -- too\n savepoint "a"', 'savepoint'],
+  ['begin/**/immediate', 'begin'],
+  ['/* a */ begin /* b', 'begin'],
+  ['beginning', 'other'],
+  ['explain begin', 'read'],
+  ['-- begin', 'other'],
+  ['/* begin', 'other'],
+  ['constructor', 'other'],
+  ['__proto__', 'other'],
+  ["select '/* ' begin", 'read'],
+  ["attach database 'x' as y", 'session'],
+  ['detach y', 'session'],
+  ['pragma foreign_keys = off', 'session'],
+  ['pragma main.cache_size=10', 'session'],
+  ['pragma foreign_keys(0)', 'session'],
+  ['PRAGMA foreign_keys(OFF)', 'session'],
+  ['pragma foreign_keys', 'other'],
+  ['pragma table_info(person)', 'other'],
+  ['select 1', 'read'],
+  [' (SELECT 1)', 'read'],
+  ['values (1)', 'read'],
+  ['explain insert into t values (1)', 'read'],
+  ['with x as (select 1) select * from x', 'read'],
+  ['/* mine */ select 1', 'read'],
+  ['-- mine\n-- too\n select 1', 'read'],
+  ['with x as (select 1) insert into t select * from x', 'insert'],
+  ["with x as (select 'delete') select * from x", 'change'],
+  ["/* mine */ with x as (select '--') insert into t select * from x", 'insert'],
+  ["with x as (select '/*') insert into t select '*/' from x", 'insert'],
+  ['WITH x AS (SELECT 1) UPDATE t SET a = 1', 'change'],
+  ["with x as (select 1) update t set a = replace(a, 'insert', '')", 'change'],
+  ['with x as (select 1) replace into t select * from x', 'insert'],
+  ['with x as (select 1) insert or ignore into t select * from x', 'insert'],
+  ['insert into t values (1)', 'insert'],
+  ["insert into a values ('begin')", 'insert'],
+  ['-- select\ninsert into t values (1)', 'insert'],
+  ['REPLACE into t values (1)', 'insert'],
+  ['/* select */ delete from t', 'change'],
+  ['update t set a = 1', 'change'],
+  ['/* not ended: select 1', 'other'],
+  ['create temp table t (a)', 'other'],
+  ['selection', 'other'],
+  ['', 'other'],
+])('%o is %s', (sql, kind) => {
+  expect(statementKind(sql)).toBe(kind)
+})
+
+test.each([
+  ['select 1', true],
+  ['with a as (select 1) delete from t', true],
+  ['-- mine\nINSERT into t values (1)', true],
+  ['savepoint a', false],
+  ['/* mine */ savepoint a', false],
+  ['release a', false],
+  ['pragma foreign_keys = off', false],
+  ['pragma foreign_keys', false],
+  ["attach 'a' as b", false],
+  ['create temp table t (a)', false],
+  ['', false],
+])('%j may be followed by others on its connection: %j', (sql, may) => {
+  expect(leavesNoTrace(statementKind(sql))).toBe(may)
+})
+
+test('the verb is the first word behind blanks and comments, in lower case', () => {
+  expect(verbOf('/* a */ -- b\n SELECT 1')).toBe('select')
+  expect(verbOf('(VALUES (1))')).toBe('values')
+  expect(verbOf('123')).toBe('')
+})
+
+test('a long text is read once', () => {
+  const started = performance.now()
+  for (const sql of [
+    `${'/**/'.repeat(50_000)}1`,
+    `/*${'/*'.repeat(50_000)}1`,
+    `rollback${' '.repeat(50_000)}x`,
+    `rollback ${'/**/'.repeat(20_000)}`,
+    `/*${'*'.repeat(2_000_000)}/ select 1`,
+    `${'/* x */ '.repeat(20_000)}select 1`,
+    `pragma ${'x '.repeat(50_000)}`,
+    '-- '.repeat(50_000),
+  ])
+    statementKind(sql)
+  // quadratic time would be minutes
+  expect(performance.now() - started).toBeLessThan(5_000)
+})

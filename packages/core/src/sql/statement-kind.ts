@@ -1,0 +1,68 @@
+/**
+ * What a statement does, as far as its text tells:
+ * - `begin`, `commit` (also END), `rollback`: begins or ends a transaction;
+ * - `savepoint`: marks a point, and begins a transaction where there is none; `release`: RELEASE, or ROLLBACK TO;
+ * - `session`: changes its connection for what follows: ATTACH, DETACH, a PRAGMA that sets something;
+ * - `read`: certainly changes nothing, so that it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
+ * - `other`: all else, such as DDL and a PRAGMA that reads.
+ */
+export type StatementKind =
+  | 'begin'
+  | 'commit'
+  | 'rollback'
+  | 'savepoint'
+  | 'release'
+  | 'session'
+  | 'read'
+  | 'insert'
+  | 'change'
+  | 'other'
+
+const VERBS: readonly (readonly [StatementKind, string])[] = [
+  ['begin', 'begin'],
+  ['commit', 'commit end'],
+  ['rollback', 'rollback'],
+  ['savepoint', 'savepoint'],
+  ['release', 'release'],
+  ['session', 'attach detach pragma'],
+  ['read', 'select values explain with'],
+  ['insert', 'insert replace'],
+  ['change', 'update delete'],
+]
+const KINDS = new Map(VERBS.flatMap(([kind, verbs]) => verbs.split(' ').map((verb) => [verb, kind] as const)))
+
+// Blanks and comments; one that is not ended goes to the end of the text. Each alternative ends in one way only, so that
+// nothing is tried twice.
+const BLANK = String.raw`\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|$)`
+const START = `^(?:[;(]|${BLANK})*`
+const VERB = new RegExp(`${START}([a-z]+)`, 'i')
+const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
+const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')
+const CHANGES = /\b(?:insert|update|delete|replace)\b/i
+const INSERTS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
+
+/** The first word of a statement, in lower case, behind blanks and comments; empty when there is none. */
+export const verbOf = (sql: string): string => VERB.exec(sql)?.[1]?.toLowerCase() ?? ''
+
+/** A statement without the blanks and comments in front. */
+export const trimStart = (sql: string): string => sql.replace(new RegExp(START), '')
+
+/** What a statement does. Conservative: a word such as DELETE, also in quotes, makes a WITH a change. */
+export function statementKind(sql: string): StatementKind {
+  const verb = verbOf(sql)
+  if (verb === 'with' && CHANGES.test(sql)) return INSERTS.test(sql) ? 'insert' : 'change'
+  if (verb === 'rollback' && TO_SAVEPOINT.test(sql)) return 'release'
+  if (verb === 'pragma' && !SETS.test(sql)) return 'other'
+  return KINDS.get(verb) ?? 'other'
+}
+
+/** Whether a statement begins or ends a transaction. */
+export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'rollback' =>
+  kind === 'begin' || kind === 'commit' || kind === 'rollback'
+
+/**
+ * Whether a statement leaves no trace on its connection, so that others may follow it there. Conservative: DDL may make a
+ * temporary table.
+ */
+export const leavesNoTrace = (kind: StatementKind): boolean =>
+  kind === 'read' || kind === 'insert' || kind === 'change'

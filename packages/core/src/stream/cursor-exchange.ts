@@ -1,0 +1,78 @@
+import { HttpError, SqlError } from '../base/errors.ts'
+import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
+import type { Exchange, TransportBody, TransportHead } from '../transport/transport.ts'
+
+export type Line = IteratorResult<string, void>
+export type Lines = AsyncGenerator<string, void, undefined>
+
+/** The beginning of an answer: its first lines, or the text of a refusal. */
+export interface Opening extends TransportHead {
+  readonly lines: Lines | null
+  readonly first: readonly Line[]
+  readonly text: string
+}
+
+/** A cursor request, whose answer is there with two lines: a replica that waits for an index sends the first, and then nothing. */
+export interface CursorExchange extends Exchange<Opening> {
+  /** The first line alone, which has the baton. */
+  readonly head: Promise<Opening>
+}
+
+/** Lets an answer begin with its first lines. */
+export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
+  const begin = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
+    if (head.status !== 200) return { ...head, lines: null, first: [], text: await textOf(parts) }
+    const lines = linesOf(parts)
+    return { ...head, lines, first: [await lines.next()], text: '' }
+  }
+  const head = exchange.answer.then(begin)
+  const answer = head.then(async (begun) =>
+    begun.lines ? { ...begun, first: [...begun.first, await begun.lines.next()] } : begun,
+  )
+  return {
+    head,
+    answer,
+    get isSent() {
+      return exchange.isSent
+    },
+    abort: () => exchange.abort(),
+  }
+}
+
+/** The error of a request for rows that was refused as a whole. */
+export function refusal(
+  status: number,
+  origin: string,
+  text: string,
+  retryAfter: string | null | undefined,
+  sql: string,
+): Error {
+  // a statement that does not parse is not an entry but a failure of the whole
+  const message = /(SQL string [^"]*[^"`])/.exec(text)?.[1]
+  if (status === 500 && message) return new SqlError({ message, code: 'SQL_PARSE_ERROR' }, sql)
+  return new HttpError(status, origin, text, retryAfter)
+}
+
+async function textOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const part of parts)
+    if (text.length < ERROR_TEXT_LENGTH) text += decoder.decode(part, { stream: true })
+  return text
+}
+
+async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder()
+  // a row may come in many parts, and should not be searched again for each
+  let begun: string[] = []
+  for await (const part of parts) {
+    const [first = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')
+    begun.push(first)
+    if (lines.length === 0) continue
+    yield begun.join('')
+    begun = [lines.pop() as string]
+    yield* lines
+  }
+  const rest = begun.join('')
+  if (rest !== '') yield rest
+}
