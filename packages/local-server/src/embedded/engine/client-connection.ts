@@ -4,6 +4,7 @@ import { resolveArguments, type StatementArguments } from './arguments.ts'
 import { ChangeCounter } from './change-counter.ts'
 import type { Grant } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
+import { transactionTimeout } from './refusals.ts'
 import type { StatementResult } from './result-encoder.ts'
 import {
   DeniedError,
@@ -279,13 +280,6 @@ export class ClientConnection implements Writer {
   }
 }
 
-/** The write lock was taken away while the statement ran: it is undone. */
-export class PreemptedError extends Error {
-  constructor() {
-    super('the write lock was taken away')
-  }
-}
-
 /** What a statement is compiled from, and when that was. */
 interface RunContext {
   readonly statement: Statement
@@ -410,7 +404,7 @@ export class RunningStatement {
   }
 
   #checkNotAborted(): void {
-    if (this.#isAborted) throw new PreemptedError()
+    if (this.#isAborted) throw transactionTimeout()
   }
 
   #end(): void {

@@ -4,10 +4,8 @@ import type { Permissions } from '../../hrana/pipeline-types.ts'
 import { ResultError } from '../../hrana/result-error.ts'
 import { identifier, type Token, upper } from '../../sql/scanner.ts'
 import type { Statement } from '../../sql/statement.ts'
-import { ArgumentsError } from './arguments.ts'
-import { PreemptedError } from './client-connection.ts'
 import { resultErrorOf } from './error-mapping.ts'
-import { DeniedError, SqliteError, TextEncodingError, ValueTooBigError } from './sqlite-connection.ts'
+import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection.ts'
 
 /** Refuses a statement the client has no permission for. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
@@ -55,12 +53,6 @@ export function transactionTimeout(): ResultError {
 
 /** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
 export function toAnswer(error: unknown, permissions: Permissions, databaseId: string): unknown {
-  if (error instanceof ArgumentsError) {
-    return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
-  }
-  if (error instanceof PreemptedError) return transactionTimeout()
-  if (error instanceof ValueTooBigError)
-    return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
   if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
   if (error instanceof DeniedError) {
     return permissions.write

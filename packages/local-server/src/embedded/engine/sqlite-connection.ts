@@ -6,6 +6,8 @@ const OUT_OF_MEMORY = 7
 const LIMIT_LENGTH = 0
 const ROW = 100
 const DONE = 101
+const TOO_BIG = 18
+/** Of the module's own. */
 const VALUE_TOO_BIG = 1001
 const TEXT_NOT_UTF8 = 1002
 const COUNTER_ROWS_READ = 1025
@@ -27,9 +29,6 @@ export class SqliteError extends Error {
 
 /** A text of a result that is not UTF-8: it has no JSON form. */
 export class TextEncodingError extends Error {}
-
-/** A value of a result that is larger than the service allows. */
-export class ValueTooBigError extends Error {}
 
 /** A statement would do what it has no permission for. */
 export class DeniedError extends Error {}
@@ -280,7 +279,7 @@ export class SqliteStatement {
       return { text, count, sizeBytes, isDone: code === DONE }
     }
     api.baton_shrink_output()
-    if (code === VALUE_TOO_BIG) throw new ValueTooBigError('string or blob too big')
+    if (code === VALUE_TOO_BIG) throw new SqliteError('string or blob too big', TOO_BIG, -1)
     if (code === TEXT_NOT_UTF8) throw new TextEncodingError(this.#badText())
     if (code === OUT_OF_MEMORY) throw new SqliteError('out of memory', code, -1)
     if (api.baton_was_denied() !== 0) throw new DeniedError('not authorized')
