@@ -7,6 +7,8 @@ const STEPS = [
   ['types of drizzle 1', 'tsc', ['-p', 'test/drizzle-1/tsconfig.json']],
   ['types of the window', 'tsc', ['-p', 'packages/local-server/src/window/page/tsconfig.json']],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
+  ['imports', process.execPath, ['scripts/check-imports.mjs']],
+  ['words', process.execPath, ['scripts/words.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
   ['built command', process.execPath, ['packages/local-server/dist/cli.js', '--version']],
   // after the build: it is the built declarations that have to go with every Kysely

@@ -6,9 +6,14 @@ const REFUSED = /\b(?:somebody|nobody|whoever|(?:is|are) told|in the same breath
 const SHIPPED =
   /^(?:packages\/[^/]+\/(?:src\/(?!.*\.test\.ts$)|docs\/|README\.md)|docs\/|examples\/|site\/[^/]+\.(?:md|mjs)$|[A-Z]+\.md$|llms\.txt$)/
 
-const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  encoding: 'utf8',
+})
 let found = 0
-for (const file of files.trim().split('\n').filter((path) => SHIPPED.test(path) && /\.(?:m?[jt]s|c|md|txt|html|css)$/.test(path))) {
+for (const file of files
+  .trim()
+  .split('\n')
+  .filter((path) => SHIPPED.test(path) && /\.(?:m?[jt]s|c|md|txt|html|css)$/.test(path))) {
   for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
     const word = REFUSED.exec(line)?.[0]
     if (word === undefined) continue

@@ -1,7 +1,7 @@
 import {
   ALLOWED_FUNCTIONS,
   ALLOWED_TABLE_FUNCTIONS,
-} from '../../packages/local-server/src/allowed-functions.ts'
+} from '../../packages/local-server/src/sql/allowed-functions.ts'
 import { pick } from '../faults/random.ts'
 
 /** Tables for the functions that need some, with shapes, texts and vectors in them. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { ALLOWED_FUNCTIONS } from '../../packages/local-server/src/allowed-functions.ts'
+import { ALLOWED_FUNCTIONS } from '../../packages/local-server/src/sql/allowed-functions.ts'
 import { close, execute, pipeline, query, type WireAnswer } from '../conformance/wire.ts'
 import { seeded } from '../faults/random.ts'
 import { AttackedServer } from './attacked-server.ts'

@@ -150,10 +150,10 @@ describe.skipIf(browserPath === null)(
       await using scene = await open(browser, server)
       const { page } = scene
       const locks = page.locator('#locks')
-      expect(await locks.textContent()).toContain('Nobody holds')
+      expect(await locks.textContent()).toContain('No stream holds')
       const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
       await locks.getByText('has the write lock').waitFor()
-      expect(await locks.textContent()).toContain('nobody waits')
+      expect(await locks.textContent()).toContain('none waits')
       // it takes the lock away when the five seconds are over
       const waiter = query(server.url, 'insert into t values (2)')
       await locks.getByText('insert into t values (2)').waitFor()
@@ -161,7 +161,7 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
       expect(await page.locator('#streams li').count()).toBe(2)
       await waiter
-      await locks.getByText('Nobody holds').waitFor()
+      await locks.getByText('No stream holds').waitFor()
       await expect
         .poll(() => page.locator('#timeline g.span > title').textContent())
         .toMatch(/stream 1: lost/)

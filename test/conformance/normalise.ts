@@ -4,7 +4,6 @@ export interface Observed {
   readonly contentType: string | null
   readonly allow: string | null
   /** How the body was compressed. */
-  readonly encoding: string | null
   readonly body: unknown
 }
 

@@ -10,12 +10,10 @@ import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, onTestFinished, test } from 'vitest'
 import { DatabaseFiles, MAIN_FILE } from '../../packages/local-server/src/embedded/engine/database-files.ts'
-import { EngineConnection } from '../../packages/local-server/src/embedded/engine/engine-connection.ts'
 import { EngineInstance } from '../../packages/local-server/src/embedded/engine/engine-instance.ts'
-import { writerGate } from '../../packages/local-server/src/embedded/engine/read-gate.ts'
+import { SqliteConnection } from '../../packages/local-server/src/embedded/engine/sqlite-connection.ts'
 import { engineModule } from '../../packages/local-server/src/embedded/engine-module.ts'
-import { CallBoard } from '../../packages/local-server/src/embedded/protocol/call-board.ts'
-import { DatabaseBoard } from '../../packages/local-server/src/embedded/protocol/database-board.ts'
+import { SharedCallState } from '../../packages/local-server/src/embedded/protocol/shared-call-state.ts'
 import { pick, seeded } from '../faults/random.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
@@ -105,16 +103,15 @@ test('what a killed program has left in its log is in the database', async () =>
 
 /** Opens the file as a worker does, writes a row and lets go of it; whether that was possible. */
 async function writeRow(path: string, row: string, meanwhile: () => Promise<void>): Promise<boolean> {
-  const gate = writerGate(new DatabaseBoard())
   let files: DatabaseFiles
   try {
-    files = new DatabaseFiles(path, gate)
+    files = new DatabaseFiles(path)
   } catch (error) {
     expect((error as Error).message).toContain(IN_USE)
     return false
   }
-  const engine = new EngineInstance(await engineModule(), { files, gate, board: new CallBoard() })
-  const connection = new EngineConnection(engine, { name: 'd', file: MAIN_FILE, onlyRead: false })
+  const engine = new EngineInstance(await engineModule(), { files, state: new SharedCallState() })
+  const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
   connection.run('PRAGMA journal_mode = WAL')
   connection.run(`INSERT INTO t VALUES ('${row}')`)
   await meanwhile()

@@ -1,14 +1,14 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { DEFAULT_GROUP, openHome } from '../../packages/local-server/src/control-plane/bootstrap.ts'
+import { Registry } from '../../packages/local-server/src/control-plane/registry/registry.ts'
 
-/** Gives a data directory a signing key, as versions before the registry kept it; the server takes it over. */
+/** Makes a data directory. @returns the key that signs tokens of its group */
 export async function plantKey(dataDirectory: string): Promise<KeyObject> {
-  const { privateKey } = generateKeyPairSync('ed25519')
-  await mkdir(dataDirectory, { recursive: true })
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
-  await writeFile(join(dataDirectory, 'signing-key.pem'), pem)
-  return privateKey
+  const registry = await Registry.open(dataDirectory)
+  const { organization } = openHome(registry, 'local')
+  const group = registry.findGroup(organization.id, DEFAULT_GROUP)
+  registry.close()
+  return createPrivateKey(group?.key.privatePem ?? '')
 }
 
 /** The id of the database that a token of the server is for. */

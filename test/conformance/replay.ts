@@ -1,6 +1,6 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decodeBody } from '../targets/decode-body.ts'
+import { decodeBody } from './decode-body.ts'
 import { BatonNames, beginningOf, isCut, normaliseBody, type Observed } from './normalise.ts'
 import type { Transcript, TranscriptStep } from './transcript.ts'
 
@@ -111,7 +111,6 @@ class Replay {
       status: response.status ?? 0,
       contentType: response.headers?.['content-type'] ?? null,
       allow: response.headers?.['allow'] ?? null,
-      encoding: response.headers?.['content-encoding'] ?? null,
       body: null,
     }
     const { text: _, ...head } = answer
@@ -191,13 +190,11 @@ class Replay {
       let received: http.IncomingMessage | null = null
       const finish = (): void => {
         const headers = received?.headers ?? {}
-        const encoding = headers['content-encoding'] ?? null
         resolve({
           status: received?.statusCode ?? 0,
           contentType: headers['content-type'] ?? null,
           allow: headers['allow'] ?? null,
-          encoding,
-          text: decodeBody(encoding, Buffer.concat(parts)),
+          text: Buffer.concat(parts).toString('utf8'),
         })
       }
       const request = http.request(options, (response) => {

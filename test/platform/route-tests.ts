@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 /** A test, by its file from the repository's root and its title there. */
-export type TestName = readonly [file: string, title: string]
+type TestName = readonly [file: string, title: string]
 
 /** A title that is made of parts stands here up to the first of them. @returns what is wrong with it; null for nothing */
 export function faultOfTest([file, title]: TestName): string | null {

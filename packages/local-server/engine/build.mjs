@@ -1,12 +1,12 @@
 // Builds libsql.wasm from the sources of libSQL as they are published on the crates registry, and the C files
 // beside this one. Needs cargo, clang, lld, wasi-libc and libclang-rt-dev-wasm32 (Debian's packages) and binaryen;
-// the result is kept in the repository, so nobody needs them to use or to test it.
+// the result is kept in the repository, so they are not needed to use or to test it.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { ALLOWED_FUNCTIONS } from '../src/allowed-functions.ts'
+import { ALLOWED_FUNCTIONS } from '../src/sql/allowed-functions.ts'
 import { changeSource } from './source-changes.mjs'
 
 // the release whose SQLite is that of libsql-server 0.24.32, to the commit

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { oldNodeProblem } from './supported-node.ts'
+import { oldNodeProblem } from './base/supported-node.ts'
 
 const problem = oldNodeProblem(process.versions.node)
 if (problem === null) {

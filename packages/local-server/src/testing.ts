@@ -1,6 +1,6 @@
-import { refuseOldNode } from './supported-node.ts'
+import { refuseOldNode } from './base/supported-node.ts'
 
-export type { DatabaseAddress } from './server.ts'
+export type { DatabaseAddress } from './server/server.ts'
 export type { TestHooks } from './testing/runner-hooks.ts'
 export type { Template } from './testing/seeded-server.ts'
 export { type TestDatabase, type UseDatabaseOptions, useDatabase } from './testing/use-database.ts'

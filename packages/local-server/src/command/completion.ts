@@ -1,22 +1,23 @@
-import { print } from './command-context.ts'
-import { COMMANDS, type Command, type Given } from './command-table.ts'
+import { type Command, type CommandInput, print } from './command-context.ts'
 import type { NO_OPTIONS } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Prints the completion script for a shell. */
-export async function runCompletion({ operands, context }: Given<typeof NO_OPTIONS>): Promise<void> {
+export async function runCompletion({ operands, context }: CommandInput<typeof NO_OPTIONS>): Promise<void> {
   const [shell] = operands as [string]
   if (!isShell(shell))
     throw new UsageError(`baton completion: the shell is ${Object.keys(SCRIPTS).join(', ')}, not ${shell}`)
-  await print(context, SCRIPTS[shell]())
+  await print(context, SCRIPTS[shell](context.commands))
 }
+
+type Commands = readonly Command[]
 
 const isShell = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name)
 
 /** What can follow the words that stand there: by these, with a space before each. The longest ones first. */
-function nextWords(): Map<string, string[]> {
+function nextWords(commands: Commands): Map<string, string[]> {
   const next = new Map<string, string[]>([['', []]])
-  for (const command of COMMANDS) {
+  for (const command of commands) {
     const { words } = command
     for (const [at, word] of words.entries()) {
       const path = words
@@ -41,32 +42,34 @@ const optionsOf = ({ options }: Command): string[] => [
 ]
 
 /** Options with a fixed choice of values. */
-function choices(): Map<string, readonly string[]> {
-  const all = COMMANDS.flatMap(({ options }) => Object.entries(options))
+function choices(commands: Commands): Map<string, readonly string[]> {
+  const all = commands.flatMap(({ options }) => Object.entries(options))
   return new Map(all.flatMap(([name, spec]) => (spec.choices ? [[`--${name}`, spec.choices] as const] : [])))
 }
 
 /** The body that bash and zsh share: sets `candidates` by `previous` and by `line`, the words before the cursor. */
-const cases = (): string =>
+const cases = (commands: Commands): string =>
   [
     '  case "$previous" in',
-    ...[...choices()].map(([option, values]) => `    ${option}) candidates="${values.join(' ')}"; return ;;`),
+    ...[...choices(commands)].map(
+      ([option, values]) => `    ${option}) candidates="${values.join(' ')}"; return ;;`,
+    ),
     '  esac',
     '  case "$line" in',
-    ...[...nextWords()].map(
+    ...[...nextWords(commands)].map(
       ([path, words]) => `    "${path}"${path === '' ? '' : '*'}) candidates="${words.join(' ')}" ;;`,
     ),
     '  esac',
   ].join('\n')
 
-function bashScript(): string {
+function bashScript(commands: Commands): string {
   return `# bash completion of baton
 _baton_candidates() {
   local line= word
   for word in "$@"; do [[ $word == -* ]] || line="$line $word"; done
   local previous="\${*: -1}"
   candidates=
-${cases()}
+${cases(commands)}
 }
 _baton() {
   local candidates
@@ -77,13 +80,13 @@ complete -o default -F _baton baton
 `
 }
 
-function zshScript(): string {
+function zshScript(commands: Commands): string {
   return `#compdef baton
 _baton_candidates() {
   local line= word previous="\${@[-1]}"
   for word in "$@"; do [[ $word == -* ]] || line="$line $word"; done
   candidates=
-${cases()}
+${cases(commands)}
 }
 _baton() {
   local candidates
@@ -96,15 +99,15 @@ if [[ $funcstack[1] == _baton ]]; then _baton "$@"; else compdef _baton baton; f
 
 const quoteForFish = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
-function fishScript(): string {
+function fishScript(commands: Commands): string {
   const lines = ['# fish completion of baton']
-  const firstWords = new Set(COMMANDS.map(({ words }) => words[0] as string))
+  const firstWords = new Set(commands.map(({ words }) => words[0] as string))
   for (const word of firstWords) {
-    const ofWord = COMMANDS.filter(({ words }) => words[0] === word)
+    const ofWord = commands.filter(({ words }) => words[0] === word)
     const about = ofWord.length === 1 ? ` -d ${quoteForFish(ofWord[0]?.summary ?? '')}` : ''
     lines.push(`complete -c baton -n __fish_use_subcommand -a ${word}${about}`)
   }
-  for (const command of COMMANDS) {
+  for (const command of commands) {
     const [first, second] = command.words as [string, string?]
     const seen = `__fish_seen_subcommand_from ${first}`
     if (second !== undefined)

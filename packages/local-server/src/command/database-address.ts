@@ -2,7 +2,7 @@ import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import type { CommandContext } from './command-context.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Where `baton dev` serves databases unless it is told otherwise. */
+/** Where `baton dev` serves databases by default. */
 const LOCAL_SERVER = 'http://127.0.0.1:8080'
 
 interface AddressValues {

@@ -1,13 +1,12 @@
 import { createInterface } from 'node:readline/promises'
 import { databaseUrl } from '@batonsql/platform'
-import { type CommandContext, print } from './command-context.ts'
-import type { Given } from './command-table.ts'
+import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import type { API_OPTIONS, CREATE_DATABASE_OPTIONS, DESTROY_DATABASE_OPTIONS } from './option-table.ts'
 import { openPlatform } from './platform-api.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Lists databases: a line each, with name, group and URL. */
-export async function listDatabases({ values, context }: Given<typeof API_OPTIONS>): Promise<void> {
+export async function listDatabases({ values, context }: CommandInput<typeof API_OPTIONS>): Promise<void> {
   const platform = await openPlatform(values, context)
   const { signal } = context
   const databases = (await platform.databases.list({ signal }).toArray()).map(
@@ -28,7 +27,7 @@ export async function createDatabase({
   values,
   operands,
   context,
-}: Given<typeof CREATE_DATABASE_OPTIONS>): Promise<void> {
+}: CommandInput<typeof CREATE_DATABASE_OPTIONS>): Promise<void> {
   const [name] = operands as [string]
   const platform = await openPlatform(values, context)
   const { group = 'default' } = values
@@ -38,12 +37,12 @@ export async function createDatabase({
   await print(context, values.json ? `${JSON.stringify({ name, group, url })}\n` : `${url}\n`)
 }
 
-/** Deletes a database, after asking whoever can be asked. */
+/** Deletes a database, after asking where there is a terminal. */
 export async function destroyDatabase({
   values,
   operands,
   context,
-}: Given<typeof DESTROY_DATABASE_OPTIONS>): Promise<void> {
+}: CommandInput<typeof DESTROY_DATABASE_OPTIONS>): Promise<void> {
   const [name] = operands as [string]
   if (values.yes !== true && !(await isSure(name, context))) throw new Error(`"${name}" was not deleted`)
   const platform = await openPlatform(values, context)

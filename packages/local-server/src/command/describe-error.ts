@@ -17,7 +17,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
 ]
 
-/** What a person at a terminal is told about an error. */
+/** What a terminal shows of an error. */
 export function describeError(error: unknown): string {
   if (error instanceof UsageError) return error.message
   if (!(error instanceof Error)) return `baton: ${String(error)}`

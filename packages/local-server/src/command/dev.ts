@@ -1,14 +1,14 @@
 import { parse as parsePath } from 'node:path'
-import { isLoopback } from '../access-policy.ts'
-import { checkDialect, type Dialect } from '../dialect.ts'
-import { DEFAULT_DATABASE } from '../gateway.ts'
-import { type LocalServer, type LocalServerOptions, startLocalServer } from '../server.ts'
-import type { Given } from './command-table.ts'
+import { isLoopback } from '../auth/access-policy.ts'
+import { checkDialect, type Dialect } from '../hrana/dialect.ts'
+import { DEFAULT_DATABASE } from '../server/gateway.ts'
+import { type LocalServer, type LocalServerOptions, startLocalServer } from '../server/server.ts'
+import type { CommandInput } from './command-context.ts'
 import type { DEV_OPTIONS, ValuesOf } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Serves databases until the process is told to stop. */
-export async function runDev({ values: given }: Given<typeof DEV_OPTIONS>): Promise<void> {
+/** Serves databases until a signal stops the process. */
+export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
   const { options, databases } = readDev(given)
   const stopping = stopSignal()
   const server = await startLocalServer(options)
@@ -151,7 +151,7 @@ async function announce(server: LocalServer, options: LocalServerOptions): Promi
     )
   }
   if (!server.takesTokens && !isLoopback(host)) {
-    console.log(`Whoever reaches ${host} can read and change everything; --auth asks for tokens.`)
+    console.log(`Everyone who reaches ${host} can read and change everything; --auth asks for tokens.`)
   }
 }
 

@@ -1,13 +1,16 @@
 import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dump } from '@batonsql/core'
-import { type CommandContext, print } from './command-context.ts'
-import type { Given } from './command-table.ts'
+import { type CommandContext, type CommandInput, print } from './command-context.ts'
 import { openDatabase } from './database-address.ts'
 import type { DUMP_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
 
 /** Writes a dump to a file or to the output. */
-export async function runDump({ values, operands, context }: Given<typeof DUMP_OPTIONS>): Promise<void> {
+export async function runDump({
+  values,
+  operands,
+  context,
+}: CommandInput<typeof DUMP_OPTIONS>): Promise<void> {
   const [target] = operands as [string]
   const { output: file } = values
   const db = openDatabase(target, values, context)

@@ -1,19 +1,18 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { OLD_REGISTRY_FILE } from '../control-plane/bootstrap.ts'
 import { REGISTRY_FILE } from '../control-plane/registry/registry.ts'
-import { startLocalServer } from '../server.ts'
-import type { Given } from './command-table.ts'
+import { startLocalServer } from '../server/server.ts'
+import type { CommandInput } from './command-context.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Writes a database of a data directory to an SQLite file. */
-export async function runExport({ values, operands }: Given<typeof EXPORT_OPTIONS>): Promise<void> {
+export async function runExport({ values, operands }: CommandInput<typeof EXPORT_OPTIONS>): Promise<void> {
   const [name, file] = operands as [string, string]
   const { data: directory } = values
   if (directory === undefined)
     throw new UsageError('baton export: say where the databases are: baton export NAME FILE.db --data DIR')
-  const isKnown = [REGISTRY_FILE, OLD_REGISTRY_FILE].some((known) => existsSync(join(directory, known)))
+  const isKnown = existsSync(join(directory, REGISTRY_FILE))
   if (!isKnown) throw new UsageError(`baton export: there are no databases in ${directory}`)
   const server = await startLocalServer({ dataDirectory: directory })
   try {

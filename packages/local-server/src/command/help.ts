@@ -1,5 +1,6 @@
-import { PACKAGE_VERSION } from '../versions.ts'
-import { COMMANDS, type Command } from './command-table.ts'
+import { PACKAGE_VERSION } from '../base/versions.ts'
+import type { Command } from './command-context.ts'
+import { COMMANDS } from './command-table.ts'
 import type { OptionSpec } from './option-table.ts'
 
 const WIDTH = 110

@@ -1,7 +1,13 @@
 import { parseArgs } from 'node:util'
-import { PACKAGE_VERSION } from '../versions.ts'
-import { BrokenPipe, type CommandContext, Interrupted } from './command-context.ts'
-import { COMMANDS, type Command, type Given } from './command-table.ts'
+import { PACKAGE_VERSION } from '../base/versions.ts'
+import {
+  BrokenPipe,
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  Interrupted,
+} from './command-context.ts'
+import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
 import { helpOf, overview, usageOf } from './help.ts'
 import { UsageError } from './usage-error.ts'
@@ -19,7 +25,7 @@ export async function main(args: readonly string[]): Promise<number> {
   )
   const { stdin: input, stdout: output, stderr: errors, env } = process
   try {
-    await run(args, { input, output, errors, env, signal: ending.signal })
+    await run(args, { input, output, errors, env, commands: COMMANDS, signal: ending.signal })
     return 0
   } catch (error) {
     const cause = firstCause(error)
@@ -63,7 +69,7 @@ function findCommand(args: readonly string[]): Command {
   )
 }
 
-function parse(command: Command, args: readonly string[]): Omit<Given, 'context'> {
+function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'context'> {
   const name = `baton ${command.words.join(' ')}`
   const { options } = command
   try {

@@ -3,7 +3,7 @@ import type { CommandContext } from './command-context.ts'
 /** How often it is shown, in ms. */
 const INTERVAL_MS = 100
 
-/** One line that says how far something is, where somebody looks at it. */
+/** One line that says how far something is, where it is seen. */
 export class Progress {
   readonly #errors: CommandContext['errors']
   #last = ''

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, expect, test } from 'vitest'
-import { startLocalServer } from '../server.ts'
+import { startLocalServer } from '../server/server.ts'
 import type { CommandContext } from './command-context.ts'
 import { listDatabases } from './databases.ts'
 import { describeError } from './describe-error.ts'
@@ -24,7 +24,7 @@ async function said(
   const input = new PassThrough()
   const { signal } = new AbortController()
   try {
-    await run({ input, output, errors: output, env, signal })
+    await run({ input, output, errors: output, env, commands: [], signal })
     output.end()
     return await printed
   } catch (error) {

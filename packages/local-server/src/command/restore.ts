@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { RestoreError, restore } from '@batonsql/core'
-import type { Given } from './command-table.ts'
+import type { CommandInput } from './command-context.ts'
 import { openDatabase } from './database-address.ts'
 import type { RESTORE_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
@@ -12,7 +12,7 @@ export async function runRestore({
   values,
   operands,
   context,
-}: Given<typeof RESTORE_OPTIONS>): Promise<void> {
+}: CommandInput<typeof RESTORE_OPTIONS>): Promise<void> {
   const [target, file] = operands as [string, string]
   if (file !== '-')
     await access(file).catch((error: Error) => {

@@ -11,8 +11,7 @@ import {
   splitStatements,
   type Value,
 } from '@batonsql/core'
-import { type CommandContext, print, styleFor } from './command-context.ts'
-import type { Given } from './command-table.ts'
+import { type CommandContext, type CommandInput, print, styleFor } from './command-context.ts'
 import { openDatabase } from './database-address.ts'
 import type { SQL_OPTIONS } from './option-table.ts'
 import { runPrompt } from './prompt.ts'
@@ -22,7 +21,7 @@ import { StatementError } from './statement-error.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Runs statements of the command line, of a file or of standard input; where that is a terminal, a prompt. */
-export async function runSql({ values, operands, context }: Given<typeof SQL_OPTIONS>): Promise<void> {
+export async function runSql({ values, operands, context }: CommandInput<typeof SQL_OPTIONS>): Promise<void> {
   const [target, statements] = operands as [string, string?]
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)

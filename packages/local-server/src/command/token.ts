@@ -1,10 +1,13 @@
-import { print } from './command-context.ts'
-import type { Given } from './command-table.ts'
+import { type CommandInput, print } from './command-context.ts'
 import type { TOKEN_OPTIONS } from './option-table.ts'
 import { openPlatform } from './platform-api.ts'
 
 /** Makes a token for a database and prints it. */
-export async function createToken({ values, operands, context }: Given<typeof TOKEN_OPTIONS>): Promise<void> {
+export async function createToken({
+  values,
+  operands,
+  context,
+}: CommandInput<typeof TOKEN_OPTIONS>): Promise<void> {
   const [database] = operands as [string]
   const platform = await openPlatform(values, context)
   const { expiration } = values

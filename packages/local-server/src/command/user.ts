@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { REGISTRY_FILE } from '../control-plane/registry/registry.ts'
-import { makeUserOf } from '../local-platform.ts'
-import type { Given } from './command-table.ts'
+import { makeUserOf } from '../server/local-platform.ts'
+import type { CommandInput } from './command-context.ts'
 import type { USER_OPTIONS } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Makes a user of the platform API of a data directory. */
-export async function runUser({ values, operands }: Given<typeof USER_OPTIONS>): Promise<void> {
+export async function runUser({ values, operands }: CommandInput<typeof USER_OPTIONS>): Promise<void> {
   const [username] = operands as [string]
   const { data: directory, email } = values
   if (directory === undefined)

@@ -61,26 +61,17 @@ export class AuditLog {
   }
 
   count(organization: string): number {
-    const [row] = this.#registry.file.all('SELECT count(*) FROM audit_log WHERE organization = ?', [
-      organization,
-    ])
-    return Number(row?.[0])
+    const sql = 'SELECT count(*) AS count FROM audit_log WHERE organization = ?'
+    return this.#registry.file.all<{ count: number }>(sql, [organization])[0]?.count ?? 0
   }
 
   /** A page of the log; pages begin with 1. */
   page(organization: string, page: number, pageSize: number): readonly WrittenAuditEntry[] {
-    const rows = this.#registry.file.all(
-      `SELECT code, message, origin, author, data, created_at FROM audit_log
+    const rows = this.#registry.file.all<Omit<WrittenAuditEntry, 'data'> & { readonly data: string }>(
+      `SELECT code, message, origin, author, data, created_at AS createdAt FROM audit_log
        WHERE organization = ? ORDER BY id DESC LIMIT ? OFFSET ?`,
       [organization, pageSize, (page - 1) * pageSize],
     )
-    return rows.map(([code, message, origin, author, data, createdAt]) => ({
-      code: code as AuditCode,
-      message: String(message),
-      origin: String(origin),
-      author: String(author),
-      data: JSON.parse(String(data)) as AuditEntry['data'],
-      createdAt: Number(createdAt),
-    }))
+    return rows.map((row) => ({ ...row, data: JSON.parse(row.data) as AuditEntry['data'] }))
   }
 }

@@ -1,54 +1,24 @@
-import { createPrivateKey, createPublicKey, randomUUID } from 'node:crypto'
-import { readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { DatabaseId } from '../backend.ts'
-import { NEW_CONFIGURATION } from './databases.ts'
+import { randomUUID } from 'node:crypto'
+import { type KeyPair, newKeyPair } from '../auth/jwt.ts'
 import { pair, type Registry } from './registry/registry.ts'
-import type { DatabaseRow, GroupRow, KeyPair, OrganizationRow, UserRow } from './registry/rows.ts'
+import type { GroupRow, OrganizationRow, UserRow } from './registry/rows.ts'
 import { LOCAL } from './rules/locations.ts'
-import { newKeyPair } from './tokens/mint.ts'
 
 export const DEFAULT_GROUP = 'default'
 /** The key that signs API tokens, by the name it is kept under. */
 export const PLATFORM_KEY = 'platform-key'
 const OWNER = 'owner'
 
-/** What belongs to whoever runs the server. */
+/** What belongs to the server's operator. */
 export interface Home {
   readonly organization: OrganizationRow
   readonly owner: UserRow
 }
 
-/** The files of versions before there was a registry in SQLite. */
-interface OldFiles {
-  readonly databases: readonly OldDatabase[]
-  readonly key: KeyPair | null
-}
-
-interface OldDatabase {
-  readonly name: string
-  readonly id: DatabaseId
-  readonly settings: {
-    readonly sizeLimitBytes: number | null
-    readonly blockReads: boolean
-    readonly blockWrites: boolean
-    readonly blockReason: string | null
-  }
-}
-
-/**
- * The organization of whoever runs the server, with its group `default`; made at the first start. A data directory of
- * an older version is taken over: its databases become those of the group, and its key the key of the group, so that
- * tokens stay good.
- */
-export async function openHome(registry: Registry, directory: string, slug: string): Promise<Home> {
+/** The organization of the server's operator, with its group `default`; made at the first start. */
+export function openHome(registry: Registry, slug: string): Home {
   const known = registry.setting('home')
-  if (known === undefined) {
-    const old = await readOldFiles(directory)
-    registry.transaction(() => makeHome(registry, slug, old))
-  }
-  // a crash may have come between
-  await removeOldFiles(directory)
+  if (known === undefined) registry.transaction(() => makeHome(registry, slug))
   const organization = registry.organizations.get(registry.setting('home') ?? '')
   const owner = registry.users.get(registry.setting('owner') ?? '')
   if (organization === undefined || owner === undefined)
@@ -79,15 +49,14 @@ export function keyNamed(registry: Registry, name: string): KeyPair {
   return key
 }
 
-function makeHome(registry: Registry, slug: string, old: OldFiles): void {
+function makeHome(registry: Registry, slug: string): void {
   const owner = { id: randomUUID(), username: OWNER, name: 'Owner', email: 'owner@localhost' }
   const organization = newOrganization(slug, slug, 'personal', 'scaler')
-  const group = newGroup(organization.id, DEFAULT_GROUP, LOCAL, old.key ?? newKeyPair())
+  const group = newGroup(organization.id, DEFAULT_GROUP, LOCAL, newKeyPair())
   registry.users.put(owner)
   registry.organizations.put(organization)
   registry.members.put(newMember(organization.id, owner.id, 'owner'))
   registry.groups.put(group)
-  for (const database of old.databases) registry.databases.put(adopt(database, group))
   registry.putSetting('home', organization.id)
   registry.putSetting('owner', owner.id)
 }
@@ -130,49 +99,4 @@ export function newGroup(organization: string, name: string, primary: string, ke
 
 export function newMember<R>(organization: string, user: string, role: R) {
   return { id: pair(organization, user), organization, user, role }
-}
-
-function adopt({ name, id, settings }: OldDatabase, group: GroupRow): DatabaseRow {
-  const now = Date.now()
-  return {
-    id,
-    name,
-    organization: group.organization,
-    group: group.id,
-    state: 'ready',
-    configuration: { ...NEW_CONFIGURATION, ...settings },
-    parent: null,
-    isSchema: false,
-    schema: null,
-    key: newKeyPair(),
-    createdAt: now,
-  }
-}
-
-export const OLD_REGISTRY_FILE = 'registry.json'
-const OLD_KEY = 'signing-key.pem'
-
-async function readOldFiles(directory: string): Promise<OldFiles> {
-  const registry = await readIfThere(join(directory, OLD_REGISTRY_FILE))
-  const key = await readIfThere(join(directory, OLD_KEY))
-  return {
-    databases: registry === null ? [] : (JSON.parse(registry) as { databases: OldDatabase[] }).databases,
-    key: key === null ? null : keyPairOf(key),
-  }
-}
-
-function keyPairOf(privatePem: string): KeyPair {
-  const publicKey = createPublicKey(createPrivateKey(privatePem))
-  return { privatePem, publicPem: publicKey.export({ type: 'spki', format: 'pem' }).toString() }
-}
-
-async function readIfThere(path: string): Promise<string | null> {
-  return await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
-    throw error
-  })
-}
-
-async function removeOldFiles(directory: string): Promise<void> {
-  for (const name of [OLD_REGISTRY_FILE, OLD_KEY]) await rm(join(directory, name), { force: true })
 }

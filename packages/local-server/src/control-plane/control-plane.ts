@@ -1,10 +1,11 @@
-import type { DatabaseBackend } from '../backend.ts'
+import type { KeyPair } from '../auth/jwt.ts'
+import type { DatabaseBackend } from '../backend/backend.ts'
 import { Addresses } from './addresses.ts'
 import { AuditLog } from './audit.ts'
 import { type Home, keyNamed, openHome, PLATFORM_KEY } from './bootstrap.ts'
 import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
-import type { ApiTokenRow, KeyPair } from './registry/rows.ts'
+import type { ApiTokenRow } from './registry/rows.ts'
 import { ApiTokens } from './tokens/api-tokens.ts'
 import { Usage } from './usage.ts'
 
@@ -15,7 +16,7 @@ const OWNER_TOKEN = 'owner'
 /** How the control plane is made. */
 export interface ControlPlaneOptions {
   readonly directory: string
-  /** Slug of the organization of whoever runs the server. */
+  /** Slug of the organization of the server's operator. */
   readonly organization: string
   /** What follows `<database>-<organization>.` in host names; null to address databases by path. */
   readonly domain: string | null
@@ -53,7 +54,7 @@ export class ControlPlane {
   static async open({ directory, organization, domain }: ControlPlaneOptions): Promise<ControlPlane> {
     const registry = await Registry.open(directory)
     try {
-      return new ControlPlane(registry, await openHome(registry, directory, organization), domain)
+      return new ControlPlane(registry, openHome(registry, organization), domain)
     } catch (error) {
       registry.close()
       throw error
@@ -90,10 +91,10 @@ export class ControlPlane {
   }
 
   /** The secret of the owner's API token, which is made when there is none. */
-  async ownerToken(): Promise<string> {
+  ownerToken(): string {
     const { owner } = this.home
     const known = this.registry.findToken(owner.id, OWNER_TOKEN)
-    return await this.apiTokens.secretOf(known ?? this.#makeOwnerToken())
+    return this.apiTokens.secretOf(known ?? this.#makeOwnerToken())
   }
 
   /** To be called while the back end still answers. */

@@ -2,12 +2,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { BackendRefusal, type DatabaseBackend, type DatabaseId, type DatabaseSettings } from '../backend.ts'
+import { newKeyPair } from '../auth/jwt.ts'
+import {
+  BackendRefusal,
+  type DatabaseBackend,
+  type DatabaseId,
+  type DatabaseSettings,
+} from '../backend/backend.ts'
 import { type Home, openHome } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
-import { newKeyPair } from './tokens/mint.ts'
 
 /** A back end that has databases and nothing in them. */
 class EmptyBackend {
@@ -36,7 +41,7 @@ beforeEach(async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   const opened = await Registry.open(directory)
   registry = opened
-  home = await openHome(opened, directory, 'local')
+  home = openHome(opened, 'local')
   backend = new EmptyBackend()
   databases = new Databases({
     registry,

@@ -1,16 +1,16 @@
+import { newKeyPair } from '../auth/jwt.ts'
 import {
   BackendRefusal,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-} from '../backend.ts'
-import { newDatabaseId } from './ids.ts'
+} from '../backend/backend.ts'
+import { newDatabaseId } from '../backend/database-id.ts'
+import { type OpenChange, Repeats } from './pending-changes.ts'
 import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
-import { type OpenChange, Repeats } from './repeats.ts'
-import { newKeyPair } from './tokens/mint.ts'
 
 /** How many databases the back end is asked for at once when all of them are gone through. */
 const CONCURRENCY = 16
@@ -65,7 +65,7 @@ export class Databases {
   readonly #options: DatabasesOptions
   /** The end of the last change of each database: the back end gets one after the other. */
   readonly #changes = new Map<DatabaseId, Promise<void>>()
-  /** When a database answers that is to wait, by a clock that nobody sets. */
+  /** When a database answers that is to wait, by a clock that is never set. */
   readonly #delays = new Map<DatabaseId, number>()
   readonly #repeats = new Repeats((id, { dropStreams }) => this.#settle(id, dropStreams))
 
@@ -135,7 +135,7 @@ export class Databases {
     return ready
   }
 
-  /** @throws Refusal for a copy of what nobody may read */
+  /** @throws Refusal for a copy of a database whose reads are blocked */
   #checkReadable(source: DatabaseSource): void {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
@@ -169,7 +169,7 @@ export class Databases {
   }
 
   /**
-   * From now on nobody finds it, and its name is free; resolves when its data is gone.
+   * From now on it cannot be found, and its name is free; resolves when its data is gone.
    * @throws Refusal while others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {

@@ -1,4 +1,4 @@
-/** What somebody asks for is not done, and why: answered as `{ error, code? }` with the status. */
+/** A request is refused, and why: answered as `{ error, code? }` with the status. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly status: number

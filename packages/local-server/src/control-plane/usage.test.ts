@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend.ts'
+import { newKeyPair } from '../auth/jwt.ts'
+import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend/backend.ts'
 import { openHome } from './bootstrap.ts'
 import { NEW_CONFIGURATION } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
-import { newKeyPair } from './tokens/mint.ts'
 import { Usage } from './usage.ts'
 
 const ever = { from: 0, to: Date.now() + 3_600_000 }
@@ -19,7 +19,7 @@ async function oneDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> 
     registry.close()
     await rm(directory, { recursive: true })
   })
-  const { organization } = await openHome(registry, directory, 'local')
+  const { organization } = openHome(registry, 'local')
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const row: DatabaseRow = {

@@ -1,4 +1,4 @@
-import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend.ts'
+import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend/backend.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 
@@ -34,13 +34,13 @@ export class Usage {
     this.#backend = backend
   }
 
-  /** Bytes of a database's content that were sent to somebody as a whole. */
+  /** Bytes of a database's content that were sent as a whole. */
   addBytesSynced(id: DatabaseId, bytes: number): void {
     this.touch(id)
     this.#bytesSynced.set(id, (this.#bytesSynced.get(id) ?? 0) + bytes)
   }
 
-  /** Somebody uses a database: it has to be asked the next time. */
+  /** A database is in use: it has to be asked the next time. */
   touch(id: DatabaseId): void {
     this.#touched.add(id)
   }
@@ -74,8 +74,7 @@ export class Usage {
   /** What a database has used. */
   ofDatabase(id: DatabaseId, { from, to }: Period): UsageTotal {
     const totals = this.#total('database', id, { from, to })
-    const storage = this.#registry.file.all('SELECT storage_bytes FROM usage_sample WHERE database = ?', [id])
-    return { ...totals, storageBytes: Number(storage[0]?.[0] ?? 0) }
+    return { ...totals, storageBytes: this.#lastSample(id)?.storageBytes ?? 0 }
   }
 
   /** What the databases of an organization have used, with those that are gone. */
@@ -87,20 +86,29 @@ export class Usage {
 
   #write(row: DatabaseRow, sample: UsageSample): void {
     const { file } = this.#registry
-    const sql = 'SELECT epoch, rows_read, rows_written FROM usage_sample WHERE database = ?'
-    const [epoch, read, written] = file.all(sql, [row.id])[0] ?? []
-    const isSame = epoch === sample.epoch
+    const before = this.#lastSample(row.id)
+    const isSame = before?.epoch === sample.epoch
+    const { epoch, rowsRead, rowsWritten, storageBytes } = sample
     file.run('INSERT OR REPLACE INTO usage_sample VALUES (?, ?, ?, ?, ?)', [
       row.id,
-      sample.epoch,
-      sample.rowsRead,
-      sample.rowsWritten,
-      sample.storageBytes,
+      epoch,
+      rowsRead,
+      rowsWritten,
+      storageBytes,
     ])
-    const [before, beforeWritten] = isSame ? [Number(read), Number(written)] : [0, 0]
     // a count that has become smaller has lost its end; what was used since then is not known, and nothing is counted twice
     const added = (now: number, then: number): number => Math.max(0, now - then)
-    this.#add(row, added(sample.rowsRead, before), added(sample.rowsWritten, beforeWritten))
+    this.#add(
+      row,
+      added(rowsRead, isSame ? before.rowsRead : 0),
+      added(rowsWritten, isSame ? before.rowsWritten : 0),
+    )
+  }
+
+  #lastSample(id: DatabaseId): UsageSample | undefined {
+    const sql = `SELECT epoch, rows_read AS rowsRead, rows_written AS rowsWritten, storage_bytes AS storageBytes
+      FROM usage_sample WHERE database = ?`
+    return this.#registry.file.all<UsageSample>(sql, [id])[0]
   }
 
   #add(row: DatabaseRow, rowsRead: number, rowsWritten: number): void {
@@ -121,12 +129,12 @@ export class Usage {
     value: string,
     { from, to }: Period,
   ): Omit<UsageTotal, 'storageBytes'> {
-    const [totals = []] = this.#registry.file.all(
-      `SELECT coalesce(sum(rows_read), 0), coalesce(sum(rows_written), 0), coalesce(sum(bytes_synced), 0)
+    const [totals] = this.#registry.file.all<Omit<UsageTotal, 'storageBytes'>>(
+      `SELECT coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
+         coalesce(sum(bytes_synced), 0) AS bytesSynced
        FROM usage_hour WHERE ${column} = ? AND hour >= ? AND hour <= ?`,
       [value, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
     )
-    const [rowsRead = 0, rowsWritten = 0, bytesSynced = 0] = totals.map(Number)
-    return { rowsRead, rowsWritten, bytesSynced }
+    return totals ?? { rowsRead: 0, rowsWritten: 0, bytesSynced: 0 }
   }
 }

@@ -1,5 +1,6 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TokenCheck } from '../auth/token-check.ts'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -9,42 +10,48 @@ import {
   type DatabaseSource,
   type QueryUsage,
   type UsageSample,
-} from '../backend.ts'
-import type { Dialect } from '../dialect.ts'
-import { errorResponse, type ServiceRequest, type ServiceResponse, textResponse } from '../exchange.ts'
-import { moveUnknownAside } from '../set-aside.ts'
-import { PACKAGE_VERSION } from '../versions.ts'
-import { copyDatabaseFile } from './copy-database-file.ts'
-import { CursorBodyStream } from './cursor-body.ts'
-import { adoptLog, DatabaseExports } from './database-exports.ts'
-import type { DatabaseHosts } from './database-hosts.ts'
-
-import { TableRights } from './engine/table-rights.ts'
-import { type HostCall, type HostCursor, NotBegunError } from './engine-host.ts'
-import { answerExport, isExportRoute } from './export-routes.ts'
-
-import { HostTable } from './host-table.ts'
-import { JsonShapeError } from './json-shape.ts'
-import { loadDump } from './load-dump.ts'
-import { SYSTEM_CLOCK } from './protocol/clock.ts'
-import type { Answer, CallOutcome, Question } from './protocol/host-messages.ts'
-import { MIGRATION } from './protocol/permissions.ts'
-import { PipelineFailure } from './protocol/pipeline-failure.ts'
-import type { Permissions } from './protocol/pipeline-types.ts'
-import { readDumpQuery, readListenQuery } from './query-parameters.ts'
+} from '../backend/backend.ts'
+import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
+import { isExportRoute } from '../backend/export-routes.ts'
+import { moveUnknownAside } from '../backend/quarantine.ts'
+import { SYSTEM_CLOCK } from '../base/clock.ts'
+import { PACKAGE_VERSION } from '../base/versions.ts'
+import type { Dialect } from '../hrana/dialect.ts'
+import { JsonShapeError } from '../hrana/json-shape.ts'
+import { MIGRATION, OWNER } from '../hrana/permissions.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import {
   type CursorBody,
   decodeCursorBody,
   decodePipelineBody,
   type PipelineBody,
   readText,
-} from './request-decoder.ts'
+} from '../hrana/request-decoder.ts'
+import {
+  errorResponse,
+  type ServiceRequest,
+  type ServiceResponse,
+  textResponse,
+} from '../http/service-request.ts'
+import { copyDatabaseFile } from './copy-database-file.ts'
+import { CursorBodyStream } from './cursor-body.ts'
+import { adoptLog, DatabaseExports } from './database-exports.ts'
+import {
+  type DatabaseCall,
+  type DatabaseWorker,
+  NotBegunError,
+  type RunningCursor,
+} from './database-worker.ts'
+import { TableRights } from './engine/table-rights.ts'
+import { answerExport } from './export-response.ts'
+import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
+import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
 import { SchemaMigrations } from './schema/schema-migrations.ts'
 import { type Job, SchemaStore } from './schema/schema-store.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
-import { TokenCheck } from './token-check.ts'
 import { UsageBook } from './usage-book.ts'
+import { WorkerPool } from './worker-pool.ts'
 
 const MAX_ATTEMPTS = 5
 
@@ -73,7 +80,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
   readonly #directory: string
   readonly #tokens: TokenCheck
-  readonly #hosts: HostTable
+  readonly #workers: WorkerPool
   readonly #streams: StreamTable
   readonly #dialect: Dialect | null
   readonly #idOf: (from: DatabaseId, name: string) => DatabaseId | undefined
@@ -95,25 +102,25 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#dialect = dialect
     this.#directory = directory
     this.#tokens = new TokenCheck(isOpen)
-    this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#hosts.find(id)?.closeStream(stream))
-    this.#hosts = new HostTable({
+    this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#workers.find(id)?.closeStream(stream))
+    this.#workers = new WorkerPool({
       pathOf: (id) => this.#fileOf(id),
       roleOf: (id) => this.#schemas.roleOf(id),
       isKept,
       dialect,
       isIdle: (id) => this.#streams.countOf(id) === 0,
-      onAsk: (id, question) => this.#answer(id, question),
-      onExit: (id) => this.#streams.closeAll(id),
+      onRequest: (id, request) => this.#reply(id, request),
+      onClosed: (id) => this.#streams.closeAll(id),
       onUsage: (id, usage) => this.#usage.add(id, usage),
     })
     this.#schemas = new SchemaStore(directory)
     this.#migrations = new SchemaMigrations(this.#schemas, {
       run: (id, job, isDryRun) => this.#migrate(id, job, isDryRun),
-      block: (id, isBlocked) => this.#hosts.block(id, isBlocked),
+      block: (id, isBlocked) => this.#workers.block(id, isBlocked),
     })
     this.#exports = new DatabaseExports({
       directory: join(directory, 'exports'),
-      hosts: this.#hosts,
+      workers: this.#workers,
       snapshot: (id, path, signal) => this.#snapshot(id, path, signal),
     })
   }
@@ -123,7 +130,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
-    const sqliteVersion = await this.#hosts.prepare()
+    const sqliteVersion = await this.#workers.prepare()
     await this.#schemas.load()
     await this.#exports.start()
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
@@ -188,13 +195,13 @@ export class EmbeddedBackend implements DatabaseBackend {
     await this.#schemas.remove(id)
     this.#tokens.forget(id)
     this.#usage.forget(id)
-    await this.#hosts.forget(id)
+    await this.#workers.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }
 
   async dropStreams(id: DatabaseId): Promise<void> {
-    this.#hosts.endFeed(id)
-    for (const stream of this.#streams.closeAll(id)) this.#hosts.find(id)?.closeStream(stream)
+    this.#workers.endFeed(id)
+    for (const stream of this.#streams.closeAll(id)) this.#workers.find(id)?.closeStream(stream)
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -214,13 +221,13 @@ export class EmbeddedBackend implements DatabaseBackend {
         if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
         return jobResponse(this.#schemas, id, request.path)
       }
-      let call: DatabaseCall = { id, permissions, signal: request.signal }
+      let call: ClientCall = { id, permissions, signal: request.signal }
       if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
       if (request.path === '/beta/listen') return this.#listen(call, request.query)
       if (isExportRoute(request.path)) {
         checkReadsAll(call)
         this.#checkNotBlocked(id)
-        // not for somebody who only looks whether it is there
+        // a client that only looks whether it is there
         if (request.method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
         const { signal } = request
         return await answerExport(request.path, () => this.#exports.make(id, signal), signal)
@@ -245,7 +252,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#migrations.close()
     this.#streams.clear()
-    await this.#hosts.close()
+    await this.#workers.close()
   }
 
   #refusal({ status, contentType, body, lostStream }: PipelineFailure): ServiceResponse {
@@ -253,35 +260,35 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  async #pipeline(call: DatabaseCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
+  async #pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
     const lease = await this.#lease(call.id, body.baton)
     return await this.#closingOnError(lease, async () => {
-      const hosts = await this.#hostsFor(call.id, lease)
-      const isWhole = body.baton === null && body.requests.at(-1)?.type === 'close'
-      const outcome = await hosts.pipeline({ ...call, ...lease }, body.requests, { version, isWhole })
+      const worker = await this.#workerFor(call.id, lease)
+      const { requests } = body
+      const outcome = await worker.run({ ...call, ...lease }, { type: 'pipeline', requests, version })
       if (outcome.type === 'failure') return this.#failed(lease, outcome)
-      // whoever has left does not get the baton: the stream cannot be continued, nor may it keep the write lock
+      // a client that has left does not get the baton: the stream cannot be continued, nor may it keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
       if (isClosed) this.#streams.close(lease)
       // the worker may not have read yet that the client has left
-      if (isClosed && !outcome.isClosed) hosts.closeStream(lease.stream)
+      if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
     })
   }
 
-  async #cursor(call: DatabaseCall, body: CursorBody): Promise<ServiceResponse> {
+  async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
     const lease = await this.#lease(call.id, body.baton)
     const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
     return await this.#closingOnError(lease, async () => {
-      const hosts = await this.#hostsFor(call.id, lease)
-      const cursor = hosts.cursor({ ...call, ...lease }, body.steps, lines)
+      const worker = await this.#workerFor(call.id, lease)
+      const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
       return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
     })
   }
 
-  async #dump(call: DatabaseCall, query: string): Promise<ServiceResponse> {
+  async #dump(call: ClientCall, query: string): Promise<ServiceResponse> {
     const { preserveRowIds } = readDumpQuery(query)
     if (this.#schemas.roleOf(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
     checkReadsAll(call)
@@ -289,8 +296,8 @@ export class EmbeddedBackend implements DatabaseBackend {
     const lease = await this.#streams.open(call.id)
     const lines = new CursorBodyStream(() => '')
     return await this.#closingOnError(lease, async () => {
-      const hosts = await this.#hostsFor(call.id, lease)
-      const dump = hosts.dump({ ...call, ...lease }, preserveRowIds, lines)
+      const worker = await this.#workerFor(call.id, lease)
+      const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
       const end = (): void => this.#streams.close(lease)
       void dump.outcome.then(end, end)
       return await this.#streamed(lease, dump, lines, {})
@@ -307,14 +314,14 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  #listen(call: DatabaseCall, query: string): ServiceResponse {
+  #listen(call: ClientCall, query: string): ServiceResponse {
     const { id, signal, permissions } = call
     const subscription = readListenQuery(query)
     const { tables } = permissions
     this.#checkNotBlocked(id)
     if (tables !== null && !new TableRights(tables).allows('data_read', subscription.table))
       throw forbiddenToRead(id)
-    const body = this.#hosts.feedOf(id).listen(subscription)
+    const body = this.#workers.feedOf(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
     return {
       status: 200,
@@ -323,14 +330,14 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  /** What a worker is told that needs something of other databases. */
-  async #answer(id: DatabaseId, question: Question): Promise<Answer> {
+  /** Answers a worker that asks for something of other databases. */
+  async #reply(id: DatabaseId, request: WorkerRequest): Promise<Reply> {
     try {
-      if (question.type === 'migrate') return await this.#migrations.migrate(id, question.program)
-      const { name, allowed, path } = question
+      if (request.type === 'migrate') return await this.#migrations.migrate(id, request.program)
+      const { name, allowed, path } = request
       const target = this.#idOf(id, name)
       if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
-      const settings = target && this.#hosts.settingsOf(target)
+      const settings = target && this.#workers.settingsOf(target)
       if (target === undefined || settings?.allowAttach !== true || settings.blockReads) return 'not allowed'
       await this.#snapshot(target, path)
       return null
@@ -346,7 +353,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   #readRefusal(id: DatabaseId): string | null {
-    const { blockReads = false, blockReason = null } = this.#hosts.settingsOf(id) ?? {}
+    const { blockReads = false, blockReason = null } = this.#workers.settingsOf(id) ?? {}
     if (!blockReads) return null
     return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
   }
@@ -354,8 +361,8 @@ export class EmbeddedBackend implements DatabaseBackend {
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
       const outcome = await untilBegun(null, async () => {
-        const hosts = await this.#hosts.get(id)
-        return await hosts.migration(this.#ownCall(), { job, program, isDryRun })
+        const worker = await this.#workers.get(id)
+        return await worker.run(this.#ownCall(id), { type: 'migration', job, program, isDryRun })
       })
       return outcome.type === 'failure' ? outcome.body : outcome.text || null
     } catch (error) {
@@ -366,22 +373,22 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** Copies a database to a file, and the log that belongs to it. */
   async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
     const outcome = await untilBegun(null, async () => {
-      const hosts = await this.#hosts.get(id)
-      return await hosts.snapshot({ ...this.#ownCall(), ...(signal && { signal }) }, path)
+      const worker = await this.#workers.get(id)
+      return await worker.run({ ...this.#ownCall(id), ...(signal && { signal }) }, { type: 'snapshot', path })
     })
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
 
   /** A call of the server's own. */
-  #ownCall(): HostCall {
+  #ownCall(id: DatabaseId): DatabaseCall {
     this.#lastOwnStream -= 1
-    return { stream: this.#lastOwnStream, permissions: MIGRATION, signal: new AbortController().signal }
+    return { id, stream: this.#lastOwnStream, permissions: MIGRATION, signal: new AbortController().signal }
   }
 
-  /** Answers with what a host writes, once it has begun to. */
+  /** Answers with what a worker writes, once it has begun to. */
   async #streamed(
     lease: StreamLease,
-    cursor: HostCursor,
+    cursor: RunningCursor,
     lines: CursorBodyStream,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
@@ -407,11 +414,11 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  /** The workers of a database. @throws PipelineFailure when the stream has ended before they were there */
-  async #hostsFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseHosts> {
-    const hosts = await this.#hosts.get(id)
+  /** The worker of a database. @throws PipelineFailure when the stream has ended before it was there */
+  async #workerFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseWorker> {
+    const worker = await this.#workers.get(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
-    return hosts
+    return worker
   }
 
   async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
@@ -420,14 +427,22 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   #configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#tokens.configure(id, settings.keys)
-    this.#hosts.configure(id, settings)
-    if (settings.blockReads) this.#hosts.endFeed(id)
+    this.#workers.configure(id, settings)
+    if (settings.blockReads) this.#workers.endFeed(id)
   }
 
+  /** @throws BackendRefusal with what the engine says of the dump */
   async #load(id: DatabaseId, file: string): Promise<void> {
+    const sql = await readDump(file)
     const lease = await this.#streams.open(id)
     try {
-      await loadDump(await this.#hosts.get(id), lease.stream, file)
+      const worker = await this.#workers.get(id)
+      const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
+      const call = { ...this.#ownCall(id), ...lease, permissions: OWNER }
+      const outcome = await worker.run(call, { type: 'pipeline', requests, version: 3 })
+      if (outcome.type === 'failure')
+        throw new BackendRefusal(`the dump could not be loaded: ${outcome.body}`)
+      checkResult(JSON.parse(outcome.text) as readonly LoadResult[])
     } finally {
       this.#streams.close(lease)
     }
@@ -450,11 +465,7 @@ async function sizeOf(file: string): Promise<number> {
 }
 
 /** What every request to a database comes with. */
-interface DatabaseCall {
-  readonly id: DatabaseId
-  readonly permissions: Permissions
-  readonly signal: AbortSignal
-}
+type ClientCall = Omit<DatabaseCall, 'stream'>
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
 
@@ -465,7 +476,7 @@ const forbiddenToRead = (id: DatabaseId): PipelineFailure =>
   )
 
 /** @throws PipelineFailure where single tables must not be read */
-function checkReadsAll({ id, permissions: { read, tables } }: DatabaseCall): void {
+function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
   if (!read || (tables !== null && !new TableRights(tables).mayReadAll)) throw forbiddenToRead(id)
 }
 
@@ -480,7 +491,7 @@ function head(baton: string | null): string {
 }
 
 /**
- * Makes a call again when the engine has ended, through somebody else's fault, before it began. A stream the baton
+ * Makes a call again when the engine has ended, because of another call, before it began. A stream the baton
  * stands for has ended with it.
  */
 async function untilBegun<T>(baton: string | null, call: () => Promise<T>): Promise<T> {

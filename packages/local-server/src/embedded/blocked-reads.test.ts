@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId } from '../backend.ts'
-import type { ServiceResponse } from '../exchange.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import type { ServiceResponse } from '../http/service-request.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const OPEN = {

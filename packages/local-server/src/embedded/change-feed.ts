@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
-import type { TableChanges } from './protocol/host-messages.ts'
+import type { TableChanges } from './protocol/worker-messages.ts'
 
 /** In the order in which the wire has them. */
 export const ACTIONS = ['unknown', 'delete', 'insert', 'update'] as const
 export type Action = (typeof ACTIONS)[number]
 
-/** What somebody listens to. */
+/** What a client listens to. */
 export interface Subscription {
   readonly table: string
   /** Transactions that do one of these are reported, with all they do. */
@@ -94,7 +94,7 @@ class Listener extends Readable {
     this.#handOver()
   }
 
-  /** Whoever reads slowly still gets what was handed over before. */
+  /** A slow reader still gets what was handed over before. */
   end(): void {
     if (this.#isOver) return
     this.push(null)

@@ -1,15 +1,15 @@
 import { PassThrough, type Readable } from 'node:stream'
-import type { CursorListener, HostCursor } from './engine-host.ts'
+import type { CursorListener, RunningCursor } from './database-worker.ts'
 
-/** A body whose text comes from a host as fast as the client takes it, behind what `head` gives when it begins. */
+/** A body whose text comes from a worker as fast as the client takes it, behind what `head` gives when it begins. */
 export class CursorBodyStream implements CursorListener {
   readonly #stream = new PassThrough()
   readonly #head: () => string
   #markBegun: () => void = () => {}
-  /** Resolves once the host has found the request acceptable. */
+  /** Resolves once the worker has found the request acceptable. */
   readonly begun: Promise<void>
   /** The call whose text it takes. */
-  source: HostCursor | null = null
+  source: RunningCursor | null = null
 
   constructor(head: () => string) {
     this.#head = head
@@ -17,7 +17,7 @@ export class CursorBodyStream implements CursorListener {
       this.#markBegun = resolve
     })
     this.#stream.on('error', () => {}) // broken off on purpose
-    // whoever gives up the body may have no connection that could be cut
+    // a body may be given up without a connection that could be cut
     this.#stream.once('close', () => this.source?.abandon())
   }
 

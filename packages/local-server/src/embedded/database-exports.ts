@@ -1,25 +1,25 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DatabaseId } from '../backend.ts'
-import type { HostTable } from './host-table.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import type { WorkerPool } from './worker-pool.ts'
 
 /** What is needed to make files of databases. */
 export interface ExportParts {
   /** Where they are made. What is left there by a process that was killed is removed at the start. */
   readonly directory: string
-  readonly hosts: HostTable
+  readonly workers: WorkerPool
   /** Copies a database as it is to a file, and to the log that belongs to it. */
   readonly snapshot: (id: DatabaseId, path: string, signal: AbortSignal) => Promise<void>
 }
 
-/** A file with all of a database in it, which nobody else uses. */
+/** A file with all of a database in it, for the caller alone. */
 export interface ExportedFile {
   readonly path: string
   readonly remove: () => Promise<void>
 }
 
-/** Files with all of a database in them. Whoever uses the database meanwhile goes on, transactions too. */
+/** Files with all of a database in them. Requests to the database go on meanwhile, transactions too. */
 export class DatabaseExports {
   readonly #parts: ExportParts
   #last = 0
@@ -34,7 +34,7 @@ export class DatabaseExports {
 
   /** The database as it is now. */
   async make(id: DatabaseId, signal: AbortSignal): Promise<ExportedFile> {
-    const { directory, hosts, snapshot } = this.#parts
+    const { directory, workers, snapshot } = this.#parts
     await mkdir(directory, { recursive: true })
     this.#last += 1
     const path = join(directory, `${this.#last}.db`)
@@ -44,7 +44,7 @@ export class DatabaseExports {
     try {
       await snapshot(id, path, signal)
       await adoptLog(path)
-      await hosts.settle(id, path)
+      await workers.settle(id, path)
       if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
         throw new Error('the log could not be moved into the file')
       return { path, remove }

@@ -1,5 +1,5 @@
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { ACTIONS, type Action, type Subscription } from './change-feed.ts'
-import { PipelineFailure } from './protocol/pipeline-failure.ts'
 
 /** Whether `GET /dump` is to write row ids. @throws PipelineFailure with 400, in the words of the service */
 export function readDumpQuery(query: string): { readonly preserveRowIds: boolean } {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId, DatabaseSettings, DatabaseSource } from '../backend.ts'
+import type { DatabaseId, DatabaseSettings, DatabaseSource } from '../backend/backend.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const SETTINGS: DatabaseSettings = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { DatabaseId } from '../backend.ts'
-import { PipelineFailure } from './protocol/pipeline-failure.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { StreamTable } from './stream-table.ts'
 import { TestClock } from './test-clock.ts'
 

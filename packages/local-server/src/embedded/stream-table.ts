@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import type { Clock } from '../base/clock.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { BatonSealer } from './baton.ts'
-import type { Clock } from './protocol/clock.ts'
-import { PipelineFailure } from './protocol/pipeline-failure.ts'
 
 /** Numbers of the service. */
 const IDLE_MS = 10_000
@@ -137,7 +137,7 @@ export class StreamTable {
   }
 
   #freePlace(): void {
-    // a place that somebody waits for is handed on, not freed: nobody can slip in between
+    // a place is handed to the next request that waits, not freed: no other request can take it
     const granted = this.#waiting.shift()
     if (granted === undefined) this.#open -= 1
     else granted()

@@ -1,4 +1,4 @@
-import type { Clock } from './protocol/clock.ts'
+import type { Clock } from '../base/clock.ts'
 
 /** Time that only passes when a test says so. */
 export class TestClock implements Clock {

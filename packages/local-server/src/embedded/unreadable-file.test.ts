@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const SETTINGS = {

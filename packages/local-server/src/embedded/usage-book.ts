@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { DatabaseId, QueryUsage } from '../backend.ts'
-import type { StatementUsage } from './protocol/host-messages.ts'
+import type { DatabaseId, QueryUsage } from '../backend/backend.ts'
+import type { StatementUsage } from './protocol/worker-messages.ts'
 
-/** Texts of a database that are told apart; of more, those that did least are forgotten. */
+/** Texts of a database that are counted each by itself; of more, those that did least are forgotten. */
 const MAX_QUERIES = 200
 /** How many are shown. */
 const MAX_SHOWN = 20

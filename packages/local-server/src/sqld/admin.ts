@@ -19,7 +19,7 @@ class SqldAdminError extends Error {
   }
 }
 
-/** What the admin API is told about a database; always the whole desired state, because omitted fields are reset. */
+/** What the admin API gets for a database; always the whole desired state, because omitted fields are reset. */
 export interface SqldNamespaceConfig {
   readonly jwt_key?: string | undefined
   readonly max_db_size?: string | undefined

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TokenCheck } from '../auth/token-check.ts'
 import {
   type BackendFeatures,
   BackendRefusal,
@@ -10,25 +11,23 @@ import {
   type DatabaseSource,
   type QueryUsage,
   type UsageSample,
-} from '../backend.ts'
-import { newDatabaseId } from '../control-plane/ids.ts'
-import { checkLoaded, readDump } from '../dumps.ts'
-import { isExportRoute } from '../embedded/export-routes.ts'
-import { JsonShapeError } from '../embedded/json-shape.ts'
-import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
-import { TokenCheck } from '../embedded/token-check.ts'
+} from '../backend/backend.ts'
+import { newDatabaseId } from '../backend/database-id.ts'
+import { checkLoaded, readDump } from '../backend/dumps.ts'
+import { isExportRoute } from '../backend/export-routes.ts'
+import { moveUnknownAside } from '../backend/quarantine.ts'
+import { JsonShapeError } from '../hrana/json-shape.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import {
   errorResponse,
   readBytes,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
-} from '../exchange.ts'
-import { moveUnknownAside } from '../set-aside.ts'
-import type { SqldNamespaceConfig } from './admin.ts'
-import { namespaceSource } from './namespace-source.ts'
+} from '../http/service-request.ts'
+import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
 import type { SenderRights } from './onward-tokens.ts'
-import { OpenAnswers } from './open-answers.ts'
+import { OpenAnswers } from './open-responses.ts'
 import { OwnRequests } from './own-requests.ts'
 import { finish } from './rebuild.ts'
 import { findRefusal } from './sql-guard.ts'
@@ -39,7 +38,7 @@ import type { WatchTimes } from './write-watch.ts'
 
 /** How the back end is made. */
 export interface SqldBackendOptions extends UpstreamOptions {
-  /** Is told what happens to the server of a database. */
+  /** Called when something happens to the server of a database. */
   readonly onNotice: (id: DatabaseId, text: string) => void
   /** When a server counts as one that answers no write any more; undefined for the usual times. */
   readonly watchTimes?: WatchTimes
@@ -105,7 +104,7 @@ export class SqldBackend implements DatabaseBackend {
       onNotice,
       watchTimes,
     })
-    this.#streams = new StreamRequests(this.#upstream, this.#own, this.#writes.traffic)
+    this.#streams = new StreamRequests(this.#upstream, this.#own, this.#writes)
   }
 
   async start(): Promise<string> {
@@ -117,7 +116,7 @@ export class SqldBackend implements DatabaseBackend {
   #startCounts(): void {
     this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
     this.#bases.clear()
-    this.#writes.traffic.forgetAllStreams()
+    this.#writes.forgetAllStreams()
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
@@ -149,7 +148,7 @@ export class SqldBackend implements DatabaseBackend {
     return join(this.#options.directory, 'sqld', 'dbs')
   }
 
-  /** Of a server elsewhere nobody knows. */
+  /** Of a server elsewhere it cannot be seen. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
     return await stat(join(this.#dataFolder, id)).then(
@@ -193,7 +192,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.forget(id)
     this.#settings.delete(id)
     this.#bases.delete(id)
-    this.#writes.traffic.remove(id)
+    this.#writes.remove(id)
     await (await this.#upstream.alive()).admin.remove(id)
   }
 
@@ -218,7 +217,7 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** Of a server that is not ours nobody knows when it began. */
+  /** When a server that is not ours began is not known. */
   async #baseOf(id: DatabaseId): Promise<Counts> {
     if (this.#options.remote !== undefined) return NOTHING
     const known = this.#bases.get(id)
@@ -318,7 +317,7 @@ export class SqldBackend implements DatabaseBackend {
     if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
     const answer = await this.#own.run(id, sql)
     checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
-    this.#writes.traffic.written(id)
+    this.#writes.written(id)
   }
 
   /** Those of the databases that a sender may attach which may be read at all: the server would not mind. */
@@ -328,5 +327,22 @@ export class SqldBackend implements DatabaseBackend {
       const settings = this.#settings.get(id as DatabaseId)
       return settings === undefined ? allowed !== 'all' : settings.allowAttach && !settings.blockReads
     })
+  }
+}
+
+/** What the admin API gets for the source of a database. @throws BackendRefusal for what it does not take */
+function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' }>): SqldNamespaceSource {
+  switch (source.type) {
+    case 'empty':
+    case 'dump':
+      return {}
+    case 'file':
+      throw new BackendRefusal('a database is made from an SQLite file by the back end "embedded" only')
+    case 'schema':
+      return { shared_schema: true }
+    case 'schema-child':
+      return { shared_schema_name: source.parent }
+    default:
+      return source satisfies never
   }
 }

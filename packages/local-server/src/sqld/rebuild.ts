@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import { decodeCursorBody, decodePipelineBody } from '../embedded/request-decoder.ts'
-import { readBytes, type ServiceResponse } from '../exchange.ts'
-import { encodeCursorBody, encodePipelineBody } from './request-encoder.ts'
-import { attachesIn, attachesInSteps, guardRequests, guardSteps, type Sender } from './request-guard.ts'
-import { effectOfRequests, effectOfSteps, type StoredEffects, type WriteEffect } from './write-effect.ts'
+import {
+  type CursorBody,
+  decodeCursorBody,
+  decodePipelineBody,
+  type PipelineBody,
+} from '../hrana/request-decoder.ts'
+import { encodeCursorBody, encodePipelineBody } from '../hrana/request-encoder.ts'
+import { readBytes, type ServiceResponse } from '../http/service-request.ts'
+import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
+import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** What a client may learn from the server's own headers. */
 const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
@@ -22,7 +27,7 @@ export interface RebuiltBody {
 /** What decides about a body. */
 export interface BodyRules {
   readonly mayWrite: boolean
-  /** Whether nobody may read. */
+  /** Whether reads are blocked. */
   readonly blockReads: boolean
   /** Whether the stream of a baton has another database attached. */
   readonly hadAttached: (baton: string) => boolean
@@ -30,28 +35,25 @@ export interface BodyRules {
 
 /** Reads a body strictly and writes it anew: the server's reader takes more than one form for the same thing. */
 export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
-  if (path === '/v3/cursor') {
-    const body = decodeCursorBody(text)
-    const { baton, steps } = body
-    const sender = senderOf(rules, baton, attachesInSteps(steps))
-    const guarded = { ...body, steps: guardSteps(steps, sender) }
-    return {
-      baton,
-      text: encodeCursorBody(guarded),
-      hasAttached: sender.attach === 'attached',
-      effectOn: (stored) => effectOfSteps(guarded.steps, stored),
-    }
-  }
-  const body = decodePipelineBody(text)
-  const { baton, requests } = body
+  const isCursor = path === '/v3/cursor'
+  const { baton, requests } = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
   const sender = senderOf(rules, baton, attachesIn(requests))
-  const guarded = { ...body, requests: guardRequests(requests, sender) }
+  const guarded = requests.map((request) => guardRequest(request, sender))
+  const [batch] = guarded
   return {
     baton,
-    text: encodePipelineBody(guarded),
+    text:
+      isCursor && batch?.type === 'batch'
+        ? encodeCursorBody({ baton, steps: batch.steps })
+        : encodePipelineBody({ baton, requests: guarded }),
     hasAttached: sender.attach === 'attached',
-    effectOn: (stored) => effectOfRequests(guarded.requests, stored),
+    effectOn: (stored) => effectOfRequests(guarded, stored),
   }
+}
+
+/** A cursor runs a batch. */
+function asPipeline({ baton, steps }: CursorBody): PipelineBody {
+  return { baton, requests: [{ type: 'batch', steps }] }
 }
 
 function senderOf(

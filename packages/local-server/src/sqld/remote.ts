@@ -1,14 +1,5 @@
+import type { RemoteSqldOptions } from '../backend/backend.ts'
 import { SqldAdmin } from './admin.ts'
-
-/** Where a libsql-server of somebody else's runs; plain HTTP, so on this machine or on a network that is trusted. */
-export interface RemoteSqldOptions {
-  /** Its HTTP API, as `http://10.0.0.5:8080`. */
-  readonly url: string
-  /** Its admin API (`--admin-listen-addr`). */
-  readonly adminUrl: string
-  /** What it was started with as `--admin-auth-key`. */
-  readonly adminKey: string
-}
 
 /** A libsql-server that requests go to. */
 export interface SqldTarget {

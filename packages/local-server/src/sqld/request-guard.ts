@@ -1,53 +1,39 @@
-import type { BatchStep, PipelineRequest, StatementRequest } from '../embedded/protocol/pipeline-types.ts'
+import type { PipelineRequest, StatementRequest } from '../hrana/pipeline-types.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
 /** The server answers this as blocked where reads are. */
 const READS = 'SELECT 1'
-/** The server answers this with 403 for whoever may not write, and there is no such table for the others. */
+/** The server answers this with 403 to senders that may not write, and without such a table to the others. */
 const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
 
 /** What is known of the sender of a request, and of its stream. */
 export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
-  /** Whether nobody may read. */
+  /** Whether reads are blocked. */
   readonly blockReads: boolean
 }
 
 /** Whether one of the requests attaches a database, or stores a text that does. */
 export function attachesIn(requests: readonly PipelineRequest[]): boolean {
   return requests.some((request) => {
-    if (request.type === 'batch') return attachesInSteps(request.steps)
+    if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
     if (request.type === 'execute') return hasAttach(request.statement.sql ?? '')
     return 'sql' in request && hasAttach(request.sql ?? '')
   })
-}
-
-/** The same for a batch. */
-export function attachesInSteps(steps: readonly BatchStep[]): boolean {
-  return steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
 }
 
 /**
  * Puts a statement that the server refuses in the place of each that must not reach it, so that the answer has the
  * place and the form of any other error of SQL.
  */
-export function guardRequests(requests: readonly PipelineRequest[], sender: Sender): PipelineRequest[] {
-  return requests.map((request) => guardRequest(request, sender))
-}
-
-/** The same for a batch. */
-export function guardSteps(steps: readonly BatchStep[], sender: Sender): BatchStep[] {
-  return steps.map(({ statement, condition }) => ({
-    statement: guardStatement(statement, sender),
-    condition,
-  }))
-}
-
-function guardRequest(request: PipelineRequest, sender: Sender): PipelineRequest {
+export function guardRequest(request: PipelineRequest, sender: Sender): PipelineRequest {
   switch (request.type) {
     case 'execute':
       return { ...request, statement: guardStatement(request.statement, sender) }
     case 'batch':
-      return { ...request, steps: guardSteps(request.steps, sender) }
+      return {
+        ...request,
+        steps: request.steps.map((step) => ({ ...step, statement: guardStatement(step.statement, sender) })),
+      }
     case 'sequence':
       return request.sql === null
         ? request

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { sqliteModule } from '../sqlite-module.ts'
+import { sqliteModule } from '../base/sqlite-module.ts'
 
 /** States of a migration (table `jobs`). */
 const JOB = { waitingDryRun: 0, runFailure: 5 } as const
@@ -39,9 +39,8 @@ export async function settleMigrations(
 ): Promise<readonly SettledMigration[]> {
   const path = join(dataFolder, 'metastore', 'data')
   const isThere = await stat(path).catch(() => null)
-  const sqlite = sqliteModule()
-  if (isThere === null || !sqlite) return []
-  const database = new sqlite.DatabaseSync(path)
+  if (isThere === null) return []
+  const database = new (sqliteModule().DatabaseSync)(path)
   try {
     if (!hasTables(database)) return []
     const unfinished = database.prepare(UNFINISHED).all() as { job: number; schema: string }[]

@@ -1,5 +1,5 @@
-import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '../allowed-functions.ts'
-import type { SqlToken } from './sql-tokens.ts'
+import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '../sql/allowed-functions.ts'
+import { isWord, type SqlToken } from './sql-tokens.ts'
 
 /** SQLite's keywords: what stands before a bracket as one of these is no function, `regexp` excepted. */
 const KEYWORDS: ReadonlySet<string> = new Set(
@@ -191,8 +191,4 @@ function findCompressFunction(statement: readonly SqlToken[]): string | null {
 
 function isText(token: SqlToken | undefined, text: string): boolean {
   return token?.kind === 'other' && token.text === text
-}
-
-function isWord(token: SqlToken | undefined, text: string): boolean {
-  return token?.kind === 'word' && token.text.toLowerCase() === text
 }

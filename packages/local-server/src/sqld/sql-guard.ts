@@ -1,5 +1,5 @@
 import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
-import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
+import { isWord, type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** What is going to be done with a SQL text, and by whom. */
 export interface SqlUse {
@@ -13,7 +13,7 @@ export interface SqlUse {
   readonly attach?: 'attached' | 'late'
 }
 
-/** Why a text must not reach the server. `permissions`: the sender may not do this; `refused`: nobody may. */
+/** Why a text must not reach the server. `permissions`: the sender may not do this; `refused`: no sender may. */
 export type SqlRefusal =
   | { readonly type: 'permissions' }
   | { readonly type: 'refused'; readonly name: string; readonly reason: string }
@@ -41,7 +41,7 @@ const REASON_SHADOW = 'the server ends when it reads what it has not written its
 /** Pragmas that read and may have an argument. */
 const READING_PRAGMAS =
   /^(?:table_list|table_x?info|index_list|index_x?info|pragma_list|compile_options|database_list|function_list|module_list|foreign_key_list|foreign_key_check|integrity_check|quick_check|collation_list)$/i
-/** Pragmas that the server runs with an argument for whoever may write. */
+/** Pragmas that the server runs with an argument for senders that may write. */
 const WRITABLE_PRAGMAS = /^(?:defer_foreign_keys|foreign_keys|user_version)$/i
 /** Statements that have no effect when they are only prepared. */
 const HARMLESS_TO_PREPARE =
@@ -184,8 +184,4 @@ function refusalOfPragma(
     return use.mayWrite || use.kind === 'store' ? null : { type: 'permissions' }
   }
   return { type: 'refused', name: `PRAGMA ${name}`, reason: 'it takes effect when it is prepared' }
-}
-
-function isWord(token: SqlToken | undefined, text: string): boolean {
-  return token?.kind === 'word' && token.text.toLowerCase() === text
 }

@@ -1,19 +1,19 @@
 import type http from 'node:http'
 import { Readable } from 'node:stream'
-import type { DatabaseId } from '../backend.ts'
-import { PipelineFailure } from '../embedded/protocol/pipeline-failure.ts'
-import { readText } from '../embedded/request-decoder.ts'
-import { readBytes, type ServiceRequest, type ServiceResponse } from '../exchange.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import { readText } from '../hrana/request-decoder.ts'
+import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
-import { lateSignal } from './late-signal.ts'
 import type { SenderRights } from './onward-tokens.ts'
 import type { OwnRequests } from './own-requests.ts'
 import { finish, rebuildBody } from './rebuild.ts'
 import { type Call, isBroken, type Upstream } from './upstream.ts'
 import { NO_EFFECT } from './write-effect.ts'
 import { StreamWrites } from './write-gate.ts'
-import type { WritePass, WriteTraffic } from './write-traffic.ts'
+import type { WritePass } from './write-pass.ts'
+import type { WriteService } from './write-service.ts'
 
 /** How long a request that may hold the write lock goes on without its client. */
 const LEFT_BEHIND_MS = 5_000
@@ -33,10 +33,10 @@ export interface StreamRules {
 export class StreamRequests {
   readonly #upstream: Upstream
   readonly #own: OwnRequests
-  readonly #writes: WriteTraffic
+  readonly #writes: WriteService
   readonly #batons = new BatonBinding()
 
-  constructor(upstream: Upstream, own: OwnRequests, writes: WriteTraffic) {
+  constructor(upstream: Upstream, own: OwnRequests, writes: WriteService) {
     this.#upstream = upstream
     this.#own = own
     this.#writes = writes
@@ -134,4 +134,13 @@ export class StreamRequests {
 
 function noWriteRight(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
+}
+
+/** Aborts some time after another one: what was left behind may still come to its end. */
+function lateSignal(signal: AbortSignal, delayMs: number): AbortSignal {
+  const late = new AbortController()
+  const abort = (): void => void setTimeout(() => late.abort(signal.reason), delayMs).unref()
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  return late.signal
 }

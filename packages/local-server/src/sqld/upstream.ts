@@ -1,12 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DatabaseId } from '../backend.ts'
-import type { KeyPair } from '../control-plane/registry/rows.ts'
-import type { ServiceRequest } from '../exchange.ts'
+import type { KeyPair } from '../auth/jwt.ts'
+import type { DatabaseId, RemoteSqldOptions } from '../backend/backend.ts'
+import type { ServiceRequest } from '../http/service-request.ts'
 import { OnwardTokens, type SenderRights } from './onward-tokens.ts'
 import { type SqldProcess, startAfter } from './process.ts'
-import { connectSqld, type RemoteSqldOptions, type SqldTarget } from './remote.ts'
+import { connectSqld, type SqldTarget } from './remote.ts'
 
 /** The server that requests go to. */
 export interface UpstreamOptions {
@@ -174,7 +174,7 @@ export class Upstream {
     const headers = {
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...(await this.#authorization(id, rights)),
+      ...this.#authorization(id, rights),
       ...(body !== null && { 'content-length': body.length }),
     }
     const { method, path, query, signal = NEVER } = request
@@ -195,11 +195,11 @@ export class Upstream {
   }
 
   /** Nothing for a server elsewhere that takes no tokens. */
-  async #authorization(id: DatabaseId, rights: SenderRights): Promise<{ authorization?: string }> {
+  #authorization(id: DatabaseId, rights: SenderRights): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
     const attach = this.#user.attachable(rights.attach)
-    const token = await this.#tokens.tokenFor(id, { ...rights, attach })
+    const token = this.#tokens.tokenFor(id, { ...rights, attach })
     return { authorization: `Bearer ${token}` }
   }
 }

@@ -1,4 +1,4 @@
-import type { BatchStep, PipelineRequest, SqlReference } from '../embedded/protocol/pipeline-types.ts'
+import type { PipelineRequest, SqlReference } from '../hrana/pipeline-types.ts'
 import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** What statements do to the write lock and to the transaction of their stream, if all of them run. */
@@ -45,7 +45,7 @@ function effectOfRequest(request: PipelineRequest, stored: StoredEffects): Write
     case 'execute':
       return effectOf(request.statement, stored)
     case 'batch':
-      return effectOfSteps(request.steps, stored)
+      return joined(request.steps.map(({ statement }) => effectOf(statement, stored)))
     case 'sequence':
       return effectOf(request, stored)
     case 'store_sql':
@@ -63,11 +63,6 @@ function effectOfRequest(request: PipelineRequest, stored: StoredEffects): Write
     default:
       return request satisfies never
   }
-}
-
-/** The effect of a batch. */
-export function effectOfSteps(steps: readonly BatchStep[], stored: StoredEffects = new Map()): WriteEffect {
-  return joined(steps.map(({ statement }) => effectOf(statement, stored)))
 }
 
 function effectOf({ sql, sqlId }: SqlReference, stored: StoredEffects): WriteEffect {

@@ -1,18 +1,17 @@
 import { existsSync } from 'node:fs'
-import { sqliteModule } from '../sqlite-module.ts'
+import { sqliteModule } from '../base/sqlite-module.ts'
 
 const SQLITE_BUSY = 5
 
 /**
  * Whether the write lock of a database is free, as its files say: a server that runs a write holds it, one that has forgotten
- * its writers does not. Null where this process has no SQLite, or cannot open the file.
+ * its writers does not. Null where this process cannot open the file.
  */
 export function isWriteLockFree(file: string): boolean | null {
-  const sqlite = sqliteModule()
   // what is not there would be made
-  if (sqlite === undefined || !existsSync(file)) return null
+  if (!existsSync(file)) return null
   try {
-    const database = new sqlite.DatabaseSync(file)
+    const database = new (sqliteModule().DatabaseSync)(file)
     try {
       database.exec('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; ROLLBACK')
       return true

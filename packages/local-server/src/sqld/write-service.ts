@@ -1,9 +1,12 @@
 import { stat } from 'node:fs/promises'
-import type { DatabaseId } from '../backend.ts'
+import type { DatabaseId } from '../backend/backend.ts'
+import { LogKeeper } from './log-keeper.ts'
 import type { OwnRequests } from './own-requests.ts'
 import type { Upstream } from './upstream.ts'
+import type { WriteEffect } from './write-effect.ts'
+import { type StreamWrites, WriteGate } from './write-gate.ts'
 import { isWriteLockFree } from './write-lock.ts'
-import { WriteTraffic } from './write-traffic.ts'
+import { WritePass } from './write-pass.ts'
 import { WATCH_TIMES, type WatchTimes, WriteWatch } from './write-watch.ts'
 
 /** How the writes to one server are looked after. */
@@ -20,9 +23,18 @@ const RESPONSE_MS = 3_000
 const TAKE_AND_GIVE_BACK = 'BEGIN IMMEDIATE; ROLLBACK'
 const DEFECT = 'docs/libsql-server-lost-writer.md'
 
-/** Keeps the logs of a server's databases small, and ends the server when it answers no write any more. */
+interface Database {
+  readonly gate: WriteGate
+  /** Null for a server elsewhere. */
+  readonly keeper: LogKeeper | null
+}
+
+/**
+ * The requests to one server that may write: they pass a gate. Keeps the logs of its databases small, and ends the server
+ * when it answers no write any more.
+ */
 export class WriteService {
-  readonly traffic: WriteTraffic
+  readonly #databases = new Map<DatabaseId, Database>()
   readonly #upstream: Upstream
   readonly #own: OwnRequests
   readonly #options: WriteServiceOptions
@@ -37,17 +49,9 @@ export class WriteService {
     this.#options = options
     this.#times = options.watchTimes ?? WATCH_TIMES
     const { fileOf } = options
-    this.traffic = new WriteTraffic(
-      fileOf === null
-        ? null
-        : {
-            bytes: async (id) => (await stat(`${fileOf(id)}-wal`).catch(() => null))?.size ?? 0,
-            checkpoint: async (id) => (await upstream.alive()).admin.checkpoint(id),
-          },
-    )
     this.#watch = new WriteWatch(
       {
-        silentMs: () => this.traffic.silentMs(),
+        silentMs: () => new Map([...this.#databases].map(([each, { gate }]) => [each, gate.silentMs])),
         probe: (id) => this.#probe(id),
         responds: () => upstream.responds(RESPONSE_MS),
         // elsewhere, another client's statement may hold it: nothing is ended there
@@ -60,7 +64,7 @@ export class WriteService {
 
   /** What is wrong with the server of a database; null for nothing. */
   async troubleOf(id: DatabaseId): Promise<string | null> {
-    const silentMs = this.traffic.silentMs().get(id) ?? 0
+    const silentMs = this.#databases.get(id)?.gate.silentMs ?? 0
     const { fileOf } = this.#options
     const isAtWork = fileOf !== null && isWriteLockFree(fileOf(id)) === false
     if (silentMs > this.#times.patienceMs && !isAtWork)
@@ -68,15 +72,65 @@ export class WriteService {
     return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not answer'
   }
 
+  /** Waits until a request may be sent. Rejects when its client leaves meanwhile. */
+  async enter(
+    id: DatabaseId,
+    stream: StreamWrites,
+    effect: WriteEffect,
+    signal: AbortSignal,
+  ): Promise<WritePass> {
+    const { gate, keeper } = this.#of(id)
+    await gate.enter(stream, effect, signal)
+    return new WritePass(gate, stream, effect, effect.mayWrite ? () => keeper?.written() : () => {})
+  }
+
+  /** A database was written to by a way of its own. */
+  written(id: DatabaseId): void {
+    this.#of(id).keeper?.written()
+  }
+
+  /** All streams of a database are gone. */
+  forgetStreams(id: DatabaseId): void {
+    this.#databases.get(id)?.gate.forgetIdle()
+  }
+
+  /** The server has ended, and all streams with it. */
+  forgetAllStreams(): void {
+    for (const { gate } of this.#databases.values()) {
+      gate.forgetIdle()
+      gate.noteAnswer()
+    }
+  }
+
+  /** A database is gone. */
+  remove(id: DatabaseId): void {
+    this.#databases.get(id)?.keeper?.close()
+    this.#databases.delete(id)
+  }
+
   close(): void {
     this.#watch.close()
-    this.traffic.close()
+    for (const id of this.#databases.keys()) this.remove(id)
+  }
+
+  #of(id: DatabaseId): Database {
+    const known = this.#databases.get(id)
+    if (known !== undefined) return known
+    const gate = new WriteGate()
+    const file = this.#options.fileOf?.(id)
+    const log = {
+      bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
+      checkpoint: async () => (await this.#upstream.alive()).admin.checkpoint(id),
+    }
+    const made = { gate, keeper: file === undefined ? null : new LogKeeper(gate, log) }
+    this.#databases.set(id, made)
+    return made
   }
 
   async #probe(id: DatabaseId): Promise<void> {
     const answer = await this.#own.run(id, TAKE_AND_GIVE_BACK)
     answer.resume()
-    this.traffic.noteAnswer(id)
+    this.#databases.get(id)?.gate.noteAnswer()
     this.#silent.delete(id)
   }
 

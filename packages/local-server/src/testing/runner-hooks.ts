@@ -55,7 +55,7 @@ async function hooksOfNode(): Promise<() => TestHooks> {
   }
 }
 
-/** What hooks of node:test are told of a test: its name behind those it is in, with ` > ` between them. */
+/** What hooks of node:test get for a test: its name behind those it is in, with ` > ` between them. */
 interface NamedTest {
   readonly fullName: string
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server.ts'
-import { TemporaryDirectory } from '../temporary-directory.ts'
+import { TemporaryDirectory } from '../base/temporary-directory.ts'
+import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server/server.ts'
 
 /** Fills the database that the others are copies of, or the path of an SQLite file that they are copies of. */
 export type Template = ((config: DatabaseAddress) => unknown) | string

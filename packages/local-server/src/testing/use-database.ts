@@ -1,5 +1,5 @@
-import { checkOptionNames } from '../known-options.ts'
-import type { DatabaseAddress } from '../server.ts'
+import { checkOptionNames } from '../base/known-options.ts'
+import type { DatabaseAddress } from '../server/server.ts'
 import { hooksOfRunner, type TestHooks } from './runner-hooks.ts'
 import { acquireServer, type MadeDatabase, releaseServer, type Template } from './seeded-server.ts'
 

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import type { ServiceRequest, ServiceResponse } from '../exchange.ts'
+import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 import { EventRing } from './event-ring.ts'
 import { WindowFeed } from './window-feed.ts'
 
@@ -78,18 +78,14 @@ test('a baton leads to the same stream, once', async () => {
 })
 
 test.each([
-  ['no JSON', '{{{', []],
-  ['an array', '[1]', []],
-  [
-    'wrong types',
-    '{"requests":[null,{"type":"execute","stmt":7},{"type":"batch","batch":{"steps":3}}]}',
-    [1],
-  ],
-  ['requests that are no list', '{"requests":{"length":4}}', []],
-])('a body that is %s goes through as it is', async (_, body, statements) => {
+  ['no JSON', '{{{'],
+  ['an array', '[1]'],
+  ['wrong types', '{"requests":[{"type":"execute","stmt":{"sql":"select 1"}},{"type":"execute","stmt":7}]}'],
+  ['requests that are no list', '{"requests":{"length":4}}'],
+])('a body that is %s goes through as it is', async (_, body) => {
   const { events } = await seen(body, { status: 400, body: 'no' })
   expect(events).toMatchObject([{ type: 'request' }, { type: 'answer', status: 400, error: 'no' }])
-  expect(events[0]?.['statements']).toHaveLength(statements.length)
+  expect(events[0]?.['statements']).toEqual([])
 })
 
 test('long texts, many statements and large bodies are cut off, and counted', async () => {

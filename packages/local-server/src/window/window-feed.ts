@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
-import type { ServiceRequest, ServiceResponse } from '../exchange.ts'
+import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 import { EventRing } from './event-ring.ts'
 import { batonAtStart, type Outcome, readAnswer, readRefusal } from './wire-answer.ts'
 import { readBody, readRequest, type SeenRequest, type SeenStatement } from './wire-request.ts'
 import { type SeenStream, WireStreams } from './wire-streams.ts'
 
-/** What the page is told of a request when its body is there. Times are milliseconds since 1970. */
+/** What the page gets for a request when its body is there. Times are milliseconds since 1970. */
 export interface RequestEvent {
   readonly type: 'request'
   /** The same number in the answer. */
@@ -21,7 +21,7 @@ export interface RequestEvent {
   readonly more: number
 }
 
-/** What the page is told when the answer is complete. */
+/** What the page gets when the answer is complete. */
 export interface AnswerEvent {
   readonly type: 'answer'
   readonly n: number
@@ -40,7 +40,7 @@ export interface AnswerEvent {
   readonly isAutocommit: boolean | null
 }
 
-/** What the page is told of the server of a database. */
+/** What the page gets for the server of a database. */
 interface NoticeEvent {
   readonly type: 'notice'
   readonly at: number
@@ -62,8 +62,8 @@ const FLUSH_MS = 50
 const HEARTBEAT_MS = 15_000
 
 /**
- * Tells pages what goes over the wire. While nobody looks it is not asked: no body is copied, none is read. When
- * somebody looks, copies of bodies are read; what is answered stays as it is.
+ * Shows pages what goes over the wire. While no page is open it is not asked: no body is copied, none is read. When
+ * one is open, copies of bodies are read; what is answered stays as it is.
  */
 export class WindowFeed {
   readonly #hello: string
@@ -75,7 +75,7 @@ export class WindowFeed {
   #beating: NodeJS.Timeout | null = null
   #last = 0
 
-  /** `about` is told to each page first. */
+  /** `about` is the first event of each page. */
   constructor(about: { readonly version: string }) {
     this.#hello = JSON.stringify({ type: 'hello', ...about })
   }
@@ -96,7 +96,7 @@ export class WindowFeed {
     return viewer.body
   }
 
-  /** Answers a request by `run`, and tells of both. To be called only while somebody looks. */
+  /** Answers a request by `run`, and tells of both. To be called only while a page is open. */
   async watch(
     database: string,
     request: ServiceRequest,
@@ -190,7 +190,7 @@ class WatchedCall {
     this.#tell = tell
   }
 
-  /** The same bytes, read only when somebody reads them. */
+  /** The same bytes, read only when the copy is read. */
   copyOf(body: Readable): Readable {
     return Readable.from(
       copied(body, (copy) => this.#begun(copy)),
@@ -210,7 +210,7 @@ class WatchedCall {
       copied(body, (seen) => this.#ended(status, seen)),
       { objectMode: false },
     )
-    // a copy that nobody has begun to read would not end what it is a copy of
+    // a copy that is never read would not end what it is a copy of
     copy.once('close', () => body.destroy())
     return { ...response, body: copy }
   }
@@ -225,20 +225,24 @@ class WatchedCall {
     this.#isTold = true
     const body = this.#request.method === 'POST' && isWhole ? readBody(text) : null
     if (body !== null) {
-      this.#stream = this.#streams.take(typeof body.baton === 'string' ? body.baton : null)
+      this.#stream = this.#streams.take(body.baton)
       this.#seen = readRequest(body, this.#stream.stored)
     }
+    const { method, path } = this.#request
+    const { statements = [], more = 0 } = this.#seen ?? {}
+    const [n, at, database] = [this.#n, now(), this.#database]
+    const stream = this.#stream?.number ?? null
     this.#tell({
       type: 'request',
-      n: this.#n,
-      at: now(),
-      database: this.#database,
-      method: this.#request.method,
-      path: this.#request.path.slice(0, 100),
-      stream: this.#stream?.number ?? null,
+      n,
+      at,
+      database,
+      method,
+      path: path.slice(0, 100),
+      stream,
       bytes,
-      statements: this.#seen?.statements ?? [],
-      more: this.#seen?.more ?? 0,
+      statements,
+      more,
     })
   }
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { hostName, isLoopback } from '../access-policy.ts'
-import { errorResponse, type ServiceRequest, type ServiceResponse } from '../exchange.ts'
+import { hostName, isLoopback } from '../auth/access-policy.ts'
+import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import type { WindowFeed } from './window-feed.ts'
 
 /** Where the window into the wire is. */
@@ -61,7 +61,7 @@ export class WindowPage {
   }
 }
 
-/** Why somebody may not look; null for a person in front of this machine. */
+/** Why a request may not look; null for a person in front of this machine. */
 function refusalOf(request: ServiceRequest): string | null {
   const { headers, remoteAddress } = request
   const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''

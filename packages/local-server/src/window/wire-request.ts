@@ -1,4 +1,11 @@
-import { parseStatements, type Statement } from '../embedded/engine/sql/statement.ts'
+import type { PipelineRequest, SqlReference } from '../hrana/pipeline-types.ts'
+import {
+  type CursorBody,
+  decodeCursorBody,
+  decodePipelineBody,
+  type PipelineBody,
+} from '../hrana/request-decoder.ts'
+import { parseStatements, type Statement } from '../sql/statement.ts'
 
 /** What a statement does to the transaction and the write lock of its stream. */
 type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
@@ -12,8 +19,6 @@ export interface SeenStatement {
 
 /** What a request asks for. */
 export interface SeenRequest {
-  /** What continues a stream; never shown. */
-  readonly baton: string | null
   readonly statements: readonly SeenStatement[]
   /** How many statements are left out because there are too many. */
   readonly more: number
@@ -27,92 +32,61 @@ const MAX_STATEMENTS = 50
 const MAX_TEXT = 2_000
 /** Characters of a text that is taken apart. */
 const MAX_PARSED = 64 * 1_024
-
-interface WireStatement {
-  readonly sql?: unknown
-  readonly sql_id?: unknown
-}
-
-interface WireRequest extends WireStatement {
-  readonly type?: unknown
-  readonly stmt?: WireStatement
-  readonly batch?: WireBatch
-}
-
-interface WireBatch {
-  readonly steps?: readonly { readonly stmt?: WireStatement }[]
-}
-
-interface WireBody {
-  readonly baton?: unknown
-  readonly requests?: readonly WireRequest[]
-  readonly batch?: WireBatch
-}
-
-/** Texts that a client has stored on its stream, by their number. */
-export type StoredTexts = Map<unknown, string>
-
 /** Stored texts of one stream that are remembered. */
 const MAX_STORED = 64
 
-/** The baton of a body, to find its stream by; null for a new stream, and for what cannot be read. */
-export function readBody(text: string): WireBody | null {
-  try {
-    const body: unknown = JSON.parse(text)
-    return typeof body === 'object' && body !== null ? body : null
-  } catch {
-    return null
+/** Texts that a client has stored on its stream, by their number. */
+export type StoredTexts = Map<number | null, string>
+
+/** What a body says; null for what the server refuses to read. */
+export function readBody(text: string): PipelineBody | CursorBody | null {
+  for (const decode of [decodePipelineBody, decodeCursorBody]) {
+    try {
+      return decode(text)
+    } catch {
+      // it may be the other one
+    }
   }
+  return null
 }
 
-/** Reads what a body asks for. Never throws: what is not understood is not shown. */
-export function readRequest(body: WireBody, stored: StoredTexts): SeenRequest {
-  const baton = typeof body.baton === 'string' ? body.baton : null
+/** Reads what a body asks for. */
+export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts): SeenRequest {
   const list: SeenStatement[] = []
   let count = 0
-  const add = (statement: WireStatement | undefined, isRun = true): void => {
-    count += 1
-    if (list.length < MAX_STATEMENTS) list.push(seen(textOf(statement, stored), isRun))
+  const add = (references: readonly SqlReference[], isRun = true): number => {
+    count += references.length
+    const shown = references.slice(0, MAX_STATEMENTS - list.length)
+    list.push(...shown.map((reference) => seen(textOf(reference, stored), isRun)))
+    return references.length
   }
-  const shape = Array.isArray(body.requests) ? body.requests.map((request) => readOne(request)) : null
-  if (shape === null) for (const step of stepsOf(body.batch)) add(step?.stmt)
-  return { baton, statements: list, more: count - list.length, shape }
-
-  function readOne(request: WireRequest | null): number {
-    const before = count
-    switch (request?.type) {
+  const addRequest = (request: PipelineRequest): number => {
+    switch (request.type) {
       case 'execute':
-        add(request.stmt)
-        break
+        return add([request.statement])
       case 'batch':
-        for (const step of stepsOf(request.batch)) add(step?.stmt)
-        break
+        return add(request.steps.map(({ statement }) => statement))
       case 'sequence':
-        add(request)
-        break
+        return add([request])
       case 'describe':
-        add(request, false)
-        break
+        return add([request], false)
       case 'store_sql':
-        if (stored.size < MAX_STORED && typeof request.sql === 'string')
-          stored.set(request.sql_id, request.sql.slice(0, MAX_PARSED))
-        break
+        if (stored.size < MAX_STORED) stored.set(request.sqlId, request.sql.slice(0, MAX_PARSED))
+        return 0
       case 'close_sql':
-        stored.delete(request.sql_id)
-        break
+        stored.delete(request.sqlId)
+        return 0
       default:
+        return 0
     }
-    return count - before
   }
+  const shape = 'requests' in body ? body.requests.map(addRequest) : null
+  if ('steps' in body) add(body.steps.map(({ statement }) => statement))
+  return { statements: list, more: count - list.length, shape }
 }
 
-function stepsOf(batch: WireBatch | undefined): NonNullable<WireBatch['steps']> {
-  return Array.isArray(batch?.steps) ? batch.steps : []
-}
-
-function textOf(statement: WireStatement | undefined, stored: StoredTexts): string {
-  if (typeof statement?.sql === 'string') return statement.sql
-  return stored.get(statement?.sql_id) ?? '(a text that was stored before this page was opened)'
+function textOf({ sql, sqlId }: SqlReference, stored: StoredTexts): string {
+  return sql ?? stored.get(sqlId) ?? '(a text that was stored before this page was opened)'
 }
 
 function seen(sql: string, isRun: boolean): SeenStatement {

@@ -10,7 +10,7 @@ export interface SeenStream {
 /** Batons that are remembered: more than there can be open streams. */
 const MAX_BATONS = 512
 
-/** Which request goes on with which stream. Keeps batons, which nobody else gets to see. */
+/** Which request goes on with which stream. Keeps batons, which are never shown. */
 export class WireStreams {
   readonly #byBaton = new Map<string, SeenStream>()
   #last = 0

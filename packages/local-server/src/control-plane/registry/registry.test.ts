@@ -1,10 +1,13 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openHome } from '../bootstrap.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
+
+/** What version 2 of the schema holds for a server on which everything was used once. */
+const EARLIER = new URL('../../../../../test/fixtures/registry-2.sql', import.meta.url)
 
 let directory: string
 
@@ -40,7 +43,7 @@ test('a transaction that fails leaves the file and the memory as they were', asy
       registry.users.put(user('bob'))
       registry.users.put({ ...user('ada'), id: 'twice' })
     })
-  expect(failing).toThrow('UNIQUE constraint failed: user.username')
+  expect(failing).toThrow('there is another user with the key ada')
   expect(registry.users.rows).toEqual([user('ada')])
   expect([registry.findUser('ada'), registry.findUser('bob')]).toEqual([user('ada'), undefined])
   registry.close()
@@ -64,28 +67,43 @@ test('a file of a newer version is refused, and what is no database', async () =
   await expect(Registry.open(directory)).rejects.toThrow(`the registry ${join(directory, REGISTRY_FILE)}`)
 })
 
-test('the files of an older version are taken over once', async () => {
-  const id = '7d1f0c52-3b7e-4e0a-9c55-0a4e0f2b6c11'
-  const settings = { sizeLimitBytes: 4_096, blockReads: false, blockWrites: true, blockReason: 'moving' }
-  await writeFile(
-    join(directory, 'registry.json'),
-    JSON.stringify({ databases: [{ name: 'app', id, settings }] }),
-  )
-  const { privateKey } = generateKeyPairSync('ed25519')
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  await writeFile(join(directory, 'signing-key.pem'), pem)
-  for (const _ of [1, 2]) {
+test('a file of an earlier version is taken over, also one that was open when its server was killed', async () => {
+  for (const wasKilled of [false, true]) {
+    const path = join(directory, REGISTRY_FILE)
+    await rm(path, { force: true })
+    const database = new DatabaseSync(path)
+    database.exec('PRAGMA journal_mode = WAL')
+    database.exec(await readFile(EARLIER, 'utf8'))
+    if (wasKilled) {
+      // the log has not been moved to the file, and both are as that version left them
+      const [file, log] = [await readFile(path), await readFile(`${path}-wal`)]
+      database.close()
+      file.write('in use by Baton\0')
+      await writeFile(path, file)
+      await writeFile(`${path}.wal`, log)
+    } else database.close()
     const registry = await Registry.open(directory)
-    const { organization } = await openHome(registry, directory, 'local')
-    const row = registry.findDatabase(organization.id, 'app')
-    expect(row).toMatchObject({ id, state: 'ready', configuration: settings })
-    expect(registry.groups.get(row?.group ?? '')?.key.privatePem).toBe(pem)
+    expect(openHome(registry, 'local').owner.username).toBe('owner')
+    const key = { privatePem: 'PRIVATE key in PEM', publicPem: 'PUBLIC key in PEM' }
+    expect(registry.users.rows.map(({ username }) => username)).toEqual(['owner', 'ada'])
+    expect(registry.organizations.rows).toMatchObject([{ slug: 'local', overages: false, customer: null }])
+    expect(registry.members.rows).toMatchObject([{ role: 'owner' }])
+    expect(registry.invites.rows).toMatchObject([{ id: '1', email: 'new@x', createdAt: 1_795_418_626_167 }])
+    expect(registry.groups.rows).toMatchObject([
+      { name: 'default', isArchived: false, locations: ['local'], key },
+      { name: 'g2', isArchived: false, locations: ['local'], key },
+    ])
+    const schema = registry.databases.rows.find(({ name }) => name === 'sch')?.id
+    expect(registry.databases.rows).toMatchObject([
+      { name: 'default', state: 'ready', parent: null, isSchema: false, schema: null, key },
+      { name: 'app', configuration: { sizeLimitBytes: 2 ** 30, blockWrites: true, deleteProtection: true } },
+      { name: 'sch', isSchema: true },
+      { name: 'kid', isSchema: false, schema },
+      { name: 'copy', parent: { name: 'app' } },
+      { name: 'used' },
+    ])
+    expect(registry.apiTokens.rows.map(({ name }) => name)).toEqual(['owner', 'scoped', 'one', 'ada'])
+    expect(registry.file.all('SELECT rows_written FROM usage_hour')).toEqual([{ rows_written: 4 }])
     registry.close()
-    expect(await readdir(directory)).toEqual([REGISTRY_FILE])
   }
-  const registry = await Registry.open(directory)
-  await expect(openHome(registry, directory, 'another')).rejects.toThrow(
-    'belongs to the organization "local"',
-  )
-  registry.close()
 })

@@ -41,29 +41,13 @@ export class Registry {
 
   private constructor(file: RegistryFile) {
     this.file = file
-    this.users = new Table<UserRow>(file, 'user', {
-      id: 'text',
-      username: 'text',
-      name: 'text',
-      email: 'text',
-    })
-    this.organizations = organizationTable(file)
-    this.members = new Table<MemberRow>(file, 'member', {
-      id: 'text',
-      organization: 'text',
-      user: 'text',
-      role: 'text',
-    })
-    this.invites = new Table<InviteRow>(file, 'invite', {
-      id: 'text',
-      organization: 'text',
-      email: 'text',
-      role: 'text',
-      createdAt: 'integer',
-    })
-    this.groups = groupTable(file)
-    this.databases = databaseTable(file)
-    this.apiTokens = apiTokenTable(file)
+    this.users = new Table(file, 'user')
+    this.organizations = new Table(file, 'organization')
+    this.members = new Table(file, 'member')
+    this.invites = new Table(file, 'invite')
+    this.groups = new Table(file, 'database_group')
+    this.databases = new Table(file, 'database')
+    this.apiTokens = new Table(file, 'api_token')
     this.findOrganization = this.organizations.index(({ slug }) => slug)
     this.findUser = this.users.index(({ username }) => username)
     this.#findGroup = this.groups.index(({ organization, name }) => pair(organization, name))
@@ -89,7 +73,7 @@ export class Registry {
   /** Opens the registry of a data directory, or makes it. */
   static async open(directory: string): Promise<Registry> {
     await mkdir(directory, { recursive: true })
-    const file = await RegistryFile.open(join(directory, REGISTRY_FILE))
+    const file = new RegistryFile(join(directory, REGISTRY_FILE))
     try {
       migrate(file)
       const registry = new Registry(file)
@@ -131,7 +115,7 @@ export class Registry {
 
   /** A text that is kept under a name. */
   setting(name: string): string | undefined {
-    return this.file.all('SELECT value FROM setting WHERE name = ?', [name])[0]?.[0] as string | undefined
+    return this.file.all<{ value: string }>('SELECT value FROM setting WHERE name = ?', [name])[0]?.value
   }
 
   putSetting(name: string, value: string): void {
@@ -150,63 +134,4 @@ export class Registry {
 /** The id of what belongs to two: ids and slugs have no slash. */
 export function pair(owner: string, name: string): string {
   return `${owner}/${name}`
-}
-
-function organizationTable(file: RegistryFile): Table<OrganizationRow> {
-  return new Table<OrganizationRow>(file, 'organization', {
-    id: 'text',
-    slug: 'text',
-    name: 'text',
-    type: 'text',
-    plan: 'text',
-    timeline: 'text',
-    overages: 'boolean',
-    requireMfa: 'boolean',
-    blockedReads: 'boolean',
-    blockedWrites: 'boolean',
-    customer: 'json',
-    createdAt: 'integer',
-  })
-}
-
-function groupTable(file: RegistryFile): Table<GroupRow> {
-  return new Table<GroupRow>(file, 'database_group', {
-    id: 'text',
-    organization: 'text',
-    name: 'text',
-    primary: 'text',
-    locations: 'json',
-    deleteProtection: 'boolean',
-    isArchived: 'boolean',
-    key: 'json',
-    createdAt: 'integer',
-  })
-}
-
-function databaseTable(file: RegistryFile): Table<DatabaseRow> {
-  return new Table<DatabaseRow>(file, 'database', {
-    id: 'text',
-    organization: 'text',
-    group: 'text',
-    name: 'text',
-    state: 'text',
-    configuration: 'json',
-    parent: 'json',
-    isSchema: 'boolean',
-    schema: 'text',
-    key: 'json',
-    createdAt: 'integer',
-  })
-}
-
-function apiTokenTable(file: RegistryFile): Table<ApiTokenRow> {
-  return new Table<ApiTokenRow>(file, 'api_token', {
-    id: 'text',
-    user: 'text',
-    name: 'text',
-    organization: 'text',
-    group: 'text',
-    scopes: 'json',
-    createdAt: 'integer',
-  })
 }

@@ -1,4 +1,5 @@
-import type { DatabaseId } from '../../backend.ts'
+import type { KeyPair } from '../../auth/jwt.ts'
+import type { DatabaseId } from '../../backend/backend.ts'
 
 /** What a member may do: a viewer looks, a member works with databases, an admin with people, an owner with everything. */
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
@@ -14,12 +15,6 @@ export type Scope =
   | 'group:configure'
   | 'group:mint-token'
   | 'group:rotate-creds'
-
-/** An Ed25519 key pair, both halves as PEM. */
-export interface KeyPair {
-  readonly privatePem: string
-  readonly publicPem: string
-}
 
 export interface UserRow {
   readonly id: string

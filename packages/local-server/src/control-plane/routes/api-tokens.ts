@@ -19,12 +19,12 @@ export const apiTokenRoutes: readonly Route[] = [
   // API tokens do not expire
   documented('GET', '/v1/auth/validate', ANY_TOKEN, () => ({ exp: -1 })),
   documented('GET', '/v1/auth/api-tokens', OWN_USER, listOwn),
-  documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, async (call) => {
-    const { row, secret } = await mint(call)
+  documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, (call) => {
+    const { row, secret } = mint(call)
     return { name: row.name, id: row.id, token: secret }
   }),
-  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, async (call) => {
-    const { row, secret } = await mint(call)
+  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, (call) => {
+    const { row, secret } = mint(call)
     return { token: { name: row.name, id: row.id, value: secret } }
   }),
   documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, revokeOwn),
@@ -46,7 +46,7 @@ function listOwn(call: Call) {
   return { tokens: ownTokens(call).map((row) => apiTokenView(call, row)) }
 }
 
-async function mint(call: Call): Promise<{ row: ApiTokenRow; secret: string }> {
+function mint(call: Call): { row: ApiTokenRow; secret: string } {
   const name = call.param('tokenName')
   checkTokenName(name)
   const row = call.plane.apiTokens.make(call.caller.user, { name, ...readReach(call) })
@@ -57,7 +57,7 @@ async function mint(call: Call): Promise<{ row: ApiTokenRow; secret: string }> {
   } as const
   const change = (): void => call.plane.registry.apiTokens.put(row)
   call.commit(audit, change, row.organization ?? undefined)
-  return { row, secret: await call.plane.apiTokens.secretOf(row) }
+  return { row, secret: call.plane.apiTokens.secretOf(row) }
 }
 
 /** How far a new token reaches. */
@@ -117,7 +117,7 @@ function listOfOrganization(call: Call) {
   return { tokens }
 }
 
-/** What the caller may not see is not there: nobody learns which ids other organizations have. */
+/** What the caller may not see is not there: a caller does not learn which ids other organizations have. */
 function revokeOfOrganization(call: Call) {
   const id = call.param('tokenId')
   const row = tokensOf(call).find((token) => token.id === id)

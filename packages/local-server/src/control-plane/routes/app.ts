@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
 import type { Grant } from './access.ts'
-import { authorise } from './authorise.ts'
+import { authorize } from './authorize.ts'
 import { Call, type Platform, type ReadRequest } from './call.ts'
 import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
@@ -32,8 +32,8 @@ async function answer(
   params: Readonly<Record<string, string>>,
 ): Promise<Response> {
   try {
-    // nobody's body is read who may not do this
-    await admit(platform, route, raw, params)
+    // the body of a caller who may not do this is not read
+    admit(platform, route, raw, params)
     const request: ReadRequest = {
       params,
       query: new URL(raw.url).searchParams,
@@ -42,7 +42,7 @@ async function answer(
       raw,
     }
     // the body may have taken its time: what counts is what is allowed now
-    const grant = await admit(platform, route, raw, params)
+    const grant = admit(platform, route, raw, params)
     const result: unknown = await route.handle(new Call(platform, request, grant))
     return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
   } catch (error) {
@@ -51,15 +51,15 @@ async function answer(
 }
 
 /** @returns what the caller may do; null where a route is for everybody @throws Refusal */
-async function admit(
+function admit(
   { plane }: Platform,
   { access }: Route,
   raw: Request,
   params: Readonly<Record<string, string>>,
-): Promise<Grant | null> {
+): Grant | null {
   if (access.level === 'none') return null
-  const caller = await plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
-  return authorise(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
+  const caller = plane.apiTokens.check(raw.headers.get('authorization') ?? undefined)
+  return authorize(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
 }
 
 /** What is answered instead of the result, in the service's form of an error. */

@@ -33,7 +33,7 @@ export interface ReadRequest {
   readonly raw: Request
 }
 
-/** A request to a route, by somebody who may use it. */
+/** A request to a route, by a caller who may use it. */
 export class Call {
   readonly platform: Platform
   readonly request: ReadRequest

@@ -1,11 +1,11 @@
 import * as v from 'valibot'
-import { TABLE_ACTIONS } from '../../table-actions.ts'
+import { newKeyPair } from '../../auth/jwt.ts'
+import { TABLE_ACTIONS } from '../../hrana/table-actions.ts'
 import type { AuditCode } from '../audit.ts'
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenWish } from '../tokens/database-tokens.ts'
-import { newKeyPair } from '../tokens/mint.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DATABASE, documented, GROUP, type Route } from './route.ts'
@@ -26,18 +26,18 @@ export const databaseTokenRoutes: readonly Route[] = [
   documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), rotateGroup),
 ]
 
-async function mintForDatabase(call: Call) {
+function mintForDatabase(call: Call) {
   const row = call.database()
   const wish = readWish(call, row.group)
-  const jwt = await mintDatabaseToken(row, wish)
+  const jwt = mintDatabaseToken(row, wish)
   noteToken(call, 'db-token-create', { database: row.name })
   return { jwt }
 }
 
-async function mintForGroup(call: Call) {
+function mintForGroup(call: Call) {
   const group = call.group()
   const databases = call.databases().filter((row) => row.group === group.id)
-  const jwt = await mintGroupToken(group, databases, readWish(call, group.id))
+  const jwt = mintGroupToken(group, databases, readWish(call, group.id))
   noteToken(call, 'group-token-create', { group: group.name })
   return { jwt }
 }

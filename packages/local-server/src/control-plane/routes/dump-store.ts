@@ -72,7 +72,7 @@ export class DumpStore {
   }
 
   /**
-   * The file of a dump: one that the organization has uploaded, or what another server answers. Whoever asks removes it.
+   * The file of a dump: one that the organization has uploaded, or what another server answers. The caller removes it.
    * @throws Refusal
    */
   async take(organization: string, url: string, ownUrl: string): Promise<string> {

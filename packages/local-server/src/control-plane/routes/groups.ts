@@ -1,11 +1,11 @@
 import * as v from 'valibot'
+import { newKeyPair } from '../../auth/jwt.ts'
 import { newGroup } from '../bootstrap.ts'
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { isLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
-import { newKeyPair } from '../tokens/mint.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { documented, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
@@ -112,7 +112,7 @@ function configureGroup(call: Call) {
   return { delete_protection: deleteProtection }
 }
 
-/** To another organization, where the caller must be somebody; tokens of all kinds end. */
+/** To another organization, where the caller must be an admin; tokens of all kinds end. */
 async function transferGroup(call: Call) {
   const group = call.group()
   const { registry, databases } = call.plane

@@ -59,7 +59,7 @@ function updateOrganization(call: Call) {
   const wanted = call.body(
     v.object({ overages: v.nullish(v.boolean()), require_mfa: v.nullish(v.boolean()) }),
   )
-  // nobody has a second factor here, so nobody could get in any more
+  // there is no second factor here, so all users would be locked out
   if (wanted.require_mfa === true)
     throw new Refusal(400, 'require_mfa needs multi-factor authentication, which this server does not have')
   const changed = { ...organization, overages: wanted.overages ?? organization.overages }

@@ -1,4 +1,3 @@
-import { absentRoutes } from './absent.ts'
 import { apiTokenRoutes } from './api-tokens.ts'
 import { auditLogRoutes } from './audit-logs.ts'
 import { billingRoutes } from './billing.ts'
@@ -12,6 +11,7 @@ import { locationRoutes } from './locations.ts'
 import { memberRoutes } from './members.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
+import { absentRoutes } from './unsupported-routes.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
 

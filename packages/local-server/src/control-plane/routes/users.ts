@@ -1,4 +1,4 @@
-import { PACKAGE_VERSION } from '../../versions.ts'
+import { PACKAGE_VERSION } from '../../base/versions.ts'
 import { OWN_USER } from './access.ts'
 import type { Call } from './call.ts'
 import { documented, open, type Route, undocumented } from './route.ts'

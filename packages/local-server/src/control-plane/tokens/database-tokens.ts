@@ -1,5 +1,5 @@
+import { mintToken } from '../../auth/jwt.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
-import { mintToken } from './mint.ts'
 
 /** What a token for databases allows. */
 export type TokenAccess = 'full-access' | 'read-only'
@@ -21,23 +21,19 @@ export interface TokenWish {
 }
 
 /** A token for one database: signed with its own key. */
-export async function mintDatabaseToken(database: DatabaseRow, wish: TokenWish): Promise<string> {
+export function mintDatabaseToken(database: DatabaseRow, wish: TokenWish): string {
   const claims = wish.attach.length === 0 ? { a: levelOf(wish) } : attachClaims([database], wish)
-  return await mintToken(database.key, { ...claims, id: database.id, ...commonClaims(wish) })
+  return mintToken(database.key, { ...claims, id: database.id, ...commonClaims(wish) })
 }
 
 /**
  * A token for all databases of a group, signed with the group's key. Those made later are included, unless it names
  * databases to attach: then every database has to be named.
  */
-export async function mintGroupToken(
-  group: GroupRow,
-  databases: readonly DatabaseRow[],
-  wish: TokenWish,
-): Promise<string> {
+export function mintGroupToken(group: GroupRow, databases: readonly DatabaseRow[], wish: TokenWish): string {
   const plain = wish.access === 'read-only' ? { a: 'ro' } : {}
   const claims = wish.attach.length === 0 ? plain : attachClaims(databases, wish)
-  return await mintToken(group.key, { ...claims, gid: group.id, ...commonClaims(wish) })
+  return mintToken(group.key, { ...claims, gid: group.id, ...commonClaims(wish) })
 }
 
 function levelOf({ access }: TokenWish): 'ro' | 'rw' {

@@ -1,7 +1,6 @@
-import type { EngineValue } from '../protocol/pipeline-types.ts'
+import type { EngineValue } from '../../hrana/pipeline-types.ts'
+import { ResultError } from '../../hrana/result-error.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
-
-/** Longest text or blob that can be bound, in bytes. */
 
 /** What a request gives for the parameters. */
 export interface StatementArguments {
@@ -9,12 +8,10 @@ export interface StatementArguments {
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
 }
 
-/** The arguments do not fit the parameters; the message is the wire's. */
-export class ArgumentsError extends Error {}
-
 /**
  * Brings arguments into the order of the parameters. Positional ones feed `?` and `?NNN` only; named ones feed `:a`,
  * `@a` and `$a`, by the exact name first, then by the name without its prefix. With `isOptional` a missing one is NULL.
+ * @throws ResultError
  */
 export function resolveArguments(
   names: readonly (string | null)[],
@@ -24,14 +21,14 @@ export function resolveArguments(
   const named = new Map(given.namedArgs)
   const count = given.args.length > 0 ? given.args.length : named.size
   if (count > names.length) {
-    throw new ArgumentsError(`too many parameters, expected ${names.length} found ${count}`)
+    throw argumentsError(`too many parameters, expected ${names.length} found ${count}`)
   }
   const values: EngineValue[] = []
   for (const [index, name] of names.entries()) {
     const found = valueFor(name, index, given.args, named)
     const value = found === undefined && isOptional ? null : found
-    if (value === undefined) throw new ArgumentsError(`value for parameter ${name ?? index + 1} not found`)
-    if (byteLength(value) > MAX_VALUE_BYTES) throw new ArgumentsError('string or blob too big')
+    if (value === undefined) throw argumentsError(`value for parameter ${name ?? index + 1} not found`)
+    if (byteLength(value) > MAX_VALUE_BYTES) throw argumentsError('string or blob too big')
     values.push(value)
   }
   return values
@@ -50,4 +47,8 @@ function valueFor(
 function byteLength(value: EngineValue): number {
   if (typeof value === 'string') return value.length > MAX_VALUE_BYTES / 4 ? Buffer.byteLength(value) : 0
   return value instanceof Uint8Array ? value.byteLength : 0
+}
+
+function argumentsError(detail: string): ResultError {
+  return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${detail}`)
 }

@@ -1,4 +1,4 @@
-import type { TableChanges } from '../protocol/host-messages.ts'
+import type { TableChanges } from '../protocol/worker-messages.ts'
 import type { ChangeWatcher } from './engine-instance.ts'
 
 /** SQLite's numbers of what is done to a row. */

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
-import { sqliteModule } from '../../sqlite-module.ts'
+import { sqliteModule } from '../../base/sqlite-module.ts'
 
 /** What a database file begins with. */
 export const MAGIC = Buffer.from('SQLite format 3\0')
@@ -56,12 +56,8 @@ function mark(path: string): void {
 
 /** Does something while no other program can have the file open. */
 function whileLocked(path: string, work: () => void): void {
-  const sqlite = sqliteModule()
-  if (!sqlite) {
-    if (existsSync(`${path}-wal`)) throw new FileInUseError(IN_USE_ELSEWHERE)
-    return work()
-  }
-  const database = new sqlite.DatabaseSync(path, { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false })
+  const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }
+  const database = new (sqliteModule().DatabaseSync)(path, options)
   try {
     try {
       database.exec('PRAGMA locking_mode = EXCLUSIVE')
@@ -69,7 +65,7 @@ function whileLocked(path: string, work: () => void): void {
     } catch (error) {
       if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY)
         throw new FileInUseError(IN_USE_ELSEWHERE)
-      // a file that is damaged so that SQLite reads nothing of it is nobody's
+      // no program can use a file that is damaged so that SQLite reads nothing of it
       if (existsSync(`${path}-wal`)) throw error
     }
     work()

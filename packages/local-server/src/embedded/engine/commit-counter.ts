@@ -1,30 +1,33 @@
-import type { Clock } from '../protocol/clock.ts'
-import type { DatabaseBoard } from '../protocol/database-board.ts'
-import type { EngineConnection, EngineStatement } from './engine-connection.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 
 /** Counts the transactions that have changed a database, as the wire shows them: `replication_index`. */
 export class CommitCounter {
-  readonly #board: DatabaseBoard
+  #count: bigint
   /** A connection beside the one that writes sees whether anything has changed. */
-  readonly #observer: EngineConnection
-  readonly #dataVersion: EngineStatement
+  readonly #observer: SqliteConnection
+  readonly #dataVersion: SqliteStatement
   #lastVersion: number
 
-  constructor(observer: EngineConnection, board: DatabaseBoard, clock: Clock) {
-    this.#board = board
+  constructor(observer: SqliteConnection, clock: Clock) {
     this.#observer = observer
     const isNew = observer.readInteger('SELECT count(*) FROM sqlite_schema') === 0
-    this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as EngineStatement
+    this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as SqliteStatement
     this.#lastVersion = this.#dataVersion.readInteger()
-    // the index must grow over restarts too; nobody commits more than once a millisecond for long
-    board.commits = isNew ? 0n : BigInt(clock.now())
+    // the index must grow over restarts too; for long no database has more than one commit in a millisecond
+    this.#count = isNew ? 0n : BigInt(clock.now())
+  }
+
+  /** 0 before the first. */
+  get count(): bigint {
+    return this.#count
   }
 
   /** To be called when a transaction has ended that may have changed something. Whether it has. */
   look(): boolean {
     const version = this.#dataVersion.readInteger()
     const hasChanged = version !== this.#lastVersion
-    if (hasChanged) this.#board.commits += 1n
+    if (hasChanged) this.#count += 1n
     this.#lastVersion = version
     return hasChanged
   }

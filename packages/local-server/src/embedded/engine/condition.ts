@@ -1,5 +1,5 @@
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { Condition } from '../protocol/pipeline-types.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import type { Condition } from '../../hrana/pipeline-types.ts'
 
 /** What conditions can ask about while a batch runs. */
 export interface BatchState {

@@ -1,29 +1,33 @@
-import type { Dialect } from '../../dialect.ts'
-import type { BatchStep, Permissions } from '../protocol/pipeline-types.ts'
+import type { Dialect } from '../../hrana/dialect.ts'
+import type { BatchStep, Permissions } from '../../hrana/pipeline-types.ts'
+import { encodeError, type ResultError } from '../../hrana/result-error.ts'
 import type { Database } from './database.ts'
-import type { EngineColumn } from './engine-connection.ts'
 import type { StatementResult } from './result-encoder.ts'
-import { encodeError, type ResultError } from './result-error.ts'
 import type { CursorSink, Session } from './session.ts'
+import type { SqliteColumn } from './sqlite-connection.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
 /** Takes the next piece of a cursor's text; resolves when more is wanted. @throws ClientLeftError when none is */
 export type CursorOutput = (text: string) => Promise<void>
 
+/** What a cursor runs. */
+export interface CursorProgram {
+  readonly steps: readonly BatchStep[]
+  readonly permissions: Permissions
+  /** Called once the batch is acceptable. */
+  readonly onReady: () => void
+}
+
 /** Runs a batch as a cursor: a line of JSON for each thing that happens, handed over in pieces. */
 export async function runCursor(
   session: Session,
   database: Database,
-  call: {
-    readonly steps: readonly BatchStep[]
-    readonly permissions: Permissions
-    readonly onReady: () => void
-  },
+  { steps, permissions, onReady }: CursorProgram,
   output: CursorOutput,
 ): Promise<void> {
   const lines = new CursorLines(output, database.dialect)
-  await session.cursor(call.steps, call.permissions, lines, call.onReady)
+  await session.cursor(steps, permissions, lines, onReady)
   await lines.end(database.dialect === 'cloud' ? null : database.replicationIndex)
 }
 
@@ -37,7 +41,7 @@ class CursorLines implements CursorSink {
     this.#dialect = dialect
   }
 
-  async stepBegin(step: number, columns: readonly EngineColumn[]): Promise<void> {
+  async stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void> {
     await this.#line(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
   }
 

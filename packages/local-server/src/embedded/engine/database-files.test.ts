@@ -2,9 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { DatabaseBoard } from '../protocol/database-board.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
-import { writerGate } from './read-gate.ts'
 
 function temporaryFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -12,13 +10,12 @@ function temporaryFile(): string {
   return join(folder, 'data.db')
 }
 
-const GATE = writerGate(new DatabaseBoard())
 const PAGE = Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.from('the rest')])
 
 test('a database is marked while it is in use, and the engine does not notice', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
-  const files = new DatabaseFiles(path, GATE)
+  const files = new DatabaseFiles(path)
   expect(readFileSync(path, 'latin1')).toBe('in use by Baton\0the rest')
   const descriptor = files.open(MAIN_FILE, false)
   const read = Buffer.alloc(PAGE.length)
@@ -33,9 +30,9 @@ test('a database is marked while it is in use, and the engine does not notice', 
 
 test('a new database is marked from its first page on; after a crash the mark is no obstacle', () => {
   const path = temporaryFile()
-  const crashed = new DatabaseFiles(path, GATE)
+  const crashed = new DatabaseFiles(path)
   crashed.write(crashed.open(MAIN_FILE, true), PAGE, 0)
-  const files = new DatabaseFiles(path, GATE)
+  const files = new DatabaseFiles(path)
   const read = Buffer.alloc(PAGE.length)
   files.read(files.open(MAIN_FILE, false), read, 0)
   expect(read).toEqual(PAGE)
@@ -46,8 +43,8 @@ test('a new database is marked from its first page on; after a crash the mark is
 test('there are no other files', () => {
   const path = temporaryFile()
   writeFileSync(`${path}-other`, 'secret')
-  expect(new DatabaseFiles(null, GATE).open(MAIN_FILE, true)).toBe(-1)
-  const files = new DatabaseFiles(path, GATE)
+  expect(new DatabaseFiles(null).open(MAIN_FILE, true)).toBe(-1)
+  const files = new DatabaseFiles(path)
   for (const name of [
     path,
     `${path}-other`,
@@ -70,7 +67,7 @@ test('there are no other files', () => {
 test('what is not a database stays as it is', () => {
   const path = temporaryFile()
   writeFileSync(path, 'something else entirely')
-  const files = new DatabaseFiles(path, GATE)
+  const files = new DatabaseFiles(path)
   files.release()
   expect(readFileSync(path, 'utf8')).toBe('something else entirely')
 })
@@ -78,7 +75,7 @@ test('what is not a database stays as it is', () => {
 test('a log that could not be moved into the file is found by other programs, and by the next server', () => {
   const path = temporaryFile()
   writeFileSync(path, PAGE)
-  const first = new DatabaseFiles(path, GATE)
+  const first = new DatabaseFiles(path)
   writeFileSync(`${path}.wal`, 'committed')
   first.release()
   expect([readFileSync(path), readFileSync(`${path}-wal`, 'utf8')]).toEqual([PAGE, 'committed'])
@@ -88,6 +85,6 @@ test('a log that was about to be given back when the process ended is used again
   const path = temporaryFile()
   writeFileSync(path, Buffer.concat([Buffer.from('in use by Baton\0'), Buffer.from('the rest')]))
   writeFileSync(`${path}-wal`, 'committed')
-  expect(new DatabaseFiles(path, GATE).exists(`${MAIN_FILE}-wal`)).toBe(true)
+  expect(new DatabaseFiles(path).exists(`${MAIN_FILE}-wal`)).toBe(true)
   expect(readFileSync(`${path}.wal`, 'utf8')).toBe('committed')
 })

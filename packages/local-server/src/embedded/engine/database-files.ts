@@ -16,7 +16,6 @@ import {
 import { dirname, join } from 'node:path'
 import type { Attachment } from './attachment.ts'
 import { claimFile, IN_USE, MAGIC, unclaimFile } from './claim-file.ts'
-import type { ReadGate } from './read-gate.ts'
 
 /** The name the engine knows the database file by. */
 export const MAIN_FILE = '/main.db'
@@ -43,7 +42,6 @@ export class DatabaseFiles {
   /** New files whose names may not be on the disk yet. */
   readonly #created = new Set<number>()
 
-  readonly #gate: ReadGate
   readonly #isKept: boolean
   #attachments = 0
 
@@ -52,24 +50,21 @@ export class DatabaseFiles {
    * on the disk.
    * @throws FileInUseError while another program has the file open
    */
-  constructor(path: string | null, gate: ReadGate, isKept = true) {
-    this.#gate = gate
+  constructor(path: string | null, isKept = true) {
     this.#isKept = isKept
     if (path === null) return
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
     this.#paths.set(LOG_FILE, `${path}.wal`)
-    if (gate.onlyRead) return
     // what a process that was killed has left
     rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
-    // nobody else can have opened a file with the mark: this log is of one that was about to be given back
+    // no other program can have opened a file with the mark: this log is of one that was about to be given back
     if (!claimFile(path) && existsSync(`${path}-wal`) && !existsSync(`${path}.wal`))
       renameSync(`${path}-wal`, `${path}.wal`)
   }
 
   /** To be called when all connections are closed: the file is one for every program again. */
   release(): void {
-    if (this.#gate.onlyRead) return
     const log = this.#paths.get(LOG_FILE)
     // it could not be moved to the file, for instance because the disk is full
     if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
@@ -118,7 +113,7 @@ export class DatabaseFiles {
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
     const isNew = path !== undefined && create && !existsSync(path)
-    const descriptor = path === undefined ? -1 : openPath(path, create, this.#gate.onlyRead)
+    const descriptor = path === undefined ? -1 : openPath(path, create)
     if (descriptor >= 0) this.#descriptors.set(descriptor, name)
     if (descriptor >= 0 && isNew) this.#created.add(descriptor)
     return descriptor
@@ -137,7 +132,6 @@ export class DatabaseFiles {
 
   /** Bytes read, fewer at the end of the file; -1 for an error. */
   read(descriptor: number, into: Uint8Array, offset: number): number {
-    if (this.#isHidden(descriptor)) return 0
     try {
       let done = 0
       while (done < into.length) {
@@ -182,7 +176,6 @@ export class DatabaseFiles {
 
   /** Size in bytes; -1 for an error. */
   size(descriptor: number): number {
-    if (this.#isHidden(descriptor)) return 0
     try {
       return fstatSync(descriptor).size
     } catch {
@@ -191,7 +184,7 @@ export class DatabaseFiles {
   }
 
   delete(name: string): number {
-    const path = this.#gate.onlyRead ? undefined : this.#paths.get(name)
+    const path = this.#paths.get(name)
     return path === undefined ? ERROR : failureOf(() => rmSync(path, { force: true }))
   }
 
@@ -200,21 +193,16 @@ export class DatabaseFiles {
     return path !== undefined && existsSync(path)
   }
 
-  /** A reader leaves the log aside when all of it is in the file. */
-  #isHidden(descriptor: number): boolean {
-    return this.#gate.hidesLog && this.#descriptors.get(descriptor) === LOG_FILE
-  }
-
   #beginsMain(descriptor: number, offset: number, sizeBytes: number): boolean {
     return offset === 0 && sizeBytes >= MAGIC.length && this.#descriptors.get(descriptor) === MAIN_FILE
   }
 }
 
-function openPath(path: string, create: boolean, onlyRead: boolean): number {
+function openPath(path: string, create: boolean): number {
   try {
-    return openSync(path, onlyRead ? 'r' : 'r+')
+    return openSync(path, 'r+')
   } catch (error) {
-    if (!create || onlyRead || (error as NodeJS.ErrnoException).code !== 'ENOENT') return -1
+    if (!create || (error as NodeJS.ErrnoException).code !== 'ENOENT') return -1
   }
   try {
     return openSync(path, 'wx+', 0o600)

@@ -1,17 +1,16 @@
-import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
-import type { Dialect } from '../../dialect.ts'
-import type { Clock } from '../protocol/clock.ts'
-import type { DatabaseBoard } from '../protocol/database-board.ts'
-import type { TableChanges } from '../protocol/host-messages.ts'
+import type { DatabaseSettings, SchemaRole } from '../../backend/backend.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Dialect } from '../../hrana/dialect.ts'
+import type { Statement } from '../../sql/statement.ts'
+import type { TableChanges } from '../protocol/worker-messages.ts'
+import { ClientConnection } from './client-connection.ts'
 import { CommitCounter } from './commit-counter.ts'
-import { Connection } from './connection.ts'
 import { MAIN_FILE } from './database-files.ts'
 import { type DumpOutput, writeDump } from './dump.ts'
-import { EngineConnection, EngineError } from './engine-connection.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
-import { ProgramTexts } from './sql/program-text.ts'
-import type { Statement } from './sql/statement.ts'
+import { ProgramTexts } from './program-text.ts'
+import { SqliteConnection, SqliteError } from './sqlite-connection.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { WriteQueue } from './write-queue.ts'
 
@@ -28,8 +27,6 @@ export interface DatabaseOptions {
   /** Whether each commit is on the disk before it is acknowledged. */
   readonly isKept: boolean
   readonly clock: Clock
-  readonly board: DatabaseBoard
-  readonly onlyRead: boolean
   /** A transaction has been committed that changed rows; called while `isWatched` is set. */
   onChanges(changes: readonly TableChanges[]): void
 }
@@ -44,22 +41,19 @@ export class Database {
   readonly #texts: ProgramTexts
   readonly #queue: WriteQueue
   /** A connection without a database: what is compiled there has no effect. */
-  readonly #scratch: EngineConnection
-  readonly #board: DatabaseBoard
-  readonly #onlyRead: boolean
+  readonly #scratch: SqliteConnection
   readonly #isKept: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
   /** Whether changes are reported. */
   isWatched = false
-  /** Null where the database is only read. */
-  readonly #commits: CommitCounter | null
+  readonly #commits: CommitCounter
   #settings: DatabaseSettings
-  readonly #spares: EngineConnection[] = []
+  readonly #spares: SqliteConnection[] = []
   /** Connections that dumps on their way read from. */
-  readonly #dumps = new Set<EngineConnection>()
+  readonly #dumps = new Set<SqliteConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
-    const { id, settings, role, dialect, clock, board, onlyRead } = options
+    const { id, settings, role, dialect, clock } = options
     this.id = id
     this.role = role
     this.dialect = dialect
@@ -67,12 +61,10 @@ export class Database {
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
-    this.#board = board
     this.#queue = new WriteQueue(clock)
-    this.#scratch = new EngineConnection(engine, { name: '', file: ':memory:', onlyRead: false })
-    this.#onlyRead = onlyRead
+    this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isKept = options.isKept
-    this.#commits = onlyRead ? null : this.#countCommits(clock)
+    this.#commits = this.#countCommits(clock)
   }
 
   get settings(): DatabaseSettings {
@@ -87,7 +79,7 @@ export class Database {
 
   /** How many transactions have changed the database, as the wire shows it; null before the first. */
   get replicationIndex(): string | null {
-    const count = this.#board.commits
+    const { count } = this.#commits
     return count === 0n ? null : String(count)
   }
 
@@ -97,11 +89,11 @@ export class Database {
   }
 
   /** A connection in its original state; nothing of an earlier one shows. */
-  connect(): Connection {
+  connect(): ClientConnection {
     const settings = this.#settings
-    return new Connection(this.#spares.pop() ?? this.#open(), this.#queue, {
+    return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#queue, {
       isWatched: () => this.isWatched,
-      hasCommitted: () => this.#commits?.look() ?? false,
+      hasCommitted: () => this.#commits.look(),
       onChanges: this.#onChanges,
       onUnused: (engine) => this.#keep(engine, settings),
     })
@@ -125,20 +117,20 @@ export class Database {
     }
   }
 
-  /** Opens a connection ahead of need, while nobody waits for it. */
+  /** Opens a connection ahead of need, while no request waits. */
   prepareSpare(): void {
     if (this.#spares.length > 0) return
     try {
       this.#spares.push(this.#open())
     } catch {
-      // whoever needs one is told why there is none
+      // the next request tries again and reports why
     }
   }
 
   /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
   close(): void {
     for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
-    this.#commits?.close()
+    this.#commits.close()
   }
 
   #checkSyntax(sql: string): void {
@@ -147,7 +139,7 @@ export class Database {
     } catch (error) {
       // of a trigger the engine looks for the table before it reads on
       const table =
-        error instanceof EngineError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
+        error instanceof SqliteError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
       if (table === undefined) throw error
       const name = `"${table.replaceAll('"', '""')}"`
       this.#scratch.run(`CREATE TABLE ${name} (a)`)
@@ -160,7 +152,7 @@ export class Database {
   }
 
   /** Keeps a connection for the next client, unless it was opened under other settings. */
-  #keep(engine: EngineConnection, settings: DatabaseSettings): void {
+  #keep(engine: SqliteConnection, settings: DatabaseSettings): void {
     if (settings !== this.#settings || this.#spares.length >= MAX_SPARES) return engine.close()
     if (engine.reset()) this.#spares.push(engine)
     else engine.close()
@@ -169,14 +161,14 @@ export class Database {
   #countCommits(clock: Clock): CommitCounter {
     const observer = this.#connection()
     observer.run('PRAGMA journal_mode = WAL')
-    return new CommitCounter(observer, this.#board, clock)
+    return new CommitCounter(observer, clock)
   }
 
-  #connection(): EngineConnection {
-    return new EngineConnection(this.#engine, { name: this.id, file: MAIN_FILE, onlyRead: this.#onlyRead })
+  #connection(): SqliteConnection {
+    return new SqliteConnection(this.#engine, { name: this.id, file: MAIN_FILE })
   }
 
-  #open(): EngineConnection {
+  #open(): SqliteConnection {
     const engine = this.#connection()
     engine.limitLength(MAX_VALUE_BYTES)
     engine.run(`PRAGMA synchronous = ${this.#isKept ? 'FULL' : 'NORMAL'}`)

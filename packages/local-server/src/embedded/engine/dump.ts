@@ -1,5 +1,5 @@
-import type { EngineConnection, EngineStatement } from './engine-connection.ts'
-import { scanSql } from './sql/sql-scanner.ts'
+import { scanSql } from '../../sql/scanner.ts'
+import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 
 /** Takes the next piece of a dump; resolves when more is wanted. */
 export type DumpOutput = (text: string) => Promise<void>
@@ -20,7 +20,7 @@ const OTHERS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index', 'tri
  * transaction, so that all of it is one state.
  */
 export async function writeDump(
-  engine: EngineConnection,
+  engine: SqliteConnection,
   preserveRowIds: boolean,
   output: DumpOutput,
 ): Promise<void> {
@@ -52,7 +52,7 @@ export async function writeDump(
 
 async function addRows(
   text: ChunkedText,
-  engine: EngineConnection,
+  engine: SqliteConnection,
   table: string,
   preserveRowIds: boolean,
 ): Promise<void> {
@@ -77,13 +77,13 @@ async function addRows(
   }
 }
 
-function hasRowId(engine: EngineConnection, table: string): boolean {
+function hasRowId(engine: SqliteConnection, table: string): boolean {
   const [row] = readTexts(engine, `SELECT wr FROM pragma_table_list(${literal(table)}) WHERE schema = 'main'`)
   return row?.[0] === '0'
 }
 
 /** Whether the table has an INTEGER PRIMARY KEY that is not its row id, as `INTEGER PRIMARY KEY DESC` makes one. */
-function hasOddKey(engine: EngineConnection, table: string, info: readonly (readonly string[])[]): boolean {
+function hasOddKey(engine: SqliteConnection, table: string, info: readonly (readonly string[])[]): boolean {
   const keys = info.filter(([, , , , , position]) => position !== '0')
   if (keys.length !== 1 || keys[0]?.[2]?.toUpperCase() !== 'INTEGER') return false
   const sql = `SELECT 1 FROM pragma_index_list(${literal(table)}) WHERE origin = 'pk'`
@@ -105,12 +105,12 @@ function isVirtual(sql: string): boolean {
   return /^CREATE VIRTUAL TABLE/i.test(sql)
 }
 
-function prepare(engine: EngineConnection, sql: string): EngineStatement {
-  return engine.prepare(sql, READ) as EngineStatement
+function prepare(engine: SqliteConnection, sql: string): SqliteStatement {
+  return engine.prepare(sql, READ) as SqliteStatement
 }
 
 /** The rows of a small result; every value as text. */
-function readTexts(engine: EngineConnection, sql: string): string[][] {
+function readTexts(engine: SqliteConnection, sql: string): string[][] {
   const statement = prepare(engine, sql)
   try {
     const rows = statement.rows({ limitBytes: 2 ** 30, asLines: false, maxValueBytes: 2 ** 30 })

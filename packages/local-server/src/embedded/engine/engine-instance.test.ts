@@ -3,30 +3,26 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { engineModule } from '../engine-module.ts'
-import { CallBoard } from '../protocol/call-board.ts'
-import { DatabaseBoard } from '../protocol/database-board.ts'
+import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { DatabaseFiles, MAIN_FILE } from './database-files.ts'
-import { EngineConnection } from './engine-connection.ts'
 import { EngineInstance } from './engine-instance.ts'
-import { writerGate } from './read-gate.ts'
+import { SqliteConnection } from './sqlite-connection.ts'
 
 test('the first call that throws is reported, before what has been changed can be committed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const gate = writerGate(new DatabaseBoard())
-  const files = new DatabaseFiles(join(folder, 'data.db'), gate)
+  const files = new DatabaseFiles(join(folder, 'data.db'))
   onTestFinished(() => files.closeAll())
   const failures: unknown[] = []
   const engine = new EngineInstance(await engineModule(), {
     files,
-    gate,
-    board: new CallBoard(),
+    state: new SharedCallState(),
     fail: (error) => {
       failures.push(error)
       throw new Error('the thread has ended')
     },
   })
-  const connection = new EngineConnection(engine, { name: 'd', file: MAIN_FILE, onlyRead: false })
+  const connection = new SqliteConnection(engine, { name: 'd', file: MAIN_FILE })
   connection.run('PRAGMA journal_mode = WAL')
   connection.run('CREATE TABLE t(a)')
   const before = readFileSync(join(folder, 'data.db.wal'))

@@ -1,9 +1,8 @@
 import { randomFillSync } from 'node:crypto'
-import type { CallBoard } from '../protocol/call-board.ts'
+import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { floatText } from './float-text.ts'
-import type { ReadGate } from './read-gate.ts'
 import type { TableRights } from './table-rights.ts'
 
 /** An address in the module's memory; 0 is none. */
@@ -27,7 +26,6 @@ interface EngineExports {
   malloc(bytes: number): Pointer
   free(at: Pointer): void
   baton_open(path: Pointer, name: Pointer, onlyRead: number): Pointer
-  baton_only_read(): void
   baton_reset(connection: Pointer): number
   baton_grant(write: number, attach: number, configure: number, restricted: number): void
   baton_was_denied(): number
@@ -90,10 +88,9 @@ export interface ChangeWatcher {
 }
 
 /** What an engine gets from the thread it runs in. */
-export interface EngineHostParts {
+export interface EngineParts {
   readonly files: DatabaseFiles
-  readonly gate: ReadGate
-  readonly board: CallBoard
+  readonly state: SharedCallState
   /**
    * A call of the engine has not come back: its memory may be in any state, and nothing of it may reach the file. Ends the
    * thread at once, before anything else is called, the end of a statement for instance, which would commit it. @default throws the error
@@ -103,25 +100,24 @@ export interface EngineHostParts {
 
 /**
  * The engine with a memory of its own, for all connections to one database. Every call blocks the thread until it is
- * done; one that takes long asks the board now and then whether its call is interrupted.
+ * done; one that takes long asks the shared state now and then whether its call is interrupted.
  */
 export class EngineInstance {
   readonly api: EngineExports
   /** Eight bytes for whatever a call answers through a pointer. */
   readonly scratch: Pointer
-  readonly #board: CallBoard
+  readonly #state: SharedCallState
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
   #tables: TableRights | null = null
 
-  constructor(module: EngineModule, { files, gate, board, fail = rethrow }: EngineHostParts) {
-    this.#board = board
+  constructor(module: EngineModule, { files, state, fail = rethrow }: EngineParts) {
+    this.#state = state
     const { exports } = new WebAssembly.Instance(module, {
-      host: { ...this.#hostImports(files), ...gateImports(gate) },
+      host: { ...this.#hostImports(files), ...ONLY_WRITER },
       wasi_snapshot_preview1: { fd_close: refuse, fd_seek: refuse, fd_write: refuse },
     })
     this.api = endingWith(fail, exports) as unknown as EngineExports
     this.api._initialize()
-    if (gate.onlyRead) this.api.baton_only_read()
     this.scratch = this.api.malloc(SCRATCH_BYTES)
   }
 
@@ -129,13 +125,13 @@ export class EngineInstance {
     return this.text(this.api.sqlite3_libversion())
   }
 
-  /** Does some work for a call: the board shows it meanwhile. */
+  /** Does some work for a call: the shared state shows it meanwhile. */
   work<T>(call: number, run: () => T): T {
-    this.#board.current = call
+    this.#state.current = call
     try {
       return run()
     } finally {
-      this.#board.current = 0
+      this.#state.current = 0
     }
   }
 
@@ -165,7 +161,7 @@ export class EngineInstance {
     return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
   }
 
-  /** Puts bytes into the module's memory, with a NUL behind them; whoever asks frees them. */
+  /** Puts bytes into the module's memory, with a NUL behind them; the caller frees them. */
   put(bytes: Uint8Array): Pointer {
     const at = this.api.malloc(bytes.length + 1)
     if (at === 0) throw new RangeError('the engine is out of memory')
@@ -204,20 +200,19 @@ export class EngineInstance {
       permits: (action: number, first: Pointer, second: Pointer) =>
         Number(this.#tables?.permits(action, this.text(first), this.text(second)) ?? true),
       committing: (connection: Pointer) => this.#watchers.get(connection)?.committing(),
-      interrupted: () => Number(this.#board.isInterrupted),
+      interrupted: () => Number(this.#state.isInterrupted),
     }
   }
 }
 
-function gateImports(gate: ReadGate): WebAssembly.ModuleImports {
-  return {
-    exclude_readers: () => Number(gate.excludeReaders()),
-    admit_readers: () => gate.admitReaders(),
-    log_is_moved: (isMoved: number) => gate.logIsMoved(isMoved !== 0),
-    begin_reading: () => Number(gate.beginReading()),
-    end_reading: () => gate.endReading(),
-    sleep: (milliseconds: number) => gate.sleep(milliseconds),
-  }
+/** The module could share its file with engines in other threads that only read; here there are none. */
+const ONLY_WRITER: WebAssembly.ModuleImports = {
+  exclude_readers: () => 1,
+  admit_readers() {},
+  log_is_moved() {},
+  begin_reading: () => 0,
+  end_reading() {},
+  sleep() {},
 }
 
 function rethrow(error: unknown): never {

@@ -3,22 +3,26 @@
  * ends itself when the engine has failed in a way it cannot go on from.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { CallBoard } from '../protocol/call-board.ts'
-import { DatabaseBoard } from '../protocol/database-board.ts'
-import type { FromHost, OpenedDatabase, StreamCall, ToHost, WorkerStart } from '../protocol/host-messages.ts'
+import { SharedCallState } from '../protocol/shared-call-state.ts'
+import type {
+  FromWorker,
+  OpenedDatabase,
+  StreamCall,
+  ToWorker,
+  WorkerStart,
+} from '../protocol/worker-messages.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { failureOutcome, OpenDatabase } from './open-database.ts'
-import { writerGate } from './read-gate.ts'
 
-const { module, board: memory } = workerData as WorkerStart
-const board = new CallBoard(memory)
+const { module, state: memory } = workerData as WorkerStart
+const state = new SharedCallState(memory)
 /** What the worker works for, and the database itself once it could be opened. */
 let wanted: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
 let isWatched = false
 
-function send(message: FromHost): void {
+function send(message: FromWorker): void {
   parentPort?.postMessage(message)
 }
 
@@ -26,7 +30,7 @@ function send(message: FromHost): void {
 function current(): OpenDatabase {
   if (open !== null) return open
   if (wanted === null) throw new Error('the worker has no database')
-  open = new OpenDatabase(wanted, { module, board, send, fail })
+  open = new OpenDatabase(wanted, { module, state, send, fail })
   open.isWatched = isWatched
   return open
 }
@@ -36,7 +40,7 @@ function openAhead(): void {
   try {
     current()
   } catch {
-    // whoever calls is told
+    // the next call tries again and reports why
   }
 }
 
@@ -51,7 +55,7 @@ async function answer(message: StreamCall): Promise<void> {
   try {
     database = current()
   } catch (error) {
-    board.begin(message.call)
+    state.begin(message.call)
     const outcome = failureOutcome(error)
     return send({ type: 'answer', call: message.call, outcome, usage: [] })
   }
@@ -59,12 +63,11 @@ async function answer(message: StreamCall): Promise<void> {
 }
 
 function sqliteVersion(): string {
-  const gate = writerGate(new DatabaseBoard())
-  return new EngineInstance(module, { files: new DatabaseFiles(null, gate), gate, board, fail }).version
+  return new EngineInstance(module, { files: new DatabaseFiles(null), state, fail }).version
 }
 
 /** What is said of a database that was released meanwhile has no meaning any more. */
-function receive(message: ToHost): void {
+function receive(message: ToWorker): void {
   switch (message.type) {
     case 'open':
       wanted = message
@@ -84,8 +87,8 @@ function receive(message: ToHost): void {
       isWatched = message.isWatched
       if (open !== null) open.isWatched = isWatched
       return
-    case 'told':
-      return open?.told(message.number, message.answer)
+    case 'reply':
+      return open?.replied(message.number, message.reply)
     case 'cursor-read':
       return open?.readOn(message.call)
     case 'abandon':

@@ -1,7 +1,7 @@
-import type { EngineError } from './engine-connection.ts'
-import { ResultError } from './result-error.ts'
-import type { Token } from './sql/sql-scanner.ts'
-import { lineAndColumn, parseError, position, type Statement } from './sql/statement.ts'
+import { ResultError } from '../../hrana/result-error.ts'
+import type { Token } from '../../sql/scanner.ts'
+import { lineAndColumn, parseError, position, type Statement } from '../../sql/statement.ts'
+import type { SqliteError } from './sqlite-connection.ts'
 
 const PRIMARY_CODES: Readonly<Record<number, string>> = {
   2: 'SQLITE_INTERNAL',
@@ -46,7 +46,7 @@ const EXTENDED_CODES: Readonly<Record<number, string>> = {
 }
 
 /** What the client is answered for an error of the engine. */
-export function resultErrorOf({ code, message, offset }: EngineError): ResultError {
+export function resultErrorOf({ code, message, offset }: SqliteError): ResultError {
   const primary = code & 0xff
   const extended = EXTENDED_CODES[code] ?? null
   if (primary === 5) return new ResultError('SQLITE_BUSY', 'SQLite error: database is locked', extended)

@@ -1,6 +1,6 @@
-import type { Condition, EngineValue } from '../protocol/pipeline-types.ts'
-import { ResultError } from './result-error.ts'
-import type { Statement } from './sql/statement.ts'
+import type { Condition, EngineValue } from '../../hrana/pipeline-types.ts'
+import { ResultError } from '../../hrana/result-error.ts'
+import type { Statement } from '../../sql/statement.ts'
 
 /** A statement of a migration with what it is run with. */
 interface MigrationStep {

@@ -1,83 +1,69 @@
-import type { DatabaseSettings } from '../../backend.ts'
-import type { CallBoard } from '../protocol/call-board.ts'
-import { SYSTEM_CLOCK } from '../protocol/clock.ts'
-import { DatabaseBoard } from '../protocol/database-board.ts'
+import type { DatabaseSettings } from '../../backend/backend.ts'
+import { SYSTEM_CLOCK } from '../../base/clock.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import { ResultError } from '../../hrana/result-error.ts'
+import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type {
-  Answer,
   CallOutcome,
-  CursorCall,
-  DumpCall,
-  FromHost,
-  MigrationCall,
+  FromWorker,
   OpenedDatabase,
-  PipelineCall,
-  Question,
-  SnapshotCall,
+  Reply,
   StreamCall,
-} from '../protocol/host-messages.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
+  TableChanges,
+  WorkerRequest,
+} from '../protocol/worker-messages.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import { FileInUseError } from './claim-file.ts'
-import { ClientLeftError } from './connection.ts'
-import { runCursor } from './cursor.ts'
+import { ClientLeftError } from './client-connection.ts'
+import { type CursorProgram, runCursor } from './cursor.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
-import { ReaderGate, writerGate } from './read-gate.ts'
 import { attachRefused } from './refusals.ts'
-import { ResultError } from './result-error.ts'
 import { failureOf, runMigration, tryMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
 
-/** The answer to a client that has left; nobody reads it. */
+/** The answer to a client that has left; it is not read. */
 const CLIENT_LEFT = 499
+
+const DONE = { type: 'results', text: '', isClosed: true } as const
+
+type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
 /** What a worker has for every database. */
 export interface WorkerParts {
   readonly module: EngineModule
-  readonly board: CallBoard
-  readonly send: (message: FromHost) => void
+  readonly state: SharedCallState
+  readonly send: (message: FromWorker) => void
   readonly fail: (error: unknown) => never
 }
 
 /** A database that is open in a worker, with an engine of its own, and the sessions of its streams. */
 export class OpenDatabase {
-  readonly #board: CallBoard
-  readonly #send: (message: FromHost) => void
+  readonly #state: SharedCallState
+  readonly #send: (message: FromWorker) => void
   readonly #files: DatabaseFiles
   readonly #database: Database
   readonly #sessions = new Map<number, Session>()
   /** Calls on their way, and the session each one runs in. */
   readonly #running = new Map<number, Session>()
   readonly #cursorReaders = new Map<number, () => void>()
-  /** Questions to the server that it has not answered. */
-  readonly #questions = new Map<number, (answer: Answer) => void>()
-  #lastQuestion = 0
+  /** Requests to the server that it has not answered. */
+  readonly #requests = new Map<number, (reply: Reply) => void>()
+  #lastRequest = 0
 
   constructor(opened: OpenedDatabase, parts: WorkerParts) {
-    const { id, path, settings, role, dialect, isKept, board: memory, reader } = opened
-    this.#board = parts.board
+    const { path, isKept } = opened
+    this.#state = parts.state
     this.#send = parts.send
-    const board = new DatabaseBoard(memory)
-    const gate = reader === null ? writerGate(board) : new ReaderGate(board, reader)
-    this.#files = new DatabaseFiles(path, gate, isKept)
-    const { onlyRead } = gate
+    this.#files = new DatabaseFiles(path, isKept)
     try {
-      const engine = new EngineInstance(parts.module, { ...parts, files: this.#files, gate })
-      this.#database = new Database(engine, {
-        id,
-        settings,
-        role,
-        dialect,
-        isKept,
-        clock: SYSTEM_CLOCK,
-        board,
-        onlyRead,
-        onChanges: (changes) => this.#send({ type: 'changes', changes }),
-      })
+      const engine = new EngineInstance(parts.module, { ...parts, files: this.#files })
+      const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
+      this.#database = new Database(engine, { ...opened, clock: SYSTEM_CLOCK, onChanges })
     } catch (error) {
       this.#files.closeAll()
       this.#files.release()
@@ -96,11 +82,11 @@ export class OpenDatabase {
   /** Runs a call and sends its answer. @throws WebAssembly.RuntimeError, RangeError when the engine has failed */
   async answer(message: StreamCall): Promise<void> {
     const { call, stream } = message
-    if (this.#board.isEnding) return // it is made again elsewhere
+    if (this.#state.isEnding) return // it is made again elsewhere
     let outcome: CallOutcome
     try {
-      // before anything runs: what is not on the board has not happened
-      this.#board.begin(call)
+      // before anything runs: what is not in the shared state has not happened
+      this.#state.begin(call)
       const session = this.#sessionFor(stream)
       this.#running.set(call, session)
       outcome = await this.#run(session, message)
@@ -109,8 +95,8 @@ export class OpenDatabase {
       outcome = failureOutcome(error)
     }
     this.#running.delete(call)
-    // whoever has left a pipeline does not know the next baton; that of a cursor comes with its first line
-    const isLost = this.#board.isAbandoned(call) && message.type === 'pipeline'
+    // a client that has left a pipeline does not know the next baton; that of a cursor comes with its first line
+    const isLost = this.#state.isAbandoned(call) && message.type === 'pipeline'
     this.#send({ type: 'answer', call, outcome, usage: this.#database.meter.take() })
     if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)
   }
@@ -121,10 +107,10 @@ export class OpenDatabase {
     this.#cursorReaders.delete(call)
   }
 
-  /** The server has answered a question. */
-  told(number: number, answer: Answer): void {
-    this.#questions.get(number)?.(answer)
-    this.#questions.delete(number)
+  /** The server has answered a request. */
+  replied(number: number, reply: Reply): void {
+    this.#requests.get(number)?.(reply)
+    this.#requests.delete(number)
   }
 
   /** The client of a call has left. */
@@ -157,7 +143,7 @@ export class OpenDatabase {
     let session = this.#sessions.get(stream)
     if (session === undefined) {
       session = new Session(this.#database, new StoredTexts(this.#database.dialect === 'cloud'), {
-        isAbandoned: (call) => this.#board.isAbandoned(call),
+        isAbandoned: (call) => this.#state.isAbandoned(call),
         attach: (name, allowed) =>
           this.#files.attach(async (path) => {
             const refusal = await this.#ask({ type: 'attach', name, allowed, path })
@@ -170,33 +156,35 @@ export class OpenDatabase {
     return session
   }
 
-  #run(session: Session, message: StreamCall): Promise<CallOutcome> {
+  async #run(session: Session, message: StreamCall): Promise<CallOutcome> {
+    const { call, permissions } = message
+    const database = this.#database
     switch (message.type) {
       case 'pipeline':
-        return this.#pipeline(session, message)
+        return {
+          type: 'results',
+          ...(await session.exclusive(call, () => runPipeline(session, database, message))),
+        }
       case 'cursor':
-        return this.#cursor(session, message)
+        await this.#cursor(session, call, { steps: message.steps, permissions })
+        return { ...DONE, isClosed: false }
       case 'dump':
-        return this.#dump(session, message)
+        this.#send({ type: 'cursor-begin', call })
+        await session.exclusive(call, () =>
+          database.dump(call, message.preserveRowIds, this.#outputOf(call, session)),
+        )
+        return DONE
       case 'migration':
-        return this.#migrate(session, message)
+        return { ...DONE, text: await this.#migrate(session, message) }
       case 'snapshot':
-        return this.#snapshot(session, message)
+        await session.exclusive(call, async () => this.#files.copyTo(message.path))
+        return DONE
       default:
         return message satisfies never
     }
   }
 
-  async #pipeline(
-    session: Session,
-    { call, requests, version, permissions }: PipelineCall,
-  ): Promise<CallOutcome> {
-    const program = { requests, version, permissions }
-    const outcome = await session.exclusive(call, () => runPipeline(session, this.#database, program))
-    return { type: 'results', ...outcome }
-  }
-
-  async #cursor(session: Session, { call, steps, permissions }: CursorCall): Promise<CallOutcome> {
+  async #cursor(session: Session, call: number, batch: Omit<CursorProgram, 'onReady'>): Promise<void> {
     let hasBegun = false
     const onReady = (): void => {
       hasBegun = true
@@ -204,58 +192,46 @@ export class OpenDatabase {
     }
     try {
       await session.exclusive(call, () =>
-        runCursor(session, this.#database, { steps, permissions, onReady }, this.#outputOf(call, session)),
+        runCursor(session, this.#database, { ...batch, onReady }, this.#outputOf(call, session)),
       )
     } catch (error) {
       // the client has the baton since the first line: the stream goes on without the cursor
       if (!(error instanceof ClientLeftError && hasBegun)) throw error
     }
-    return { type: 'results', text: '', isClosed: false }
   }
 
-  async #dump(session: Session, { call, preserveRowIds }: DumpCall): Promise<CallOutcome> {
-    this.#send({ type: 'cursor-begin', call })
-    const output = this.#outputOf(call, session)
-    await session.exclusive(call, () => this.#database.dump(call, preserveRowIds, output))
-    return { type: 'results', text: '', isClosed: true }
-  }
-
-  async #migrate(session: Session, { call, job, program, isDryRun }: MigrationCall): Promise<CallOutcome> {
+  /** Resolves with what went wrong, or an empty text. */
+  async #migrate(session: Session, { call, job, program, isDryRun }: MigrationCall): Promise<string> {
     const run = async (): Promise<unknown> =>
       isDryRun
         ? await tryMigration(session, decodeMigration(program))
         : await runMigration(session, this.#database, { text: program, job })
     try {
       await session.exclusive(call, run)
-      return { type: 'results', text: '', isClosed: true }
+      return ''
     } catch (error) {
       if (isFatal(error)) throw error
-      return { type: 'results', text: failureOf(error), isClosed: true }
+      return failureOf(error)
     }
   }
 
-  async #snapshot(session: Session, { call, path }: SnapshotCall): Promise<CallOutcome> {
-    await session.exclusive(call, async () => this.#files.copyTo(path))
-    return { type: 'results', text: '', isClosed: true }
-  }
-
-  #ask(question: Question): Promise<Answer> {
-    this.#lastQuestion += 1
-    const number = this.#lastQuestion
+  #ask(request: WorkerRequest): Promise<Reply> {
+    this.#lastRequest += 1
+    const number = this.#lastRequest
     return new Promise((resolve) => {
-      this.#questions.set(number, resolve)
-      this.#send({ type: 'ask', number, question })
+      this.#requests.set(number, resolve)
+      this.#send({ type: 'request', number, request })
     })
   }
 
   /** Hands text over and waits until the client wants more. @throws ClientLeftError when it has left */
   #outputOf(call: number, session: Session): (text: string) => Promise<void> {
     return async (text) => {
-      if (!this.#board.isAbandoned(call)) {
+      if (!this.#state.isAbandoned(call)) {
         this.#send({ type: 'cursor-lines', call, text })
         await session.waiting(() => new Promise<void>((resolve) => this.#cursorReaders.set(call, resolve)))
       }
-      if (this.#board.isAbandoned(call)) throw new ClientLeftError()
+      if (this.#state.isAbandoned(call)) throw new ClientLeftError()
     }
   }
 }

@@ -1,8 +1,8 @@
-import type { Dialect } from '../../dialect.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { Pipeline, PipelineRequest } from '../protocol/pipeline-types.ts'
+import type { Dialect } from '../../hrana/dialect.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import type { Pipeline, PipelineRequest } from '../../hrana/pipeline-types.ts'
+import { encodeError, ResultError } from '../../hrana/result-error.ts'
 import type { Database } from './database.ts'
-import { encodeError, ResultError } from './result-error.ts'
 import { checkNoTransaction, migrateSchema, type ProgramRequest } from './schema-requests.ts'
 import type { BatchOutcome, Session } from './session.ts'
 

@@ -2,14 +2,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { SYSTEM_CLOCK } from '../../base/clock.ts'
 import { engineModule } from '../engine-module.ts'
-import { CallBoard } from '../protocol/call-board.ts'
-import { SYSTEM_CLOCK } from '../protocol/clock.ts'
-import { DatabaseBoard } from '../protocol/database-board.ts'
+import { SharedCallState } from '../protocol/shared-call-state.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
-import { writerGate } from './read-gate.ts'
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
@@ -19,9 +17,7 @@ function temporaryFolder(): string {
 
 /** A database whose files remember what a power cut would leave of them. */
 async function open(path: string, isKept: boolean) {
-  const board = new DatabaseBoard()
-  const gate = writerGate(board)
-  const files = new DatabaseFiles(path, gate)
+  const files = new DatabaseFiles(path)
   onTestFinished(() => files.closeAll())
   const names = new Map<number, string>()
   const onDisk = new Map<string, Buffer>()
@@ -43,7 +39,7 @@ async function open(path: string, isKept: boolean) {
       return typeof member === 'function' ? member.bind(target) : member
     },
   })
-  const engine = new EngineInstance(await engineModule(), { files: watched, gate, board: new CallBoard() })
+  const engine = new EngineInstance(await engineModule(), { files: watched, state: new SharedCallState() })
   const database = new Database(engine, {
     id: 'd',
     settings: {} as never,
@@ -51,8 +47,6 @@ async function open(path: string, isKept: boolean) {
     dialect: null,
     isKept,
     clock: SYSTEM_CLOCK,
-    board,
-    onlyRead: false,
     onChanges: () => {},
   })
   return { connection: database.connect(), onDisk }

@@ -1,13 +1,11 @@
-import type { DatabaseSettings, SchemaRole } from '../../backend.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { Permissions } from '../protocol/pipeline-types.ts'
-import { ArgumentsError } from './arguments.ts'
-import { DeniedError, EngineError, TextEncodingError, ValueTooBigError } from './engine-connection.ts'
+import type { DatabaseSettings, SchemaRole } from '../../backend/backend.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import type { Permissions } from '../../hrana/pipeline-types.ts'
+import { ResultError } from '../../hrana/result-error.ts'
+import { identifier, type Token, upper } from '../../sql/scanner.ts'
+import type { Statement } from '../../sql/statement.ts'
 import { resultErrorOf } from './error-mapping.ts'
-import { ResultError } from './result-error.ts'
-import { PreemptedError } from './running-statement.ts'
-import { identifier, type Token, upper } from './sql/sql-scanner.ts'
-import type { Statement } from './sql/statement.ts'
+import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection.ts'
 
 /** Refuses a statement the client has no permission for. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
@@ -55,19 +53,13 @@ export function transactionTimeout(): ResultError {
 
 /** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
 export function toAnswer(error: unknown, permissions: Permissions, databaseId: string): unknown {
-  if (error instanceof ArgumentsError) {
-    return new ResultError('ARGS_INVALID', `Arguments do not match SQL parameters: ${error.message}`)
-  }
-  if (error instanceof PreemptedError) return transactionTimeout()
-  if (error instanceof ValueTooBigError)
-    return new ResultError('SQLITE_TOOBIG', `SQLite error: ${error.message}`)
   if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
   if (error instanceof DeniedError) {
     return permissions.write
       ? new ResultError('SQLITE_AUTH', 'SQLite error: not authorized')
       : forbidden('Write', databaseId)
   }
-  return error instanceof EngineError ? resultErrorOf(error) : error
+  return error instanceof SqliteError ? resultErrorOf(error) : error
 }
 
 /** The name of the database that a statement attaches. */

@@ -1,8 +1,8 @@
-import type { EngineColumn } from './engine-connection.ts'
+import type { SqliteColumn } from './sqlite-connection.ts'
 
 /** One statement's result before it is written as JSON; `rows` is already JSON text. */
 export interface StatementResult {
-  readonly columns: readonly EngineColumn[]
+  readonly columns: readonly SqliteColumn[]
   readonly rows: string
   /** What it counts towards the limit of an answer. */
   readonly sizeBytes: number

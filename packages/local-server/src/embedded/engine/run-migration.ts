@@ -1,5 +1,5 @@
-import { MIGRATION } from '../protocol/permissions.ts'
-import type { Permissions } from '../protocol/pipeline-types.ts'
+import { MIGRATION } from '../../hrana/permissions.ts'
+import type { Permissions } from '../../hrana/pipeline-types.ts'
 import type { Database } from './database.ts'
 import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
 import type { Session } from './session.ts'
@@ -15,7 +15,7 @@ const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
             )`
 const SUCCESS = 4
 
-/** Tries a migration out, with the rights of whoever asks for it. @returns the results of its statements as JSON @throws MigrationError; nothing is changed */
+/** Tries a migration out, with the rights of its sender. @returns the results of its statements as JSON @throws MigrationError; nothing is changed */
 export async function tryMigration(
   session: Session,
   program: MigrationProgram,

@@ -1,7 +1,7 @@
-import type { BatchStep, Pipeline, PipelineRequest } from '../protocol/pipeline-types.ts'
+import type { BatchStep, Pipeline, PipelineRequest } from '../../hrana/pipeline-types.ts'
+import { ResultError } from '../../hrana/result-error.ts'
 import type { Database } from './database.ts'
 import { MigrationError, toMigration } from './migration-program.ts'
-import { ResultError } from './result-error.ts'
 import { tryMigration } from './run-migration.ts'
 import type { Session, Step } from './session.ts'
 

@@ -1,11 +1,19 @@
-import { MIGRATION } from '../protocol/permissions.ts'
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { BatchStep, Permissions, StatementRequest } from '../protocol/pipeline-types.ts'
+import { MIGRATION } from '../../hrana/permissions.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import type { BatchStep, Permissions, StatementRequest } from '../../hrana/pipeline-types.ts'
+import { logWords, ResultError } from '../../hrana/result-error.ts'
+import { upper } from '../../sql/scanner.ts'
+import { firstStatement, type Statement } from '../../sql/statement.ts'
 import type { Attachment } from './attachment.ts'
+
+import {
+  type ClientConnection,
+  ClientLeftError,
+  type RunningStatement,
+  type StatementRights,
+} from './client-connection.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
-import { ClientLeftError, type Connection, type StatementRights } from './connection.ts'
 import type { Database } from './database.ts'
-import type { EngineColumn, EngineConnection } from './engine-connection.ts'
 import { encodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
 import {
   attachTarget,
@@ -18,10 +26,7 @@ import {
   withAttachTarget,
 } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
-import { logWords, ResultError } from './result-error.ts'
-import type { RunningStatement } from './running-statement.ts'
-import { upper } from './sql/sql-scanner.ts'
-import { firstStatement, type Statement } from './sql/statement.ts'
+import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
 import type { StoredTexts } from './stored-texts.ts'
 import { TableRights } from './table-rights.ts'
 
@@ -56,7 +61,7 @@ export interface BatchOutcome {
 
 /** Takes what a cursor produces; every call waits until the reader keeps up. */
 export interface CursorSink {
-  stepBegin(step: number, columns: readonly EngineColumn[]): Promise<void>
+  stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void>
   /** Rows, each a line. */
   rows(lines: string): Promise<void>
   stepEnd(result: StatementResult): Promise<void>
@@ -66,7 +71,7 @@ export interface CursorSink {
 /** One client's session: its connection and the programs it runs there. */
 export class Session {
   readonly #database: Database
-  readonly #connection: Connection
+  readonly #connection: ClientConnection
   readonly texts: StoredTexts
   /** A session that works for the call of this one. */
   #inner: Session | null = null
@@ -130,7 +135,7 @@ export class Session {
     return this.#connection.isAutocommit
   }
 
-  /** Whether nobody could tell a new session from it. */
+  /** Whether it cannot be told from a new session. */
   get isPristine(): boolean {
     return this.isAutocommit && this.texts.isEmpty && this.#attached.length === 0 && this.#connection.isUnused
   }
@@ -335,7 +340,7 @@ export class Session {
   }
 
   /** The engine's connection, for statements of the server's own within a transaction. */
-  get own(): Pick<EngineConnection, 'run' | 'readInteger'> {
+  get own(): Pick<SqliteConnection, 'run' | 'readInteger'> {
     return this.#connection.own
   }
 
@@ -404,7 +409,7 @@ export class Session {
       await this.#begin(run, step.request, permissions)
       for (;;) {
         const next = this.#answered(permissions, () => run.rows(CURSOR_BYTES, true))
-        // before the reader is waited for: what is done holds nobody up
+        // before the reader is waited for: what is done gives the write lock back
         const result = next.isDone ? this.#count(step.statement, run.finish()) : null
         await sink.rows(next.text)
         if (result !== null) return await sink.stepEnd(result)

@@ -1,6 +1,6 @@
-import { PipelineFailure } from '../protocol/pipeline-failure.ts'
-import type { SqlReference } from '../protocol/pipeline-types.ts'
-import { ResultError } from './result-error.ts'
+import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
+import type { SqlReference } from '../../hrana/pipeline-types.ts'
+import { ResultError } from '../../hrana/result-error.ts'
 
 const MAX_TEXTS = 50
 const MAX_TEXT_BYTES = 5_000

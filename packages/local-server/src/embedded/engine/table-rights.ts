@@ -1,5 +1,5 @@
-import type { TableAction } from '../../table-actions.ts'
-import type { TablePermission } from '../protocol/pipeline-types.ts'
+import type { TablePermission } from '../../hrana/pipeline-types.ts'
+import type { TableAction } from '../../hrana/table-actions.ts'
 
 /** SQLite's numbers of what a statement does, as far as they concern tables. */
 const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =
@@ -30,7 +30,7 @@ const CREATE_INDEX = 1
 const DROPS: ReadonlySet<number> = new Set([11, 17, 30])
 /** SELECT, TRANSACTION, PRAGMA, FUNCTION, SAVEPOINT, RECURSIVE: other checks look at them. */
 const HARMLESS: ReadonlySet<number> = new Set([21, 22, 19, 31, 32, 33])
-/** The schema, which statements that are allowed to write to. SQLite lets nobody do it by a statement of its own. */
+/** The schema, which statements that are allowed to write to. SQLite refuses every statement that does it directly. */
 const SCHEMA_TABLES: ReadonlySet<string> = new Set([
   'sqlite_master',
   'sqlite_schema',
@@ -40,7 +40,7 @@ const SCHEMA_TABLES: ReadonlySet<string> = new Set([
 /** Tables without data of the database. */
 const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
 
-/** Decides what somebody may do whose token names tables and actions. */
+/** Decides what the holder of a token that names tables and actions may do. */
 export class TableRights {
   readonly #allowed: readonly TablePermission[]
   /** What the statement that is being compiled drops: SQLite asks for the deletion of its rows, too. */

@@ -1,6 +1,6 @@
-import type { StatementUsage } from '../protocol/host-messages.ts'
+import type { StatementUsage } from '../protocol/worker-messages.ts'
 
-/** Longer texts are told apart by their beginning. */
+/** Of longer texts the beginning tells which is which. */
 const MAX_TEXT_CHARACTERS = 1_000
 
 /** Counts what the statements of a database read and write, until it is asked. */

@@ -1,6 +1,6 @@
-import type { Clock } from '../protocol/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 
-/** Whoever can hold the write lock. */
+/** What can hold the write lock. */
 export interface Writer {
   /** Whether a request of the writer is being worked on right now; then it keeps the lock. */
   readonly isRunning: boolean
@@ -19,7 +19,7 @@ interface Waiter {
 
 /**
  * The one write lock of a database. Writers queue in the order of their arrival. A holder keeps the lock as long as
- * nobody else wants it; with somebody waiting it loses it when its 5 seconds are over, counted from the moment it
+ * no other writer waits; otherwise it loses it when its 5 seconds are over, counted from the moment it
  * got the lock.
  */
 export class WriteQueue {
@@ -88,7 +88,7 @@ export class WriteQueue {
     this.#cancelTimer = this.#clock.after(Math.max(0, left), () => {
       this.#cancelTimer = null
       const holder = this.#holder
-      // nobody waits any more, or it is looked at again when the holder's request ends
+      // no writer waits any more, or it is looked at again when the holder's request ends
       if (holder === null || holder.isRunning || this.#waiting.length === 0) return
       holder.onPreempted()
       this.#next()

@@ -1,5 +1,5 @@
-import type { DatabaseId } from '../../backend.ts'
-import { errorResponse, type ServiceResponse, textResponse } from '../../exchange.ts'
+import type { DatabaseId } from '../../backend/backend.ts'
+import { errorResponse, type ServiceResponse, textResponse } from '../../http/service-request.ts'
 import type { SchemaStore } from './schema-store.ts'
 
 /** The version of libsql-server's own database of jobs, which stands in its answers. */

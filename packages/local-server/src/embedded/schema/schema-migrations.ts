@@ -1,4 +1,4 @@
-import { BackendRefusal, type DatabaseId } from '../../backend.ts'
+import { BackendRefusal, type DatabaseId } from '../../backend/backend.ts'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
 /** Tasks of a job that run side by side. */
@@ -115,7 +115,7 @@ export class SchemaMigrations {
     await this.#store.save()
   }
 
-  /** What all databases could do when they were tried, and nobody has written to since. */
+  /** What all databases could do when they were tried, and that were blocked for writes since. */
   async #apply(job: Job): Promise<string | null> {
     job.error = null
     await this.#each(

@@ -1,6 +1,6 @@
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DatabaseId, SchemaRole } from '../../backend.ts'
+import type { DatabaseId, SchemaRole } from '../../backend/backend.ts'
 
 /** States of a job; a task has the name of the job's state, too. */
 type JobStatus =
@@ -141,7 +141,7 @@ export class SchemaStore {
   /** To be called when a job or a task has been changed. One save at a time; each writes what is known when it begins. */
   save(): Promise<void> {
     this.#saving = this.#saving
-      .catch(() => {}) // told to whoever asked for it
+      .catch(() => {}) // reported to its caller
       .then(async () => {
         await mkdir(this.#directory, { recursive: true })
         const scratch = `${fileIn(this.#directory)}.new`

@@ -103,7 +103,7 @@ export class WireModel {
   }
 
   /**
-   * Streams that nobody has used for too long are over.
+   * Streams that were not used for too long are over.
    * @param {number} now
    */
   settle(now) {
@@ -213,7 +213,7 @@ export class WireModel {
   }
 
   /**
-   * Somebody has written, so whoever had the lock before has it no more. `span` is null outside of transactions.
+   * A stream has written, so that the one that had the lock before has it no more. `span` is null outside of transactions.
    * @param {WireRequest} request
    * @param {Span | null} span
    * @param {number} at

@@ -159,7 +159,7 @@ function paintStreams(now) {
   byId('stream-count').textContent = String(open.length)
   const locks = [...model.holders.values()].map((span) => lockCard(span, now))
   byId('locks').replaceChildren(
-    ...(locks.length > 0 ? locks : [element('p', { class: 'quiet' }, 'Nobody holds a write lock.')]),
+    ...(locks.length > 0 ? locks : [element('p', { class: 'quiet' }, 'No stream holds a write lock.')]),
   )
 }
 
@@ -193,7 +193,7 @@ function lockCard(span, now) {
     bar,
     ...(waiting.length > 0
       ? [element('ul', { class: 'waiters' }, ...waiting)]
-      : [element('p', { class: 'quiet' }, 'nobody waits')]),
+      : [element('p', { class: 'quiet' }, 'none waits')]),
   )
 }
 
@@ -287,7 +287,7 @@ events.addEventListener('message', ({ data }) => {
   else showChanged()
 })
 setInterval(() => {
-  // also while nobody sees it, so that streams that are over are not kept
+  // also while it is not seen, so that streams that are over are not kept
   live.settle(Date.now())
   if (!isFile() && pausedAt === null && !document.hidden) paint()
   else if (pausedAt !== null && newWhilePaused > 0) pauseButton.textContent = `Resume (${newWhilePaused} new)`

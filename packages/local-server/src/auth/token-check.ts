@@ -1,0 +1,135 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import type { DatabaseId } from '../backend/backend.ts'
+import { OWNER } from '../hrana/permissions.ts'
+import { PipelineFailure } from '../hrana/pipeline-failure.ts'
+import type { Permissions, TablePermission } from '../hrana/pipeline-types.ts'
+import { TABLE_ACTIONS, type TableAction } from '../hrana/table-actions.ts'
+import type { ServiceRequest } from '../http/service-request.ts'
+import { type Claims, claimsOf, readToken } from './jwt.ts'
+
+const LEEWAY_SECONDS = 60
+/** Of tokens that name no table: whatever their level, a shared schema is not theirs to change, unless they say so. */
+const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
+const READ: Permissions = { ...FULL, write: false }
+
+/** Finds out what the sender of a request may do with a database. */
+export class TokenCheck {
+  readonly #isOpen: boolean
+  readonly #keys = new Map<DatabaseId, readonly KeyObject[]>()
+
+  /** Where it is open every request may do everything. */
+  constructor(isOpen: boolean) {
+    this.#isOpen = isOpen
+  }
+
+  /** The public keys (PEM) that tokens of a database are checked with from now on. */
+  configure(database: DatabaseId, keys: readonly string[]): void {
+    this.#keys.set(
+      database,
+      keys.map((pem) => createPublicKey(pem)),
+    )
+  }
+
+  forget(database: DatabaseId): void {
+    this.#keys.delete(database)
+  }
+
+  /** Throws a `PipelineFailure`: 401 for a bad token, 404 for one of another database. */
+  permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
+    if (this.#isOpen) return OWNER
+    const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? [])
+    const permissions = rightsFrom(claims, database)
+    // without permission for a database, not even its existence may be learned
+    if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
+    return permissions
+  }
+}
+
+function unauthorized(text: string): PipelineFailure {
+  return PipelineFailure.service(401, `Unauthorized: \`${text}\``)
+}
+
+/** The token of a request. Throws a `PipelineFailure` with 401 when there is none in the form that is understood. */
+function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
+  const given = headers['authorization'] ?? headers['x-authorization']
+  const header = Array.isArray(given) ? given[0] : given
+  if (header === undefined) throw unauthorized('Expected authorization header but none given')
+  const blank = header.indexOf(' ')
+  if (blank < 0) throw unauthorized("Auth string does not conform to '<scheme> <token>' form")
+  if (header.slice(0, blank).toLowerCase() !== 'bearer') {
+    throw unauthorized('The authentication scheme in the `Authorization` HTTP header is not supported')
+  }
+  return header.slice(blank + 1).trim()
+}
+
+/** The database a token says it is for; its signature has not been checked. */
+export function claimedDatabase({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
+  const token = /^Bearer +(\S+)$/i.exec(String(headers['authorization'] ?? ''))?.[1]
+  const id = claimsOf(token ?? '')?.['id']
+  return typeof id === 'string' ? id : null
+}
+
+function readClaims(token: string, keys: readonly KeyObject[]): Claims {
+  const claims = readToken(token, keys)
+  if (claims === null || !hasSoundTypes(claims)) throw unauthorized('The JWT is invalid')
+  const expires = claims['exp']
+  if (typeof expires === 'number' && expires < Date.now() / 1_000 - LEEWAY_SECONDS) {
+    throw unauthorized('The JWT has expired')
+  }
+  if (claims['aud'] !== undefined) throw unauthorized('Authentication failed')
+  return claims
+}
+
+function hasSoundTypes({ exp, id, a, p, perm }: Claims): boolean {
+  return (
+    (perm === undefined || perm === null || (Array.isArray(perm) && perm.every(isTableClaim))) &&
+    (exp === undefined || exp === null || (Number.isInteger(exp) && Number(exp) >= 0)) &&
+    (id === undefined || id === null || typeof id === 'string') &&
+    (a === undefined || a === null || a === 'ro' || a === 'rw' || a === 'roa') &&
+    (p === undefined || p === null || typeof p === 'object')
+  )
+}
+
+/** Null when the token is not for this database. */
+function rightsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
+  const rights =
+    typeof p === 'object' && p !== null ? scopedRights(p as Claims, database) : legacyRights(id, a, database)
+  // an empty list is what tokens without limits of this kind have
+  if (rights === null || !Array.isArray(perm) || perm.length === 0) return rights
+  return { ...rights, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
+}
+
+/** Rights to single tables: `t` are their names (null or none = all), `a` what is allowed. */
+interface TableClaim {
+  readonly t?: readonly string[] | null
+  readonly a: readonly TableAction[]
+}
+
+function tablePermission({ t, a }: TableClaim): TablePermission {
+  return { tables: t == null || t.length === 0 ? null : t, actions: a }
+}
+
+function isTableClaim(claim: unknown): boolean {
+  const { t, a } = (claim ?? {}) as { t?: unknown; a?: unknown }
+  const isNames = t == null || (Array.isArray(t) && t.every((name) => typeof name === 'string'))
+  const known: readonly unknown[] = TABLE_ACTIONS
+  return isNames && Array.isArray(a) && a.every((action) => known.includes(action))
+}
+
+function legacyRights(id: unknown, a: unknown, database: DatabaseId): Permissions | null {
+  if (typeof id === 'string' && id !== database) return null
+  if (a === 'roa') return { ...READ, attach: typeof id === 'string' ? [id] : 'all' }
+  return a === 'ro' ? READ : FULL
+}
+
+function scopedRights(permissions: Claims, database: DatabaseId): Permissions | null {
+  const namesOf = (level: string): readonly string[] => {
+    const scope = permissions[level] as { ns?: unknown } | null | undefined
+    return Array.isArray(scope?.ns) ? scope.ns.filter((name) => typeof name === 'string') : []
+  }
+  const covers = (level: string): boolean => namesOf(level).includes(database)
+  const attach = [...namesOf('roa'), ...namesOf('rwa')]
+  if (['rw', 'rwa', 'ddl'].some(covers))
+    return { ...FULL, attach, changeSharedSchema: ['rwa', 'ddl'].some(covers) }
+  return ['ro', 'roa'].some(covers) ? { ...READ, attach } : null
+}

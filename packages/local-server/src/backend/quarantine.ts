@@ -1,0 +1,25 @@
+import { mkdir, readdir, rename } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { DatabaseId } from './backend.ts'
+
+/**
+ * Moves the folders of databases that are not known into a folder beside, where a person can look at them: whether they
+ * are of any use cannot be known here. Only while no engine has them open.
+ * @returns the names of those that were moved
+ */
+export async function moveUnknownAside(
+  directory: string,
+  known: ReadonlySet<DatabaseId>,
+): Promise<readonly DatabaseId[]> {
+  const names = (await readdir(directory).catch(() => [])) as DatabaseId[]
+  const unknown = names.filter((name) => isDatabaseFolder(name) && !known.has(name))
+  if (unknown.length === 0) return []
+  const aside = join(dirname(directory), `${basename(directory)}-set-aside`)
+  await mkdir(aside, { recursive: true })
+  for (const name of unknown) await rename(join(directory, name), join(aside, name))
+  return unknown
+}
+
+function isDatabaseFolder(name: string): boolean {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)
+}

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { processIdentity } from './process-identity.ts'
+import { sqliteModule } from './sqlite-module.ts'
+
+/** An empty file that is locked. It stays: another one of its name would be another lock. */
+const LOCK_NAME = 'baton.lock.db'
+/** Who has the lock, to be read by people. */
+const OWNER_NAME = 'baton.lock'
+/** How long those wait for each other that begin at the same time. */
+const CONTENTION_MS = 200
+const WATCH_MS = 1_000
+const SQLITE_BUSY = 5
+
+interface Owner {
+  readonly pid: number
+  readonly host: string
+  /** Tells a process from a later one with its id; see `processIdentity`. */
+  readonly identity: string | null
+}
+
+/**
+ * Keeps two servers off one data directory: the engines would not complain and lose data. It is the lock that every SQLite
+ * takes, of the operating system: it holds for processes of other containers that have the directory, and ends with its
+ * process, however that ends.
+ */
+export class DirectoryLock implements AsyncDisposable {
+  readonly #directory: string
+  #held: Held
+  readonly #watch: NodeJS.Timeout
+
+  private constructor(directory: string, held: Held) {
+    this.#directory = directory
+    this.#held = held
+    // one look after the other: a slow one would take its own new file for that of another server
+    let looking: Promise<void> | null = null
+    this.#watch = setInterval(() => {
+      looking ??= this.#look().finally(() => {
+        looking = null
+      })
+    }, WATCH_MS).unref()
+  }
+
+  /** Rejects when another server has the directory, or when it cannot be written. */
+  static async acquire(directory: string): Promise<DirectoryLock> {
+    await prepareDirectory(directory)
+    try {
+      return new DirectoryLock(directory, await hold(directory))
+    } catch (error) {
+      if (!isBusy(error))
+        throw new Error(`the directory ${directory} cannot be locked: ${String(error)}`, { cause: error })
+      throw new Error(`the directory ${directory} is in use by ${await readOwner(directory)}`, {
+        cause: error,
+      })
+    }
+  }
+
+  async release(): Promise<void> {
+    clearInterval(this.#watch)
+    const { database } = this.#held
+    if (!database.isOpen) return
+    await rm(join(this.#directory, OWNER_NAME), { force: true })
+    database.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  /** A file that was removed is made and locked again. Where another server was faster, this one must not write any more. */
+  async #look(): Promise<void> {
+    const { database, file, note } = this.#held
+    const found = await fileAt(join(this.#directory, LOCK_NAME))
+    const noted = await readFile(join(this.#directory, OWNER_NAME), 'utf8').catch(() => '')
+    if (!database.isOpen) return
+    if (found === null) {
+      const held = await hold(this.#directory).catch((error: unknown) => (isBusy(error) ? 'lost' : null))
+      if (held === 'lost') return this.#die()
+      if (held === null) return // the directory is gone
+      if (!database.isOpen) return held.database.close() // released meanwhile
+      this.#held = held
+      database.close()
+    } else if (found !== file || (noted !== '' && noted !== note)) this.#die()
+  }
+
+  /** As if it were killed: to close the files would write to them. */
+  #die(): void {
+    console.error(
+      `another server has the directory ${this.#directory}, as the lock of this one was removed: this process ends, so that it does not write over what that one has written`,
+    )
+    process.kill(process.pid, 'SIGKILL')
+  }
+}
+
+/** A lock that is held, and what tells that it still is. */
+interface Held {
+  readonly database: DatabaseSync
+  readonly file: string | null
+  readonly note: string
+}
+
+/** @throws Error with `errcode` of SQLITE_BUSY when another process has the lock */
+async function hold(directory: string): Promise<Held> {
+  const path = join(directory, LOCK_NAME)
+  const database = new (sqliteModule().DatabaseSync)(path, { timeout: CONTENTION_MS })
+  try {
+    // nothing is ever written, and so nothing has to be taken back
+    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    // a process that only reads the file drops its own lock: that is how POSIX has it
+    if (await isHeldByNote(directory))
+      throw Object.assign(new Error('its owner lives'), { errcode: SQLITE_BUSY })
+    const identity = await processIdentity(process.pid)
+    const owner: Owner = { pid: process.pid, host: hostname(), identity }
+    const note = JSON.stringify(owner)
+    await writeFile(join(directory, OWNER_NAME), note)
+    return { database, file: await fileAt(path), note }
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+const isBusy = (error: unknown): boolean => (error as { errcode?: number }).errcode === SQLITE_BUSY
+
+/** Names the file that is at a path now; null when there is none. */
+async function fileAt(path: string): Promise<string | null> {
+  const found = await stat(path, { bigint: true }).catch(() => null)
+  return found && `${found.dev} ${found.ino}`
+}
+
+async function noteOf(directory: string): Promise<Partial<Owner>> {
+  return JSON.parse(await readFile(join(directory, OWNER_NAME), 'utf8')) as Partial<Owner>
+}
+
+/** Whether another process is noted that lives, on this machine and where its id can be seen. */
+async function isHeldByNote(directory: string): Promise<boolean> {
+  const { pid, host, identity } = await noteOf(directory).catch((): Partial<Owner> => ({}))
+  if (pid === undefined || pid === process.pid || host !== hostname() || typeof identity !== 'string')
+    return false
+  return (await processIdentity(pid)) === identity
+}
+
+async function readOwner(directory: string): Promise<string> {
+  try {
+    const { pid, host } = await noteOf(directory)
+    const where = host === undefined || host === hostname() ? '' : ` of ${host}`
+    if (typeof pid === 'number') return `process ${pid}${where}`
+  } catch {
+    // it is being written
+  }
+  return 'another process'
+}
+
+async function prepareDirectory(directory: string): Promise<void> {
+  const probe = join(directory, `${OWNER_NAME}.${randomUUID()}.new`)
+  try {
+    await makeDirectory(resolve(directory))
+    await writeFile(probe, '')
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`the directory ${directory} cannot be written: ${reason}`, { cause: error })
+  } finally {
+    await rm(probe, { force: true }).catch(() => {})
+  }
+}
+
+/** As `mkdir` with `recursive`, which goes round in circles for ever where the system says that a parent is missing. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    const parent = dirname(path)
+    if (code !== 'ENOENT' || parent === path || (await exists(parent))) throw error
+    await makeDirectory(parent)
+    await makeDirectory(path)
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  )
+}

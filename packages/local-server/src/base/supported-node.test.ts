@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { oldNodeProblem } from './supported-node.ts'
+
+const manifest = new URL('../../package.json', import.meta.url)
+const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines: { node: string } }
+const oldest = `${engines.node.replace('>=', '')}.0`
+
+test.each([oldest, '22.20.1', '24.0.0', '100.1.0'])('node %s is new enough', (version) => {
+  expect(oldNodeProblem(version)).toBeNull()
+})
+
+test.each(['22.18.0', '22.2.0', '20.19.5', '18.20.8', '8.17.0'])('node %s is told', (version) => {
+  expect(oldNodeProblem(version)).toBe(
+    `@batonsql/local-server needs node ${engines.node.replace('>=', '')} or newer, and this is node ${version}`,
+  )
+})

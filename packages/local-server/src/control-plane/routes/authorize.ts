@@ -1,0 +1,67 @@
+import { Refusal } from '../refusal.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { OrganizationRow, Role, Scope } from '../registry/rows.ts'
+import { isAtLeast } from '../rules/roles.ts'
+import type { Caller } from '../tokens/api-tokens.ts'
+import type { Grant, RouteAccess } from './access.ts'
+
+/** Who asks for what. */
+export interface AccessRequest {
+  readonly access: Exclude<RouteAccess, { level: 'none' }>
+  readonly caller: Caller
+  /** As the path has it; null where the path has none. */
+  readonly slug: string | null
+}
+
+/**
+ * Decides whether a caller may use a route at all, for every route alike. What a group's token may see of an
+ * organization is narrowed where databases and groups are looked up.
+ * @throws Refusal 403 for a token of the wrong kind and for strangers, 404 for an organization that does not exist
+ */
+export function authorize(registry: Registry, { access, caller, slug }: AccessRequest): Grant {
+  const { token } = caller
+  if (access.level === 'any') {
+    if (token.group !== null && access.scope !== null) checkScope(caller, access.scope)
+    return { caller, organization: null, role: null, group: token.group }
+  }
+  if (access.level === 'user') {
+    if (token.organization !== null)
+      throw new Refusal(403, 'this needs a token that is not scoped to an organization')
+    return { caller, organization: null, role: null, group: null }
+  }
+  const organization = slug === null ? ownOrganization(registry, caller) : registry.findOrganization(slug)
+  if (organization === undefined) throw new Refusal(404, 'organization not found')
+  if (token.organization !== null && token.organization !== organization.id)
+    throw new Refusal(403, 'the token is scoped to another organization')
+  const role = registry.membership(organization.id, caller.user.id)?.role
+  if (role === undefined) throw new Refusal(403, 'you are not a member of this organization')
+  if (token.group !== null) {
+    if (access.level !== 'group') throw new Refusal(403, 'this needs a token that is not scoped to a group')
+    checkScope(caller, access.scope)
+  }
+  if (!isAtLeast(role, access.role))
+    throw new Refusal(403, `this is only allowed for ${atLeast(access.role)}`)
+  return { caller, organization, role, group: token.group }
+}
+
+function checkScope({ token }: Caller, scope: Scope): void {
+  if (token.scopes?.includes(scope) !== true)
+    throw new Refusal(403, `the token does not have the scope ${scope}`)
+}
+
+/** What paths without an organization are about: the one of the token, or the user's own. */
+function ownOrganization(registry: Registry, { token, user }: Caller): OrganizationRow | undefined {
+  if (token.organization !== null) return registry.organizations.get(token.organization)
+  const own = registry.members.rows.filter((member) => member.user === user.id && member.role === 'owner')
+  const organizations = own.flatMap(({ organization }) => registry.organizations.get(organization) ?? [])
+  return organizations.find(({ type }) => type === 'personal') ?? organizations[0]
+}
+
+function atLeast(role: Role): string {
+  return {
+    viewer: 'members',
+    member: 'members who are no viewers',
+    admin: 'admin or owner',
+    owner: 'the owner',
+  }[role]
+}

@@ -1,0 +1,37 @@
+import { open } from 'node:fs/promises'
+import { errorResponse, type ServiceResponse, textResponse } from '../http/service-request.ts'
+import type { ExportedFile } from './database-exports.ts'
+
+/** A file is always the newest here, and has no frames to be added to it. */
+const GENERATION = 1
+
+/** Answers a route by which a database is fetched as a file; `make` writes the database to a new file. */
+export async function answerExport(
+  path: string,
+  make: () => Promise<ExportedFile>,
+  signal: AbortSignal,
+): Promise<ServiceResponse> {
+  if (path === '/info')
+    return textResponse(200, 'application/json', JSON.stringify({ current_generation: GENERATION }))
+  if (path !== `/export/${GENERATION}`) return errorResponse(404, 'there is nothing newer than the file')
+  const made = await make()
+  try {
+    const file = await open(made.path)
+    const { size } = await file.stat()
+    const body = file.createReadStream()
+    const leave = (): unknown => body.destroy()
+    body.once('close', () => {
+      signal.removeEventListener('abort', leave)
+      void made.remove() // again, where an open file cannot be removed
+    })
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    // it is there as long as it is open
+    await made.remove().catch(() => {})
+    const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
+    return { status: 200, headers, body }
+  } catch (error) {
+    await made.remove()
+    throw error
+  }
+}

@@ -1,0 +1,238 @@
+import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend/backend.ts'
+import type { Dialect } from '../hrana/dialect.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { DatabaseWorker } from './database-worker.ts'
+import { engineModule } from './engine-module.ts'
+import type { OpenedDatabase, Reply, StatementUsage, WorkerRequest } from './protocol/worker-messages.ts'
+
+/** A database that was not used for so long is closed; the next request opens it again. */
+const IDLE_MS = 5_000
+const SWEEP_MS = 1_000
+/** Above so many open databases, the least recently used one is closed for the next one. */
+const MAX_OPEN = 16
+/** For so long a new database waits for another one to be closed; then there is a worker more. */
+const MAX_WAIT_MS = 200
+const WAIT_STEP_MS = 1
+/** Workers without a database that are kept. */
+const MAX_SPARES = 2
+const SPARE_DELAY_MS = 5
+
+/** What the pool has to know about databases. */
+export interface WorkerPoolOptions {
+  pathOf(id: DatabaseId): string
+  roleOf(id: DatabaseId): SchemaRole
+  readonly isKept: boolean
+  readonly dialect: Dialect | null
+  /** The worker of a database asks for something of others. Never rejects. */
+  onRequest(id: DatabaseId, request: WorkerRequest): Promise<Reply>
+  /** Whether no stream of the database is open. */
+  isIdle(id: DatabaseId): boolean
+  /** A database is closed, and its streams have ended. */
+  onClosed(id: DatabaseId): void
+  /** The worker of a database has read or written something. */
+  onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
+}
+
+/** The workers of the databases in use, and some spare ones, so that no request waits for a thread to start. */
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions
+  /** The least recently used first. */
+  readonly #open = new Map<DatabaseId, DatabaseWorker>()
+  readonly #settings = new Map<DatabaseId, DatabaseSettings>()
+  readonly #feeds = new Map<DatabaseId, ChangeFeed>()
+  /** Databases that are being migrated. */
+  readonly #migrating = new Set<DatabaseId>()
+  #module: WebAssembly.Module | null = null
+  #spares: DatabaseWorker[] = []
+  /** The opening of a database that has to wait for room; one at a time. */
+  #opening: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  #sweeper: NodeJS.Timeout | null = null
+  #isClosed = false
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options
+  }
+
+  /** Starts a spare worker and with it proves that the engine works here; resolves with the engine's version. */
+  async prepare(): Promise<string> {
+    this.#module = await engineModule()
+    const first = this.#start()
+    this.#spares = [first]
+    return await first.ready
+  }
+
+  configure(id: DatabaseId, settings: DatabaseSettings): void {
+    this.#settings.set(id, settings)
+    this.#apply(id)
+  }
+
+  /** Keeps all but migrations from writing to a database, or no longer. */
+  block(id: DatabaseId, isBlocked: boolean): void {
+    if (isBlocked) this.#migrating.add(id)
+    else this.#migrating.delete(id)
+    this.#apply(id)
+  }
+
+  settingsOf(id: DatabaseId): DatabaseSettings | undefined {
+    return this.#settings.get(id)
+  }
+
+  find(id: DatabaseId): DatabaseWorker | undefined {
+    return this.#open.get(id)
+  }
+
+  /** The worker of a database, which is opened when it is not: that may have to wait until another one is closed. */
+  get(id: DatabaseId): DatabaseWorker | Promise<DatabaseWorker> {
+    if (this.#isClosed) throw new Error('the server is closed')
+    const worker = this.#open.get(id)
+    if (worker === undefined)
+      return this.#waiting === 0 && this.#open.size < MAX_OPEN ? this.#openNow(id) : this.#openLater(id)
+    this.#open.delete(id)
+    this.#open.set(id, worker)
+    worker.lastUse = performance.now()
+    return worker
+  }
+
+  #openNow(id: DatabaseId): DatabaseWorker {
+    const settings = this.#effectiveSettings(id)
+    if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
+    const { dialect, isKept } = this.#options
+    const [path, role] = [this.#options.pathOf(id), this.#options.roleOf(id)]
+    const worker = this.#openWith({ id, path, role, dialect, isKept, settings })
+    this.#open.set(id, worker)
+    worker.lastUse = performance.now()
+    if (this.#feeds.get(id)?.isWatched) worker.watch(true)
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
+    return worker
+  }
+
+  async #openLater(id: DatabaseId): Promise<DatabaseWorker> {
+    this.#waiting += 1
+    const opening = this.#opening.then(async () => {
+      await this.#makeRoom()
+      if (this.#isClosed) throw new Error('the server is closed')
+      // another request may have waited for the same one
+      return this.#open.get(id) ?? this.#openNow(id)
+    })
+    this.#opening = opening.catch(() => {})
+    return await opening.finally(() => {
+      this.#waiting -= 1
+    })
+  }
+
+  /** Closes the least recently used database. Where all are held by open streams, or for long, it gives up. */
+  async #makeRoom(): Promise<void> {
+    const due = performance.now() + MAX_WAIT_MS
+    while (this.#open.size >= MAX_OPEN && performance.now() < due && !this.#isClosed) {
+      const workers = [...this.#open]
+      const [unused] = workers.filter(([id, worker]) => !this.#isInUse(id, worker))
+      if (unused !== undefined) await unused[1].release({ keep: true })
+      else if (workers.some(([, worker]) => worker.isBusy))
+        await new Promise((resolve) => setTimeout(resolve, WAIT_STEP_MS))
+      else return
+    }
+  }
+
+  /** The committed changes of a database. */
+  feedOf(id: DatabaseId): ChangeFeed {
+    let feed = this.#feeds.get(id)
+    if (feed === undefined) {
+      feed = new ChangeFeed((isWatched) => {
+        this.#open.get(id)?.watch(isWatched)
+        if (!isWatched) this.#feeds.delete(id)
+      })
+      this.#feeds.set(id, feed)
+    }
+    return feed
+  }
+
+  /** Ends the change streams of a database. */
+  endFeed(id: DatabaseId): void {
+    this.#feeds.get(id)?.end()
+  }
+
+  /** Forgets a database whose files are about to be removed. */
+  async forget(id: DatabaseId): Promise<void> {
+    this.#settings.delete(id)
+    this.endFeed(id)
+    await this.#open.get(id)?.release({ keep: false })
+  }
+
+  /** Opens a copy of a database and closes it: everything is in its file then, which is one for every program. */
+  async settle(id: DatabaseId, path: string): Promise<void> {
+    const settings = this.#settings.get(id)
+    if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
+    const { isKept } = this.#options
+    const unlimited = { ...settings, sizeLimitBytes: null }
+    const worker = this.#openWith({ id, path, role: 'plain', dialect: null, isKept, settings: unlimited })
+    await worker.release({ keep: true })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const feed of this.#feeds.values()) feed.end()
+    if (this.#sweeper !== null) clearInterval(this.#sweeper)
+    await Promise.all([...this.#open.values(), ...this.#spares].map((worker) => worker.end()))
+  }
+
+  #effectiveSettings(id: DatabaseId): DatabaseSettings | undefined {
+    const settings = this.#settings.get(id)
+    return settings && this.#migrating.has(id)
+      ? { ...settings, blockWrites: true, blockReason: 'the database is being migrated' }
+      : settings
+  }
+
+  #apply(id: DatabaseId): void {
+    const settings = this.#effectiveSettings(id)
+    if (settings !== undefined) this.#open.get(id)?.applySettings(settings)
+  }
+
+  #openWith(database: OpenedDatabase): DatabaseWorker {
+    const worker = this.#spares.shift() ?? this.#start()
+    worker.open(database)
+    // a moment later, so that starting it does not compete with the request at hand
+    setTimeout(() => {
+      if (!this.#isClosed && this.#spares.length === 0 && this.#open.size < MAX_OPEN)
+        this.#spares.push(this.#start())
+    }, SPARE_DELAY_MS).unref()
+    return worker
+  }
+
+  #start(): DatabaseWorker {
+    if (this.#module === null) throw new Error('the engine has not been prepared')
+    return new DatabaseWorker(this.#module, {
+      onChanges: (id, changes) => this.#feeds.get(id)?.publish(changes),
+      onRequest: (id, request) => this.#options.onRequest(id, request),
+      onUsage: (id, usage) => this.#options.onUsage(id, usage),
+      onClosed: (worker, id) => this.#closed(worker, id),
+    })
+  }
+
+  #closed(worker: DatabaseWorker, id: DatabaseId | null): void {
+    if (worker.isDead) this.#spares = this.#spares.filter((spare) => spare !== worker)
+    else if (this.#isClosed || this.#spares.length >= MAX_SPARES) void worker.end()
+    else this.#spares.push(worker)
+    // that of a copy is not here
+    if (id === null || this.#open.get(id) !== worker) return
+    // what it committed last may not have been reported
+    if (worker.isDead) this.#feeds.get(id)?.reportLoss()
+    this.#open.delete(id)
+    this.#options.onClosed(id)
+  }
+
+  #sweep(): void {
+    const due = performance.now() - IDLE_MS
+    for (const [id, worker] of this.#open) {
+      if (worker.lastUse > due) break
+      if (!this.#isInUse(id, worker)) void worker.release({ keep: true })
+    }
+    if (this.#open.size > 0 || this.#sweeper === null) return
+    clearInterval(this.#sweeper)
+    this.#sweeper = null
+  }
+
+  #isInUse(id: DatabaseId, worker: DatabaseWorker): boolean {
+    return worker.isBusy || !this.#options.isIdle(id)
+  }
+}

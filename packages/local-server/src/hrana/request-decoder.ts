@@ -1,0 +1,221 @@
+import { isUtf8 } from 'node:buffer'
+import type { Readable } from 'node:stream'
+import { readBytes } from '../http/service-request.ts'
+import {
+  asArray,
+  asInteger,
+  asNumber,
+  asObject,
+  asString,
+  describeJson,
+  type JsonObject,
+  JsonShapeError,
+  optional,
+  parseJson,
+  required,
+  tag,
+} from './json-shape.ts'
+import type {
+  BatchStep,
+  Condition,
+  EngineValue,
+  PipelineRequest,
+  SqlReference,
+  StatementRequest,
+} from './pipeline-types.ts'
+
+/** Nesting of arrays and objects that is accepted, the outermost object included. */
+const MAX_JSON_DEPTH = 127
+const MIN_INTEGER = -(2n ** 63n)
+const MAX_INTEGER = 2n ** 63n - 1n
+
+const REQUEST_TYPES = [
+  'close',
+  'execute',
+  'batch',
+  'sequence',
+  'describe',
+  'store_sql',
+  'close_sql',
+  'get_autocommit',
+] as const
+const CONDITION_TYPES = ['ok', 'error', 'not', 'and', 'or', 'is_autocommit'] as const
+const VALUE_TYPES = ['null', 'integer', 'float', 'text', 'blob'] as const
+
+/** A pipeline request, decoded. */
+export interface PipelineBody {
+  readonly baton: string | null
+  readonly requests: readonly PipelineRequest[]
+}
+
+/** A cursor request, decoded. */
+export interface CursorBody {
+  readonly baton: string | null
+  readonly steps: readonly BatchStep[]
+}
+
+/** Reads a body as text; throws `JsonShapeError` when it is not UTF-8. */
+export async function readText(body: Readable): Promise<string> {
+  const bytes = await readBytes(body)
+  if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
+  return bytes.toString('utf8')
+}
+
+/** Decodes the body of a pipeline request; throws `JsonShapeError`, whose message is the service's answer. */
+export function decodePipelineBody(text: string): PipelineBody {
+  const body = asObject(parseJson(text), 'struct PipelineReqBody')
+  const baton = optional(body, 'baton', (value) => asString(value))
+  return { baton, requests: asArray(required(body, 'requests')).map(decodeRequest) }
+}
+
+/** Decodes the body of a cursor request. */
+export function decodeCursorBody(text: string): CursorBody {
+  const body = asObject(parseJson(text), 'struct CursorReqBody')
+  const baton = optional(body, 'baton', (value) => asString(value))
+  return { baton, steps: decodeBatch(required(body, 'batch'), 2) }
+}
+
+function decodeRequest(value: unknown): PipelineRequest {
+  const request = asObject(value, 'internally tagged enum StreamRequest')
+  const type = tag(request, REQUEST_TYPES)
+  switch (type) {
+    case 'execute':
+      return { type, statement: decodeStatement(required(request, 'stmt')) }
+    case 'batch':
+      // root, requests, request, batch
+      return { type, steps: decodeBatch(required(request, 'batch'), 4) }
+    case 'sequence':
+    case 'describe':
+      checkIndex(request)
+      return { type, ...decodeSqlReference(request) }
+    case 'store_sql':
+      return {
+        type,
+        sqlId: asInteger(required(request, 'sql_id'), 'i32'),
+        sql: asString(required(request, 'sql')),
+      }
+    case 'close_sql':
+      return { type, sqlId: asInteger(required(request, 'sql_id'), 'i32') }
+    case 'get_autocommit':
+    case 'close':
+      return { type }
+    default:
+      throw new JsonShapeError(`unknown variant \`${type}\``)
+  }
+}
+
+function decodeSqlReference(object: JsonObject): SqlReference {
+  return {
+    sql: optional(object, 'sql', (value) => asString(value)),
+    sqlId: optional(object, 'sql_id', (value) => asInteger(value, 'i32')),
+  }
+}
+
+function decodeStatement(value: unknown): StatementRequest {
+  const statement = asObject(value, 'struct Stmt')
+  checkIndex(statement)
+  const wantRows = optional(statement, 'want_rows', (given) => {
+    if (typeof given === 'boolean') return given
+    throw new JsonShapeError(`invalid type: ${describeJson(given)}, expected a boolean`)
+  })
+  return {
+    ...(wantRows === false && { wantRows }),
+    ...decodeSqlReference(statement),
+    args: Object.hasOwn(statement, 'args') ? asArray(statement['args']).map(decodeValue) : [],
+    namedArgs: Object.hasOwn(statement, 'named_args')
+      ? asArray(statement['named_args']).map(decodeNamed)
+      : [],
+  }
+}
+
+/** The index a client has seen: a primary has it already, so only its form is checked. */
+function checkIndex(object: JsonObject): void {
+  optional(object, 'replication_index', (value) => {
+    const isIndex =
+      typeof value === 'string' ? /^\+?\d+$/.test(value) : Number.isInteger(value) && Number(value) >= 0
+    if (!isIndex)
+      throw new JsonShapeError(`invalid type: ${describeJson(value)}, expected a replication index`)
+  })
+}
+
+function decodeNamed(value: unknown): readonly [string, EngineValue] {
+  const named = asObject(value, 'struct NamedArg')
+  return [asString(required(named, 'name')), decodeValue(required(named, 'value'))]
+}
+
+function decodeValue(value: unknown): EngineValue {
+  const object = asObject(value, 'internally tagged enum Value')
+  const type = tag(object, VALUE_TYPES)
+  switch (type) {
+    case 'null':
+      return null
+    case 'integer':
+      return decodeInteger(required(object, 'value'))
+    case 'float':
+      return asNumber(required(object, 'value'))
+    case 'text':
+      return asString(required(object, 'value'))
+    case 'blob':
+      return decodeBlob(required(object, 'base64'))
+    default:
+      throw new JsonShapeError(`unknown variant \`${type}\``)
+  }
+}
+
+function decodeInteger(value: unknown): bigint {
+  const text = asString(value, 'a borrowed string')
+  if (/^[+-]?\d+$/.test(text)) {
+    const integer = BigInt(text.startsWith('+') ? text.slice(1) : text)
+    if (integer >= MIN_INTEGER && integer <= MAX_INTEGER) return integer
+  }
+  throw new JsonShapeError(
+    `invalid value: string ${JSON.stringify(text)}, expected decimal integer as a string`,
+  )
+}
+
+function decodeBlob(value: unknown): Buffer {
+  const text = asString(value, 'a borrowed string')
+  const bare = text.replace(/=+$/, '')
+  const bytes = Buffer.from(bare, 'base64')
+  // Buffer skips what it does not know and ignores stray bits: only text that comes back the same was right
+  if (bytes.toString('base64').replace(/=+$/, '') === bare) return bytes
+  throw new JsonShapeError(
+    `invalid value: string ${JSON.stringify(text)}, expected binary data encoded as base64`,
+  )
+}
+
+function decodeBatch(value: unknown, depth: number): BatchStep[] {
+  const batch = asObject(value, 'struct Batch')
+  checkIndex(batch)
+  return asArray(required(batch, 'steps')).map((entry) => {
+    const step = asObject(entry, 'struct BatchStep')
+    return {
+      statement: decodeStatement(required(step, 'stmt')),
+      // the steps array and the step lie in between
+      condition: optional(step, 'condition', (given) => decodeCondition(given, depth + 3)),
+    }
+  })
+}
+
+function decodeCondition(value: unknown, depth: number): Condition {
+  if (depth > MAX_JSON_DEPTH) throw new JsonShapeError('recursion limit exceeded')
+  const condition = asObject(value, 'internally tagged enum BatchCond')
+  const type = tag(condition, CONDITION_TYPES)
+  switch (type) {
+    case 'ok':
+    case 'error':
+      return { type, step: asInteger(required(condition, 'step'), 'u32') }
+    case 'not':
+      return { type, condition: decodeCondition(required(condition, 'cond'), depth + 1) }
+    case 'and':
+    case 'or':
+      return {
+        type,
+        conditions: asArray(required(condition, 'conds')).map((inner) => decodeCondition(inner, depth + 2)),
+      }
+    case 'is_autocommit':
+      return { type }
+    default:
+      throw new JsonShapeError(`unknown variant \`${type}\``)
+  }
+}

@@ -1,0 +1,90 @@
+import type {
+  BatchStep,
+  Condition,
+  EngineValue,
+  PipelineRequest,
+  StatementRequest,
+} from './pipeline-types.ts'
+import type { CursorBody, PipelineBody } from './request-decoder.ts'
+
+/** Writes a pipeline request in the one form that everybody reads alike. */
+export function encodePipelineBody({ baton, requests }: PipelineBody): string {
+  return `{${head(baton)}"requests":[${requests.map(encodeRequest).join()}]}`
+}
+
+/** Writes a cursor request. */
+export function encodeCursorBody({ baton, steps }: CursorBody): string {
+  return `{${head(baton)}"batch":${encodeBatch(steps)}}`
+}
+
+function head(baton: string | null): string {
+  return baton === null ? '' : `"baton":${JSON.stringify(baton)},`
+}
+
+function encodeRequest(request: PipelineRequest): string {
+  switch (request.type) {
+    case 'execute':
+      return `{"type":"execute","stmt":${encodeStatement(request.statement)}}`
+    case 'batch':
+      return `{"type":"batch","batch":${encodeBatch(request.steps)}}`
+    case 'sequence':
+    case 'describe':
+      return JSON.stringify({ type: request.type, sql: request.sql, sql_id: request.sqlId })
+    case 'store_sql':
+      return JSON.stringify({ type: request.type, sql_id: request.sqlId, sql: request.sql })
+    case 'close_sql':
+      return JSON.stringify({ type: request.type, sql_id: request.sqlId })
+    case 'get_autocommit':
+    case 'close':
+      return JSON.stringify({ type: request.type })
+    default:
+      return request satisfies never
+  }
+}
+
+function encodeBatch(steps: readonly BatchStep[]): string {
+  const encoded = steps.map(({ statement, condition }) => {
+    const guard = condition === null ? '' : `,"condition":${JSON.stringify(conditionToWire(condition))}`
+    return `{"stmt":${encodeStatement(statement)}${guard}}`
+  })
+  return `{"steps":[${encoded.join()}]}`
+}
+
+function conditionToWire(condition: Condition): object {
+  switch (condition.type) {
+    case 'ok':
+    case 'error':
+      return { type: condition.type, step: condition.step }
+    case 'not':
+      return { type: 'not', cond: conditionToWire(condition.condition) }
+    case 'and':
+    case 'or':
+      return { type: condition.type, conds: condition.conditions.map(conditionToWire) }
+    case 'is_autocommit':
+      return { type: 'is_autocommit' }
+    default:
+      return condition satisfies never
+  }
+}
+
+function encodeStatement({ sql, sqlId, args, namedArgs }: StatementRequest): string {
+  const positional = args.map(encodeValue).join()
+  const named = namedArgs.map(
+    ([name, value]) => `{"name":${JSON.stringify(name)},"value":${encodeValue(value)}}`,
+  )
+  const reference = `"sql":${JSON.stringify(sql)},"sql_id":${JSON.stringify(sqlId)}`
+  return `{${reference},"args":[${positional}],"named_args":[${named.join()}]}`
+}
+
+function encodeValue(value: EngineValue): string {
+  if (value === null) return '{"type":"null"}'
+  if (typeof value === 'bigint') return `{"type":"integer","value":"${value}"}`
+  if (typeof value === 'number') return `{"type":"float","value":${encodeFloat(value)}}`
+  if (typeof value === 'string') return `{"type":"text","value":${JSON.stringify(value)}}`
+  return `{"type":"blob","base64":"${Buffer.from(value).toString('base64')}"}`
+}
+
+/** JSON.stringify loses the sign of zero. */
+function encodeFloat(value: number): string {
+  return Object.is(value, -0) ? '-0.0' : JSON.stringify(value)
+}

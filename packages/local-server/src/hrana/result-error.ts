@@ -1,0 +1,39 @@
+import type { Dialect } from './dialect.ts'
+
+/** An error that stands in a result while the rest of the pipeline goes on; code and message are the wire's. */
+export class ResultError extends Error {
+  readonly code: string
+  /** SQLite's extended code by name; null where it says no more. */
+  readonly extendedCode: string | null
+
+  constructor(code: string, message: string, extendedCode: string | null = null) {
+    super(message)
+    this.code = code
+    this.extendedCode = extendedCode
+  }
+}
+
+/** Codes that have another name in the cloud. */
+const CLOUD_CODES: Readonly<Record<string, string>> = {
+  SQL_NO_STATEMENT: 'SQL_PARSE_ERROR',
+  ARGS_INVALID: 'SQL_INPUT_ERROR',
+}
+
+/** Writes an error as the wire's JSON. */
+export function encodeError({ message, code, extendedCode }: ResultError, dialect: Dialect | null): string {
+  if (dialect !== 'cloud') return JSON.stringify({ message, code })
+  return JSON.stringify({
+    message: message.replace(/^SQLite error: /, ''),
+    code: CLOUD_CODES[code] ?? code,
+    ...(extendedCode !== null && { extended_code: extendedCode }),
+  })
+}
+
+/** An error in the words that libsql-server has for itself; `sql` is the statement's text. */
+export function logWords({ code, message }: Pick<ResultError, 'code' | 'message'>, sql: string): string {
+  const input = /^SQL input error: (.*) \(at offset (\d+)\)$/s.exec(message)
+  if (code === 'SQL_INPUT_ERROR' && input !== null) return `${input[1]} in ${sql} at offset ${input[2]}`
+  if (code !== 'ARGS_INVALID') return message.replace(/^SQLite error: /, '')
+  const detail = message.replace('Arguments do not match SQL parameters: ', '')
+  return `LibSQL failed to bind provided query parameters: \`${detail}\``
+}

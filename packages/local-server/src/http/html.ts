@@ -1,0 +1,27 @@
+import type { ServiceResponse } from './service-request.ts'
+
+/** A page without scripts, that no other page can show inside itself. */
+export function htmlResponse(
+  status: number,
+  title: string,
+  content: string,
+  policy: string,
+): ServiceResponse {
+  const body = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>${escapeHtml(title)}</title>
+${content}
+</html>
+`
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; frame-ancestors 'none'; ${policy}`,
+    'x-content-type-options': 'nosniff',
+  }
+  return { status, headers, body }
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}

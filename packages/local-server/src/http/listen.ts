@@ -1,0 +1,24 @@
+import type { Server } from 'node:http'
+
+/** Listens, and says in a sentence why it cannot. */
+export async function listen(http: Server, port: number, host: string): Promise<void> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      http.once('error', reject)
+      http.listen(port, host, resolve)
+    })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const where = `port ${port} of ${host}`
+    if (code === 'EADDRINUSE')
+      throw new Error(`${where} is taken by another program; port 0 takes a free one`, { cause: error })
+    if (code === 'EACCES') throw new Error(`${where} needs more permissions than you have`, { cause: error })
+    throw error
+  }
+}
+
+/** The URL for programs on this machine. */
+export function urlOf(host: string, port: number): string {
+  const isEverywhere = host === '0.0.0.0' || host === '::'
+  return `http://${isEverywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -1,0 +1,43 @@
+import { escapeHtml, htmlResponse } from '../http/html.ts'
+import type { ServiceResponse } from '../http/service-request.ts'
+
+/** What the vendor's command line opens a browser with. */
+export interface LoginRequest {
+  /** Where the command waits on this machine; null when it does not. */
+  readonly port: number | null
+  readonly state: string
+}
+
+/** Reads a query or a form. */
+export function readLogin(fields: URLSearchParams): LoginRequest {
+  const port = Number(fields.get('port') ?? '')
+  const isPort = Number.isInteger(port) && port > 0 && port < 65_536
+  return { port: isPort ? port : null, state: fields.get('state') ?? '' }
+}
+
+/** Asks for an API token: opening this page proves nothing. */
+export function loginPage({ port, state }: LoginRequest, problem: string | null): ServiceResponse {
+  const form = `<form method="post" action="/">
+<label>API token <input name="token" type="password" autocomplete="off" size="60" autofocus></label>
+<input type="hidden" name="port" value="${port}"><input type="hidden" name="state" value="${escapeHtml(state)}">
+<button>Log in</button>
+</form>`
+  const manual = '<p>Give it to the command line: <code>turso config set token TOKEN</code></p>'
+  const text = `<h1>Baton platform API</h1>
+<p>The server prints its owner's token when it starts.</p>
+${problem === null ? '' : `<p role="alert">${escapeHtml(problem)}</p>`}
+${port === null ? manual : form}`
+  return htmlResponse(
+    problem === null ? 200 : 401,
+    'Baton platform API',
+    text,
+    "form-action 'self' http://localhost:*",
+  )
+}
+
+/** Sends the browser back to the command, which waits on this machine and nowhere else. */
+export function loginRedirect({ port, state }: LoginRequest, token: string): ServiceResponse {
+  const query = new URLSearchParams({ jwt: token, state })
+  const headers = { location: `http://localhost:${port}/?${query.toString()}`, 'cache-control': 'no-store' }
+  return { status: 303, headers, body: '' }
+}

@@ -1,0 +1,314 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pipeline } from 'node:stream/promises'
+import { isLoopback } from '../auth/access-policy.ts'
+import type { RemoteSqldOptions } from '../backend/backend.ts'
+import { checkOptionNames } from '../base/known-options.ts'
+import { checkDialect, type Dialect } from '../hrana/dialect.ts'
+import { listen, urlOf } from '../http/listen.ts'
+import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
+import { WINDOW_PATH } from '../window/window-page.ts'
+import { DEFAULT_DATABASE } from './gateway.ts'
+import { LocalPlatform } from './local-platform.ts'
+import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
+import {
+  type DatabaseOptions,
+  HOME_ORGANIZATION,
+  type NewDatabaseOptions,
+  Service,
+  type ServiceOptions,
+  type TokenOptions,
+} from './service.ts'
+
+/** How {@link startLocalServer} starts. */
+export interface LocalServerOptions {
+  /** `embedded` runs libSQL in processes of this package, `sqld` the real libsql-server. @default 'embedded' */
+  readonly backend?: 'embedded' | 'sqld'
+  /** Where databases, names and the signing key are kept. By default a temporary directory, removed by `close()`. */
+  readonly dataDirectory?: string
+  /** @default a free one */
+  readonly port?: number
+  /** Address to listen on; anything but a loopback address makes the server reachable from outside. @default '127.0.0.1' */
+  readonly host?: string
+  /** Whether every database needs a token. @default false, and true with `platform` */
+  readonly auth?: boolean
+  /**
+   * Whose answers the back end `embedded` gives where the two real servers differ: `sqld` is libsql-server to the letter, with
+   * its habit to leave out an incomplete statement behind others without a word; `cloud` the hosted service's front end.
+   * @default those of libsql-server, and every statement runs or is refused
+   */
+  readonly dialect?: Dialect
+  /** Serves the platform API, too: organizations, groups, databases, tokens. `{}` for all defaults. */
+  readonly platform?: PlatformOptions
+  /** The libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
+  readonly sqldPath?: string
+  /** A libsql-server that runs already, with `--enable-namespaces`, in place of one that is started. */
+  readonly sqld?: RemoteSqldOptions
+  /** Host names (without port) that stand for a database. @default {} */
+  readonly domains?: Readonly<Record<string, string>>
+  /**
+   * Origins of web pages that may use the server, as `https://app.example`, besides pages of this machine
+   * (`http://localhost:3000` and the like). All others are refused. @default []
+   */
+  readonly allowOrigins?: readonly string[]
+  /**
+   * Serves a page at `/_baton` that shows requests as they come: statements, transactions, who holds the write lock. For
+   * people on this machine only: other machines and other web pages are refused. @default false
+   */
+  readonly window?: boolean
+}
+
+/** Where to reach a database, in the form clients are configured with. */
+export interface DatabaseAddress {
+  readonly url: string
+  /** Present when the server was started with `auth`. */
+  readonly authToken?: string
+}
+
+const OPTION_NAMES = [
+  'backend',
+  'dataDirectory',
+  'port',
+  'host',
+  'auth',
+  'dialect',
+  'sqldPath',
+  'sqld',
+  'domains',
+  'allowOrigins',
+  'platform',
+  'window',
+] as const
+
+/** Starts the database service on this machine and waits until it answers. Close it, or `await using` it. */
+export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
+  checkOptionNames('startLocalServer', options, OPTION_NAMES)
+  const { backend = 'embedded', port = 0, host = '127.0.0.1', platform } = options
+  if (backend !== 'embedded' && backend !== 'sqld')
+    throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
+  if (platform !== undefined) checkPlatformOptions(platform)
+  const { dialect } = options
+  if (dialect !== undefined) checkDialect('startLocalServer', dialect)
+  if (dialect !== undefined && backend !== 'embedded')
+    throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
+  if (options.sqld !== undefined && backend !== 'sqld')
+    throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
+  const service = await Service.start(serviceOptions({ ...options, backend, host }))
+  try {
+    const strict = { insecureHTTPParser: false, requireHostHeader: true }
+    const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
+    await listen(http, port, host)
+    const server = new LocalServer(service, http, host, options.window === true)
+    if (platform !== undefined) await server.servePlatform(platform)
+    return server
+  } catch (error) {
+    await service.close()
+    throw error
+  }
+}
+
+function serviceOptions(options: LocalServerOptions & { backend: Backend; host: string }): ServiceOptions {
+  const { backend, dataDirectory, host, platform, sqldPath, sqld, domains = {}, allowOrigins = [] } = options
+  return {
+    backend,
+    dataDirectory,
+    auth: options.auth ?? platform !== undefined,
+    dialect: options.dialect ?? null,
+    sqldPath,
+    sqld,
+    domains,
+    allowOrigins,
+    listenHost: host,
+    organization: platform?.organization ?? HOME_ORGANIZATION,
+    domain: platform?.domain ?? null,
+    window: options.window ?? false,
+  }
+}
+
+type Backend = 'embedded' | 'sqld'
+
+/** A running local server. */
+export class LocalServer implements AsyncDisposable {
+  readonly #service: Service
+  readonly #http: Server
+  readonly #host: string
+  readonly #hasWindow: boolean
+  readonly port: number
+  #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
+  #closing: Promise<void> | null = null
+
+  /** Made by {@link startLocalServer} only. */
+  constructor(service: Service, http: Server, host: string, hasWindow: boolean) {
+    this.#service = service
+    this.#http = http
+    this.#host = host
+    this.#hasWindow = hasWindow
+    this.port = (http.address() as AddressInfo).port
+  }
+
+  /** The database `default`; other databases are at `url/<name>/`. */
+  get url(): string {
+    return urlOf(this.#host, this.port)
+  }
+
+  /** The page that shows what goes over the wire; null without `window`, and where this machine's own address is not listened on. */
+  get windowUrl(): string | null {
+    return this.#hasWindow && isLoopback(new URL(this.url).hostname) ? `${this.url}${WINDOW_PATH}` : null
+  }
+
+  get backend(): 'embedded' | 'sqld' {
+    return this.#service.backendKind
+  }
+
+  /** What `GET /version` answers. */
+  get version(): string {
+    return this.#service.version
+  }
+
+  /** Whether databases need tokens. */
+  get takesTokens(): boolean {
+    return this.#service.takesTokens
+  }
+
+  get databaseNames(): readonly string[] {
+    return this.#service.databaseNames
+  }
+
+  /** Where a database is. The slash at the end matters: some clients drop the last segment of a path without it. */
+  urlOf(name: string): string {
+    return name === DEFAULT_DATABASE ? this.url : `${this.url}/${name}/`
+  }
+
+  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken, or after `close()`. */
+  async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
+    await this.#service.createDatabase(name, options)
+    const authToken = await this.#service.ownerToken(name)
+    return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
+  }
+
+  /** What tokens and jobs call a database. */
+  databaseId(name: string): string {
+    return this.#service.databaseId(name)
+  }
+
+  /** Changes the given settings of a database and leaves the others. */
+  async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
+    await this.#service.updateDatabase(name, options)
+  }
+
+  /** Removes a database and its data; open streams of it are gone. */
+  async removeDatabase(name: string): Promise<void> {
+    await this.#service.removeDatabase(name)
+  }
+
+  /**
+   * Writes a database to a new SQLite file, which any SQLite can open. Its open streams end. Rejects when the file exists,
+   * and on the back end `sqld`.
+   */
+  async exportDatabase(name: string, file: string): Promise<void> {
+    await this.#service.exportDatabase(name, file)
+  }
+
+  /** Makes a token for a database. Rejects on a server without `auth`. */
+  async createToken(name: string, options: TokenOptions = {}): Promise<string> {
+    return await this.#service.createToken(name, options)
+  }
+
+  /** Where the platform API is, and the owner's token; null on a server without `platform`. */
+  get platform(): LocalPlatform | null {
+    return this.#platform?.local ?? null
+  }
+
+  /** Called by {@link startLocalServer} only. */
+  async servePlatform(options: PlatformOptions): Promise<void> {
+    const { controlPlane, access, dataDirectory, version } = this.#service
+    const host = this.#host
+    const databaseOrigin = (): string => this.url.replace(/^http:\/\//, '')
+    const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version }
+    const server = await PlatformServer.start(options, parts)
+    const local = new LocalPlatform(controlPlane, server.url, controlPlane.ownerToken())
+    this.#platform = { server, local }
+  }
+
+  /** HTTP requests addressed to a database since the start, or to all of them. */
+  requestCount(name?: string): number {
+    return this.#service.requestCount(name)
+  }
+
+  /** Stops the server: requests in flight are cut off, open transactions rolled back, what was committed stays. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #close(): Promise<void> {
+    this.#service.refuseChanges()
+    await this.#platform?.server.close()
+    const closed = new Promise((resolve) => this.#http.close(resolve))
+    this.#http.closeAllConnections()
+    await closed
+    await this.#service.close()
+  }
+}
+
+async function serve(service: Service, from: IncomingMessage, to: ServerResponse): Promise<void> {
+  const left = new AbortController()
+  to.once('close', () => {
+    if (!to.writableFinished) left.abort()
+  })
+  try {
+    const target = readTarget(from)
+    const response =
+      target === null
+        ? errorResponse(400, 'Invalid request target or host')
+        : await service.handle({
+            ...target,
+            method: from.method ?? 'GET',
+            headers: from.headers,
+            body: from,
+            remoteAddress: from.socket.remoteAddress,
+            signal: left.signal,
+          })
+    await respond(to, response, from.method === 'HEAD')
+  } catch (error) {
+    if (to.headersSent || to.destroyed) to.destroy()
+    else {
+      const response = errorResponse(500, `Internal Error: \`${String(error)}\``)
+      await respond(to, response, from.method === 'HEAD')
+    }
+  }
+}
+
+/** Null when a request says in two ways where it wants to go. */
+function readTarget(from: IncomingMessage): { path: string; query: string } | null {
+  const hostHeaders = from.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
+  if (hostHeaders.length > 1) return null
+  const target = from.url ?? '/'
+  // as proxies are asked: a server has to understand it, too
+  const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target)
+  if (absolute !== null && absolute[1]?.toLowerCase() !== from.headers.host?.toLowerCase()) return null
+  const relative = absolute?.[2] ?? target
+  const mark = relative.indexOf('?')
+  const path = mark < 0 ? relative : relative.slice(0, mark)
+  return { path: path === '' ? '/' : path, query: mark < 0 ? '' : relative.slice(mark) }
+}
+
+async function respond(to: ServerResponse, response: ServiceResponse, isHead: boolean): Promise<void> {
+  for (const [name, value] of Object.entries(response.headers))
+    if (value !== undefined) to.setHeader(name, value)
+  to.statusCode = response.status
+  const { body } = response
+  if (typeof body === 'string') {
+    to.setHeader('content-length', Buffer.byteLength(body))
+    to.end(isHead ? undefined : body)
+    return
+  }
+  to.flushHeaders()
+  if (!isHead) return await pipeline(body, to)
+  body.destroy()
+  to.end()
+}

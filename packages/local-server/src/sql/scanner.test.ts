@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { identifier, scanSql, splitStatements } from './scanner.ts'
+
+const pieces = (sql: string): string[] => scanSql(sql).map(({ start, end }) => sql.slice(start, end))
+const statements = (sql: string): string[] =>
+  splitStatements(sql, scanSql(sql)).map(({ tokens }) => sql.slice(tokens[0]?.start, tokens.at(-1)?.end))
+
+describe('tokens', () => {
+  test.each([
+    [
+      'SELECT \'it\'\'s\', "a""b", [c]]d, `e``f`',
+      ['SELECT', "'it''s'", ',', '"a""b"', ',', '[c]', ']', 'd', ',', '`e``f`'],
+    ],
+    ["x'00' X'ff' xyz", ["x'00'", "X'ff'", 'xyz']],
+    ['1 1.5 .5 1e10 1.e-3 0x1F', ['1', '1.5', '.5', '1e10', '1.e-3', '0x1F']],
+    ['? ?12 :a @b $c', ['?', '?12', ':a', '@b', '$c']],
+    ['a)\ufeffinsert', ['a', ')', '\ufeffinsert']],
+    ['a -- ; not here\n b /* ; nor\n here */ c', ['a', 'b', 'c']],
+    ['a /**/ b /*/ c */ d', ['a', 'b', 'd']],
+    ['a--', ['a']],
+    ['sélect_1$ 🙂', ['sélect_1$', '🙂']],
+    ['a->>b||c', ['a', '-', '>', '>', 'b', '|', '|', 'c']],
+  ])('%j', (sql, expected) => expect(pieces(sql)).toEqual(expected))
+
+  test.each(['SELECT 1 /* abc', '/*/', "'abc", '"abc', '`abc', '[abc', "'it''s"])(
+    '%j does not end',
+    (sql) => {
+      expect(scanSql(sql).at(-1)?.kind).toBe('unterminated')
+    },
+  )
+
+  test('identifiers lose their quotes', () => {
+    const sql = 'plain "a""b" [c d] `e``f` \'text\''
+    expect(scanSql(sql).map((token) => identifier(sql, token))).toEqual(['plain', 'a"b', 'c d', 'e`f', null])
+  })
+})
+
+describe('statements', () => {
+  const TRIGGER = `CREATE TRIGGER t AFTER INSERT ON a BEGIN
+    UPDATE a SET b = CASE WHEN 1 THEN 2 END; SELECT 'END;'; -- END;
+  END`
+  test.each([
+    ['SELECT 1; SELECT 2', ['SELECT 1', 'SELECT 2']],
+    [';; SELECT 1 ;; -- c\n;', ['SELECT 1']],
+    ['SELECT \';\' ; SELECT [;], ";", `;`', ["SELECT ';'", 'SELECT [;], ";", `;`']],
+    [`${TRIGGER}; SELECT 1`, [TRIGGER, 'SELECT 1']],
+    ['BEGIN; SELECT 1; END; SELECT 2', ['BEGIN', 'SELECT 1', 'END', 'SELECT 2']],
+    ['CREATE TABLE "trigger"(a); SELECT 1', ['CREATE TABLE "trigger"(a)', 'SELECT 1']],
+    ['-- nothing', []],
+    ['', []],
+  ])('%j', (sql, expected) => expect(statements(sql)).toEqual(expected))
+})

@@ -1,0 +1,130 @@
+/** What a piece of SQL text is, as far as splitting, classifying and rewriting statements needs to know. */
+type TokenKind = 'word' | 'quoted' | 'string' | 'number' | 'parameter' | 'symbol' | 'unterminated'
+
+export interface Token {
+  readonly kind: TokenKind
+  readonly start: number
+  readonly end: number
+}
+
+const WORD_START = /[A-Za-z_\u0080-\uffff]/
+const WORD = /[A-Za-z0-9_$\u0080-\uffff]*/y
+const NUMBER = /(?:0[xX][0-9a-fA-F]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[A-Za-z0-9_$]*/y
+const PARAMETER = /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+/y
+const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
+
+/** Cuts SQL text into tokens the way the service does; blanks and comments are left out. */
+export function scanSql(sql: string): Token[] {
+  const tokens: Token[] = []
+  let at = 0
+  while (at < sql.length) {
+    const blank = match(BLANK, sql, at)
+    if (blank > at) {
+      at = blank
+      continue
+    }
+    const token = scanToken(sql, at)
+    tokens.push(token)
+    at = token.end
+  }
+  return tokens
+}
+
+function scanToken(sql: string, start: number): Token {
+  const first = sql.charAt(start)
+  if (sql.startsWith('/*', start)) return { kind: 'unterminated', start, end: sql.length }
+  if (first === "'") return quoted(sql, start, "'", 'string')
+  if (first === '"' || first === '`') return quoted(sql, start, first, 'quoted')
+  if (first === '[') return enclosed(sql, start, ']', 'quoted', 1)
+  // in a blob a quote cannot be doubled
+  if ((first === 'x' || first === 'X') && sql[start + 1] === "'")
+    return enclosed(sql, start, "'", 'string', 2)
+  if (WORD_START.test(first)) return { kind: 'word', start, end: match(WORD, sql, start) }
+  const number = match(NUMBER, sql, start)
+  if (number > start) return { kind: 'number', start, end: number }
+  const parameter = match(PARAMETER, sql, start)
+  if (parameter > start) return { kind: 'parameter', start, end: parameter }
+  return { kind: 'symbol', start, end: start + 1 }
+}
+
+/** What ends at the next `close`, behind so many characters. */
+function enclosed(sql: string, start: number, close: string, kind: TokenKind, skip: number): Token {
+  const end = sql.indexOf(close, start + skip)
+  return end < 0 ? { kind: 'unterminated', start, end: sql.length } : { kind, start, end: end + 1 }
+}
+
+/** What ends at the next quote that is not doubled. */
+function quoted(sql: string, start: number, quote: string, kind: TokenKind): Token {
+  let at = start + 1
+  for (;;) {
+    const close = sql.indexOf(quote, at)
+    if (close < 0) return { kind: 'unterminated', start, end: sql.length }
+    if (sql[close + 1] !== quote) return { kind, start, end: close + 1 }
+    at = close + 2
+  }
+}
+
+function match(pattern: RegExp, sql: string, start: number): number {
+  pattern.lastIndex = start
+  return pattern.test(sql) ? pattern.lastIndex : start
+}
+
+/** A run of tokens up to a semicolon that ends a statement. */
+export interface StatementRange {
+  readonly tokens: readonly Token[]
+  /** Offset after the last character, the semicolon included. */
+  readonly end: number
+}
+
+/**
+ * Splits tokens into statements; empty ones are left out. The semicolons inside the body of a trigger do not count:
+ * such a statement ends at the `;` after the `END` that follows a `;` (SQLite's own rule for complete input).
+ */
+export function splitStatements(sql: string, tokens: readonly Token[]): StatementRange[] {
+  const ranges: StatementRange[] = []
+  let first = 0
+  for (let at = 0; at < tokens.length; at += 1) {
+    const token = tokens[at] as Token
+    if (token.kind !== 'symbol' || sql[token.start] !== ';') continue
+    if (isTrigger(sql, tokens, first) && !endsTrigger(sql, tokens, first, at)) continue
+    if (at > first) ranges.push({ tokens: tokens.slice(first, at), end: token.end })
+    first = at + 1
+  }
+  if (first < tokens.length) ranges.push({ tokens: tokens.slice(first), end: sql.length })
+  return ranges
+}
+
+function isTrigger(sql: string, tokens: readonly Token[], first: number): boolean {
+  let at = first
+  if (upper(sql, tokens[at]) === 'EXPLAIN') {
+    at += 1
+    if (upper(sql, tokens[at]) === 'QUERY') at += 2
+  }
+  if (upper(sql, tokens[at]) !== 'CREATE') return false
+  const next = upper(sql, tokens[at + 1])
+  return (
+    next === 'TRIGGER' ||
+    ((next === 'TEMP' || next === 'TEMPORARY') && upper(sql, tokens[at + 2]) === 'TRIGGER')
+  )
+}
+
+function endsTrigger(sql: string, tokens: readonly Token[], first: number, at: number): boolean {
+  if (at - first < 2 || upper(sql, tokens[at - 1]) !== 'END') return false
+  const before = tokens[at - 2] as Token
+  return before.kind === 'symbol' && sql[before.start] === ';'
+}
+
+/** The text of a bare word in upper case; empty for every other token. */
+export function upper(sql: string, token: Token | undefined): string {
+  return token?.kind === 'word' ? sql.slice(token.start, token.end).toUpperCase() : ''
+}
+
+/** The name an identifier token stands for, without quotes; null for tokens that are no identifier. */
+export function identifier(sql: string, token: Token | undefined): string | null {
+  if (token === undefined) return null
+  const text = sql.slice(token.start, token.end)
+  if (token.kind === 'word') return text
+  if (token.kind !== 'quoted') return null
+  const quote = text.charAt(0)
+  return quote === '[' ? text.slice(1, -1) : text.slice(1, -1).replaceAll(quote + quote, quote)
+}

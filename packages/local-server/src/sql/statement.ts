@@ -1,0 +1,260 @@
+import { ResultError } from '../hrana/result-error.ts'
+import { pragmaAccess } from './pragma-policy.ts'
+import { identifier, type StatementRange, scanSql, splitStatements, type Token, upper } from './scanner.ts'
+
+/** What a statement does, as far as permissions, blocks, and the write lock are concerned. */
+type StatementKind =
+  | 'query'
+  | 'insert'
+  | 'change'
+  | 'schema'
+  | 'begin'
+  | 'end'
+  | 'pragma'
+  | 'explain'
+  | 'attach'
+  | 'detach'
+  | 'unknown'
+
+/** One statement of a text, classified without asking the engine. */
+export interface Statement {
+  /** Without blanks and comments around it. */
+  readonly sql: string
+  /** What the engine compiles: the whole text where it is the only statement, so that names and places are the same. */
+  readonly source: string
+  readonly kind: StatementKind
+  /** The right it needs; `unknown` statements do not get as far as needing one. */
+  readonly access: 'none' | 'read' | 'write' | 'attach'
+  /** Whether it must hold the database's write lock while it runs. */
+  readonly needsWriteLock: boolean
+  /** Its first word, in upper case. */
+  readonly verb: string
+  /** What an EXPLAIN explains; null for everything else. */
+  readonly explains: StatementKind | null
+  /** Tokens with offsets into `sql`. */
+  readonly tokens: readonly Token[]
+  /** Where the statement begins in the text it came from. */
+  readonly offset: number
+}
+
+const BYTE_ORDER_MARK = 0xfeff
+const SCHEMA_VERBS: ReadonlySet<string> = new Set(['CREATE', 'DROP', 'ALTER', 'REINDEX'])
+const MAIN_VERBS: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'INSERT', 'REPLACE', 'UPDATE', 'DELETE'])
+const PROTECTED_TABLES: ReadonlySet<string> = new Set([
+  '_litestream_seq',
+  '_litestream_lock',
+  'libsql_wasm_func_table',
+])
+
+/**
+ * Takes SQL text apart. Throws {@link ResultError} for what never ends, for U+0000, and for statements the service
+ * never runs; syntax is left to the engine.
+ */
+export function parseStatements(text: string): Statement[] {
+  const tokens = scanSql(text)
+  const broken = tokens.at(-1)
+  if (broken?.kind === 'unterminated') {
+    const what = text.startsWith('/*', broken.start) ? 'block comment' : 'literal'
+    throw parseError(`non-terminated ${what} at ${position(text, broken.start, 1)}`)
+  }
+  // the engine would take this for the end of the text
+  const nul = text.indexOf('\0')
+  if (nul >= 0) throw parseError(`unrecognized token at ${position(text, nul, 1)}`)
+  checkTokens(text, tokens)
+  const ranges = splitStatements(text, tokens)
+  return ranges.map((range) => {
+    const statement = toStatement(text, range, ranges.length === 1)
+    if (!isSupported(statement.sql, statement.tokens)) throw parseError(`unsupported statement: ${text}`)
+    return statement
+  })
+}
+
+/** Refuses what the engine would take, and the service's parser does not. */
+function checkTokens(text: string, tokens: readonly Token[]): void {
+  for (const [index, { kind, start }] of tokens.entries()) {
+    const character = kind === 'symbol' ? text.charAt(start) : ''
+    if (character !== '' && ':@#$'.includes(character)) {
+      throw parseError(`bad variable name at ${position(text, start, 1)}`)
+    }
+    // the engine skips these where blanks are, the service's parser does not
+    if (text.charCodeAt(start) === BYTE_ORDER_MARK || character === '\v') {
+      throw parseError(`unrecognized token at ${position(text, start, 1)}`)
+    }
+    // `cast(x as )`
+    if (character === ')' && upper(text, tokens[index - 1]) === 'AS')
+      throw parseError('unexpected parser error')
+  }
+}
+
+/** The first statement of a text, whether the service would run it or not. */
+export function firstStatement(text: string): Statement | null {
+  const ranges = splitStatements(text, scanSql(text))
+  return ranges[0] === undefined ? null : toStatement(text, ranges[0], ranges.length === 1)
+}
+
+function toStatement(text: string, range: StatementRange, isOnly: boolean): Statement {
+  const offset = (range.tokens[0] as Token).start
+  const last = (range.tokens.at(-1) as Token).end
+  const sql = text.slice(offset, last)
+  const tokens = range.tokens.map(({ kind, start, end }) => ({
+    kind,
+    start: start - offset,
+    end: end - offset,
+  }))
+  const kind = classify(sql, tokens)
+  return {
+    sql,
+    source: isOnly ? text : sql,
+    kind,
+    access: accessOf(kind, sql, tokens),
+    needsWriteLock: needsWriteLock(kind, sql, tokens),
+    verb: upper(sql, tokens[0]),
+    explains: kind === 'explain' ? classify(sql, explained(sql, tokens)) : null,
+    tokens,
+    offset,
+  }
+}
+
+function classify(sql: string, tokens: readonly Token[]): StatementKind {
+  const verb = upper(sql, tokens[0])
+  if (SCHEMA_VERBS.has(verb)) return 'schema'
+  switch (verb === 'WITH' ? mainVerb(sql, tokens) : verb) {
+    case 'SELECT':
+    case 'VALUES':
+      return 'query'
+    case 'INSERT':
+    case 'REPLACE':
+      return 'insert'
+    case 'UPDATE':
+    case 'DELETE':
+      return 'change'
+    case 'BEGIN':
+      return 'begin'
+    case 'COMMIT':
+    case 'END':
+    case 'ROLLBACK':
+    case 'SAVEPOINT':
+    case 'RELEASE':
+      return 'end'
+    case 'PRAGMA':
+      return 'pragma'
+    case 'EXPLAIN':
+      return 'explain'
+    case 'ATTACH':
+      return 'attach'
+    case 'DETACH':
+      return 'detach'
+    default:
+      return 'unknown'
+  }
+}
+
+/** The verb behind the common table expressions: the first one outside all parentheses. */
+function mainVerb(sql: string, tokens: readonly Token[]): string {
+  let depth = 0
+  for (const token of tokens) {
+    if (token.kind === 'symbol') depth += depthChange(sql, token)
+    else if (depth === 0 && MAIN_VERBS.has(upper(sql, token))) return upper(sql, token)
+  }
+  return ''
+}
+
+function depthChange(sql: string, token: Token): number {
+  const character = sql[token.start]
+  return character === '(' ? 1 : character === ')' ? -1 : 0
+}
+
+/** What stands behind EXPLAIN or EXPLAIN QUERY PLAN. */
+function explained(sql: string, tokens: readonly Token[]): readonly Token[] {
+  return tokens.slice(upper(sql, tokens[1]) === 'QUERY' ? 3 : 1)
+}
+
+function accessOf(kind: StatementKind, sql: string, tokens: readonly Token[]): Statement['access'] {
+  switch (kind) {
+    case 'insert':
+    case 'change':
+    case 'schema':
+      return 'write'
+    case 'pragma':
+      return pragma(sql, tokens).access === 'read' ? 'read' : 'write'
+    case 'attach':
+      return 'attach'
+    case 'detach':
+      return 'none'
+    case 'query':
+    case 'begin':
+    case 'end':
+    case 'explain':
+    case 'unknown':
+      return 'read'
+    default:
+      return kind satisfies never
+  }
+}
+
+function needsWriteLock(kind: StatementKind, sql: string, tokens: readonly Token[]): boolean {
+  if (kind === 'begin') return ['IMMEDIATE', 'EXCLUSIVE'].includes(upper(sql, tokens[1]))
+  if (kind === 'pragma')
+    return pragma(sql, tokens).name.toLowerCase() === 'user_version' && pragma(sql, tokens).hasArgument
+  return kind === 'insert' || kind === 'change' || kind === 'schema'
+}
+
+function isSupported(sql: string, tokens: readonly Token[]): boolean {
+  switch (upper(sql, tokens[0])) {
+    case 'VACUUM':
+    case 'ANALYZE':
+      return false
+    case 'CREATE':
+      return !isTemporary(sql, tokens)
+    case 'ATTACH':
+      return tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]?.kind !== 'string'
+    case 'PRAGMA':
+      return pragma(sql, tokens).access !== 'refused'
+    case 'INSERT':
+    case 'REPLACE':
+    case 'UPDATE':
+    case 'DELETE':
+    case 'WITH':
+      return !tokens.some((token) => PROTECTED_TABLES.has(identifier(sql, token)?.toLowerCase() ?? ''))
+    default:
+      return true
+  }
+}
+
+function isTemporary(sql: string, tokens: readonly Token[]): boolean {
+  if (['TEMP', 'TEMPORARY'].includes(upper(sql, tokens[1]))) return true
+  let at = upper(sql, tokens[1]) === 'TABLE' || upper(sql, tokens[1]) === 'VIEW' ? 2 : 3
+  if (upper(sql, tokens[1]) === 'TRIGGER' || upper(sql, tokens[1]) === 'INDEX') at = 2
+  if (upper(sql, tokens[at]) === 'IF') at += 3
+  const dot = tokens[at + 1]
+  return identifier(sql, tokens[at])?.toLowerCase() === 'temp' && dot !== undefined && sql[dot.start] === '.'
+}
+
+function pragma(
+  sql: string,
+  tokens: readonly Token[],
+): { name: string; hasArgument: boolean; access: string } {
+  const second = tokens[2]
+  const at = second !== undefined && sql[second.start] === '.' ? 3 : 1
+  const name = identifier(sql, tokens[at]) ?? ''
+  const hasArgument = tokens.length > at + 1
+  return { name, hasArgument, access: pragmaAccess(name, hasArgument) }
+}
+
+/** An error of the class that stops a whole program before its first statement runs. */
+export function parseError(detail: string): ResultError {
+  return new ResultError('SQL_PARSE_ERROR', `SQL string could not be parsed: ${detail}`)
+}
+
+/** `(line, column)` of an offset as the service writes it; `shift` moves the column. */
+export function position(text: string, offset: number, shift = 0): string {
+  const { line, column } = lineAndColumn(text, offset)
+  return `(${line}, ${column + shift})`
+}
+
+/** Line from 1 and column from 0, the column in bytes. */
+export function lineAndColumn(text: string, offset: number): { line: number; column: number } {
+  const before = text.slice(0, offset)
+  const lineStart = before.lastIndexOf('\n') + 1
+  return { line: before.split('\n').length, column: Buffer.byteLength(before.slice(lineStart)) }
+}
