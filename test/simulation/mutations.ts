@@ -13,10 +13,8 @@ export interface Mutation {
   readonly replacement: string
 }
 
-/** Where transactions, streams and requests are made; and the files at the root that are about rows and transactions. */
-const FOLDERS = ['stream', 'http', 'stateless']
-const ROOT_FILES =
-  /^(?:client|transaction|read-rows|row-reader|cursor|execute-multiple|sql-executor|query)[\w-]*\.ts$/
+/** Where transactions, streams and requests are made, written and read. */
+const FOLDERS = ['client', 'codec', 'http', 'request', 'sql', 'stream']
 
 interface Node {
   readonly type: string
@@ -31,7 +29,7 @@ export function mutationsOf(root: string): Mutation[] {
   const names = readdirSync(source, { recursive: true, encoding: 'utf8' }).toSorted()
   return names
     .filter((name) => name.endsWith('.ts') && !/\.(test|d)\.ts$|\.test-d\.ts$/.test(name))
-    .filter((name) => FOLDERS.includes(name.split(/[\\/]/)[0] ?? '') || ROOT_FILES.test(name))
+    .filter((name) => FOLDERS.includes(name.split(/[\\/]/)[0] ?? ''))
     .flatMap((name) => mutationsIn(join('src', name), readFileSync(join(source, name), 'utf8')))
 }
 
