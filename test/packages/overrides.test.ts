@@ -95,3 +95,39 @@ describe.each([
     expect(said.split('\n').filter((line) => line.startsWith('app.ts'))).toEqual([])
   })
 })
+
+/** Libraries that bring @libsql/client themselves: 300 MB, so that only a release installs them. */
+const LIBRARIES = {
+  '@libsql/client': CLIENT,
+  '@auth/drizzle-adapter': '1.11.3',
+  '@mastra/core': '1.71.0',
+  '@mastra/libsql': '1.23.1',
+  '@payloadcms/db-sqlite': '3.90.2',
+  '@prisma/adapter-libsql': '7.10.0',
+  '@prisma/client': '7.10.0',
+  'drizzle-orm': '0.45.2',
+  payload: '3.90.2',
+  prisma: '7.10.0',
+}
+
+describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsql/client inside', () => {
+  let project = ''
+  beforeAll(async () => {
+    project = projectOf('libraries', { dependencies: LIBRARIES, overrides: { '@libsql/client': CLIENT } })
+    await INSTALL['npm']?.(project)
+    for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'schema.prisma'])
+      writeFileSync(join(project, file), readFileSync(join(ROOT, 'test/packages/apps/overrides', file)))
+    // it is not run: what is generated needs no binary
+    const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
+    await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
+  }, 600_000)
+
+  test.each(['auth', 'mastra', 'payload', 'prisma'])('%s', { timeout: 120_000 }, async (name) => {
+    const { url } = await server.createDatabase(name)
+    const said = await run([process.execPath, '--no-warnings', `${name}.mjs`], {
+      cwd: project,
+      env: { DATABASE_URL: url },
+    })
+    expect(said).toContain(`${name}: ok`)
+  })
+})
