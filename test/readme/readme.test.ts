@@ -104,14 +104,15 @@ describe.each(readmes)('%s', (file) => {
     ).scripts
     const [tool, verb, ...words] = command.split(/\s+/) as [string, string, ...string[]]
     if (tool === 'npm' && verb === 'install') {
-      const own = words.filter((word) => word.startsWith('@batonsql/'))
+      // also under the name of another
+      const own = words.flatMap((word) => /(?:^|@npm:)(@batonsql\/.+)$/.exec(word)?.[1] ?? [])
       expect(own).not.toEqual([])
       for (const name of own)
         expect(existsSync(join(root, 'packages', name.replace('@batonsql/', ''), 'package.json'))).toBe(true)
     } else if (tool === 'npm' && verb === 'run') {
       expect(Object.keys(scripts)).toContain(words[0])
     } else if (tool === 'npm') {
-      expect(['init', 'test']).toContain(verb)
+      expect(['init', 'test', 'pkg']).toContain(verb)
     } else if (tool === 'export') {
       expect(verb).toMatch(/^DATABASE_URL=http:\/\/127\.0\.0\.1:8080$/)
     } else {

@@ -2,6 +2,7 @@ import {
   HttpError,
   ProtocolError,
   SqlError,
+  type StatementKind,
   StreamError,
   statementKind,
   TransportError,
@@ -43,7 +44,7 @@ function toLibsqlError(error: unknown, at: (error: SqlError) => number | null): 
 function codeOf(error: unknown): string | null {
   if (error instanceof StreamError)
     return error.cause instanceof SqlError ? error.cause.code : 'TRANSACTION_CLOSED'
-  if (error instanceof HttpError) return 'SERVER_ERROR'
+  if (error instanceof HttpError) return error.serverCode ?? 'SERVER_ERROR'
   if (error instanceof ProtocolError) return 'HRANA_PROTO_ERROR'
   // what splits a script, which the server does for the original
   if (error instanceof SyntaxError) return 'SQL_PARSE_ERROR'
@@ -64,14 +65,16 @@ export async function withLibsqlErrors<T>(
 }
 
 /**
- * Refuses what begins or ends a transaction by itself. Over HTTP a BEGIN is over with its request, and what follows would be in
- * no transaction. @throws LibsqlError
+ * Refuses what begins or ends a transaction where it would be one that the program does not think of: by itself, where a BEGIN is
+ * over with its request; and in a batch, which is a transaction. @throws LibsqlError
  */
-export function refuseControl(sql: string): void {
+export function refuseControl(sql: string, refused: readonly StatementKind[] = CONTROL): void {
   const kind = statementKind(sql)
-  if (kind === 'begin' || kind === 'commit' || kind === 'rollback' || kind === 'savepoint')
+  if (refused.includes(kind))
     throw new LibsqlError(
-      `${kind.toUpperCase()} by itself has no effect over HTTP: use client.transaction()`,
+      `${kind.toUpperCase()} cannot stand here: use client.transaction(), commit() and rollback()`,
       'TRANSACTION_CONTROL',
     )
 }
+
+const CONTROL: readonly StatementKind[] = ['begin', 'commit', 'rollback']

@@ -15,7 +15,7 @@ import { supportedUrlLink } from '@libsql/core/util'
 import { refuseControl, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
 import { HttpTransaction } from './transaction.ts'
-import { type AnyStatement, toArgs, toStatement } from './values.ts'
+import { type AnyStatement, toStatement } from './values.ts'
 
 export * from '@libsql/core/api'
 export { HttpTransaction }
@@ -34,7 +34,7 @@ export function createClient(config: Config): Client {
 }
 
 /** @private */
-export function _createClient(config: ExpandedConfig): Client {
+export function _createClient(config: ExpandedConfig): HttpClient {
   const { scheme, tls, authority, path } = config
   if (!/^(?:http|ws)s?$/.test(scheme))
     throw new LibsqlError(
@@ -46,13 +46,14 @@ export function _createClient(config: ExpandedConfig): Client {
       'Encryption key is not supported by the remote client.',
       'ENCRYPTION_KEY_NOT_SUPPORTED',
     )
-  const isSecure = scheme.endsWith('s')
+  const isSecure = scheme === 'https' || scheme === 'wss'
   if (isSecure !== tls)
     throw new LibsqlError(
       `A "${scheme}:" URL cannot opt ${tls ? 'into TLS by using ?tls=1' : 'out of TLS by using ?tls=0'}`,
       'URL_INVALID',
     )
-  return new HttpClient(encodeBaseUrl(isSecure ? 'https' : 'http', authority, path), config)
+  // relative to the last folder, as the original's requests are
+  return new HttpClient(new URL('.', encodeBaseUrl(isSecure ? 'https' : 'http', authority, path)), config)
 }
 
 /** A client over HTTP. */
@@ -69,14 +70,17 @@ export class HttpClient implements Client {
     this.#open = () =>
       createBaton({
         url,
-        authToken,
+        authToken: authToken?.trim() || undefined,
         intMode,
-        concurrency,
+        concurrency: Math.max(1, Math.ceil(concurrency)),
         headers,
         // a program that was written for @libsql/client gives one argument
-        fetch: fetch && ((input, init) => (fetch as typeof globalThis.fetch)(new Request(input, init))),
+        fetch: fetch
+          ? (input, init) => (fetch as typeof globalThis.fetch)(new Request(input, init))
+          : undefined,
         requestTimeoutMs: REQUEST_TIMEOUT_MS,
         transactionTimeoutMs: Infinity,
+        writeLockTimeoutMs: Infinity,
         queueLimit: Number.MAX_SAFE_INTEGER,
       })
     this.#baton = this.#open()
@@ -92,10 +96,11 @@ export class HttpClient implements Client {
   }
 
   async execute(statement: AnyStatement, args?: InArgs): Promise<ResultSet> {
+    this.#checkOpen()
     return await withLibsqlErrors(async () => {
-      const given = toStatement(statement)
-      refuseControl(typeof given === 'string' ? given : given.sql)
-      return toResultSet(await this.#baton.execute(given, args && toArgs(args), { rowMode: 'array' }))
+      const given = toStatement(statement, args)
+      refuseControl(given.sql, ['begin', 'commit', 'rollback', 'savepoint'])
+      return toResultSet(await this.#baton.execute(given, undefined, { rowMode: 'array' }))
     })
   }
 
@@ -111,19 +116,23 @@ export class HttpClient implements Client {
     return await this.#batch(statements, 'deferred', 'off')
   }
 
-  #batch(statements: readonly AnyStatement[], mode: TransactionMode, foreignKeys: 'on' | 'off') {
-    return withLibsqlErrors(async () => {
+  async #batch(statements: readonly AnyStatement[], mode: TransactionMode, foreignKeys: 'on' | 'off') {
+    this.#checkOpen()
+    return await withLibsqlErrors(async () => {
       const options = { mode: modeOf(mode), foreignKeys, rowMode: 'array' } as const
-      return (await this.#baton.batch(statements.map(toStatement), options)).map(toResultSet)
+      const given = statements.map((statement) => toStatement(statement))
+      for (const { sql } of given) refuseControl(sql)
+      return (await this.#baton.batch(given, options)).map(toResultSet)
     })
   }
 
   async transaction(mode: TransactionMode = 'write'): Promise<HttpTransaction> {
-    if (this.#isClosed) throw new LibsqlError('the client is closed', 'UNKNOWN')
+    this.#checkOpen()
     return new HttpTransaction(this.#baton.openStream(), modeOf(mode))
   }
 
   async executeMultiple(sql: string): Promise<void> {
+    this.#checkOpen()
     await withLibsqlErrors(() => executeMultiple(this.#baton, sql), noIndex)
   }
 
@@ -131,17 +140,22 @@ export class HttpClient implements Client {
     throw new LibsqlError('sync not supported in http mode', 'SYNC_NOT_SUPPORTED')
   }
 
+  /** Lets no call begin any more. What is under way goes on to its end. */
   close(): void {
     this.#isClosed = true
-    void this.#baton.close()
+    void this.#baton.close({ drainMs: REQUEST_TIMEOUT_MS })
   }
 
-  /** Opens it again; what is under way is ended. */
+  /** Opens it again. What is under way goes on to its end. */
   // oxlint-disable-next-line typescript/no-misused-promises -- the original returns a promise, too
   async reconnect(): Promise<void> {
     this.close()
     this.#baton = this.#open()
     this.#isClosed = false
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new LibsqlError('the client is closed', 'UNKNOWN')
   }
 }
 

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { type Client, type Config, LibsqlError } from '@libsql/core/api'
 import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
 import type { _createClient as CreateFileClient } from 'libsql-client-original/sqlite3'
@@ -21,7 +22,9 @@ export function createClient(config: Config): Client {
 function createFileClient(config: ExpandedConfig): Client {
   let original: { _createClient: typeof CreateFileClient }
   try {
-    original = createRequire(import.meta.url)('libsql-client-original/sqlite3') as typeof original
+    // its ES modules: their errors are of the classes that are exported here
+    const file = fileURLToPath(import.meta.resolve('libsql-client-original/sqlite3'))
+    original = createRequire(import.meta.url)(file) as typeof original
   } catch (cause) {
     throw new LibsqlError(
       'a "file:" URL needs the package libsql-client-original, which is @libsql/client under another name: install it, or use the http: URL of a local server',

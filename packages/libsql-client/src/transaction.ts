@@ -6,9 +6,9 @@ import {
   type ResultSet,
   type Transaction,
 } from '@libsql/core/api'
-import { withLibsqlErrors } from './errors.ts'
+import { refuseControl, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
-import { type AnyStatement, toArgs, toStatement } from './values.ts'
+import { type AnyStatement, toStatement } from './values.ts'
 
 /** A transaction that lasts until `commit`, `rollback` or `close`. BEGIN travels with its first statement. */
 export class HttpTransaction implements Transaction {
@@ -21,7 +21,7 @@ export class HttpTransaction implements Transaction {
   }
 
   get closed(): boolean {
-    return !this.#stream.isOpen
+    return !this.#stream.isOpen || !this.#stream.inTransaction
   }
 
   async execute(stmt: InStatement): Promise<ResultSet>
@@ -29,25 +29,34 @@ export class HttpTransaction implements Transaction {
   async execute(statement: AnyStatement, args?: InArgs): Promise<ResultSet> {
     this.#checkOpen()
     const run = async (): Promise<ResultSet> => {
-      const given = toStatement(statement)
-      return toResultSet(await this.#stream.execute(given, args && toArgs(args), { rowMode: 'array' }))
+      const given = toStatement(statement, args)
+      refuseControl(given.sql, ['begin'])
+      const result = this.#stream.execute(given, undefined, { rowMode: 'array' })
+      // it was a COMMIT or a ROLLBACK: the stream ends with it
+      if (this.closed) this.close()
+      return toResultSet(await result)
     }
     return await withLibsqlErrors(run, placeOf)
   }
 
   async batch(statements: (InStatement | [string, InArgs?])[]): Promise<ResultSet[]> {
     this.#checkOpen()
-    const run = async (): Promise<ResultSet[]> =>
-      (await this.#stream.batch(statements.map(toStatement), { rowMode: 'array' })).map(toResultSet)
+    const run = async (): Promise<ResultSet[]> => {
+      const given = statements.map((statement) => toStatement(statement))
+      for (const { sql } of given) refuseControl(sql)
+      return (await this.#stream.batch(given, { rowMode: 'array' })).map(toResultSet)
+    }
     return await withLibsqlErrors(run, placeOf)
   }
 
   async executeMultiple(sql: string): Promise<void> {
     this.#checkOpen()
-    await withLibsqlErrors(
-      () => this.#stream.batch(splitStatements(sql)),
-      () => null,
-    )
+    const run = async (): Promise<void> => {
+      const statements = splitStatements(sql)
+      for (const statement of statements) refuseControl(statement.sql)
+      await this.#stream.batch(statements)
+    }
+    await withLibsqlErrors(run, () => null)
   }
 
   async commit(): Promise<void> {
@@ -75,6 +84,9 @@ export class HttpTransaction implements Transaction {
   }
 }
 
-/** Each call of a transaction is a batch there, also one of a single statement; one that does not parse has no place. */
-const placeOf = ({ code, statementIndex }: SqlError): number | null =>
-  code.startsWith('SQL_') ? statementIndex : (statementIndex ?? 0)
+/**
+ * Each call of a transaction is a batch there, also one of a single statement; one that does not parse has no place, nor has the
+ * BEGIN in front of it.
+ */
+const placeOf = ({ code, sql, statementIndex }: SqlError): number | null =>
+  code.startsWith('SQL_') || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)

@@ -1,19 +1,30 @@
-import { type InArgs, type InStatement, type InValue, Real } from '@batonsql/core'
+import { type InArgs, type InValue, Real } from '@batonsql/core'
 import type { InArgs as GivenArgs, InStatement as GivenStatement } from '@libsql/core/api'
 
 /** A statement in any of the forms that the API takes. */
 export type AnyStatement = GivenStatement | readonly [string, GivenArgs?]
 
-/** A statement as Baton takes it. @throws TypeError for an argument that has no form in SQLite */
-export function toStatement(statement: AnyStatement): InStatement {
-  if (typeof statement === 'string') return statement
-  const [sql, args] = Array.isArray(statement)
-    ? (statement as readonly [string, GivenArgs?])
-    : [(statement as { sql: string }).sql, (statement as { args?: GivenArgs }).args]
-  return args ? { sql, args: toArgs(args) } : sql
+/** A statement as Baton takes it. */
+export interface BatonStatement {
+  readonly sql: string
+  readonly args: InArgs | undefined
 }
 
-export function toArgs(args: GivenArgs): InArgs {
+/**
+ * Brings a statement into one form. @param more arguments of a text
+ * @throws TypeError for an argument that has no form in SQLite
+ */
+export function toStatement(statement: AnyStatement, more?: GivenArgs): BatonStatement {
+  const [sql, args] =
+    typeof statement === 'string'
+      ? [statement, more]
+      : Array.isArray(statement)
+        ? (statement as readonly [string, GivenArgs?])
+        : [(statement as { sql: string }).sql, (statement as { args?: GivenArgs }).args]
+  return { sql, args: args ? toArgs(args) : undefined }
+}
+
+function toArgs(args: GivenArgs): InArgs {
   if (Array.isArray(args)) return args.map(toValue)
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, toValue(value)]))
 }

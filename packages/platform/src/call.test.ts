@@ -271,6 +271,17 @@ describe('tokens', () => {
     await expect(broken.users.current()).rejects.toThrow('vault is sealed')
   })
 
+  test.each(['\\/', '\\u002f'])('nor a token that the answer has with its / as %s', async (slash) => {
+    const token = 'abc/def"ghi'
+    const written = JSON.stringify(token).slice(1, -1).replace('/', slash)
+    const answer = { status: 400, text: `{"error":"bad token ${written}"}` }
+    const { platform } = scriptedPlatform(() => answer, { token })
+    const error = await failed(platform.groups.list())
+    expect(error.message).toContain('[token]')
+    const { message, reason } = error
+    expect([message, reason].join().includes(token)).toBe(false)
+  })
+
   test('a 401 that means a database token says so', async () => {
     const refusal = { status: 401, body: { error: 'could not parse jwt id' } }
     const { platform } = scriptedPlatform(() => refusal)

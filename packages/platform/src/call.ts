@@ -175,7 +175,9 @@ class Call {
   #refusal({ response, text }: Received): PlatformError {
     const { status, headers } = response
     const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
-    const refusal = readRefusal(body)
+    const { reason, serverCode } = readRefusal(body)
+    // written in JSON with escapes, it was not found in the text
+    const refusal = { reason: reason && redact(reason, this.#token), serverCode }
     const said = refusal.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
     const hint = hintFor(status, said)
     const words = `answered HTTP ${status}${said ? `: ${said.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`

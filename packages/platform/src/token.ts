@@ -41,6 +41,8 @@ export function checkPlatformToken(token: unknown): asserts token is PlatformTok
 
 /** Replaces a token, and anything else that looks like a JWT. */
 export function redact(text: string, token: string): string {
-  const known = token === '' ? text : text.replaceAll(token, '[token]')
+  const inJson = JSON.stringify(token).slice(1, -1)
+  const forms = token === '' ? [] : [token, inJson, inJson.replaceAll('/', '\\/')]
+  const known = forms.reduce((left, form) => left.replaceAll(form, '[token]'), text)
   return known.replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[token]')
 }

@@ -1,5 +1,6 @@
-import { createClient } from '@batonsql/libsql-client'
-import { createClient as createOriginal, type LibsqlError } from '@libsql/client'
+import { createClient, LibsqlBatchError } from '@batonsql/libsql-client'
+import { Sqlite3Client } from '@batonsql/libsql-client/sqlite3'
+import { createClient as createOriginal, type LibsqlError, type Transaction } from '@libsql/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestServer } from '../../targets/test-server.ts'
 
@@ -31,9 +32,25 @@ test('COMMIT as a statement ends the transaction', async () => {
   const tx = await ours.transaction('write')
   await tx.execute("insert into t values ('by a statement')")
   await tx.execute('COMMIT')
-  tx.close()
+  expect(tx.closed).toBe(true)
+  expect(await codeOf(tx.execute("insert into t values ('torn')"))).toBe('TRANSACTION_CLOSED')
+  expect(await codeOf(tx.commit())).toBe('TRANSACTION_CLOSED')
+  await tx.rollback()
   expect((await ours.execute('select count(*) as n from t')).rows[0]?.['n']).toBe(1)
   await ours.execute('delete from t')
+})
+
+test.each([
+  ['BEGIN in a transaction', async (tx: Transaction) => tx.execute('begin')],
+  ['COMMIT in a batch of it', async (tx: Transaction) => tx.batch(['commit'])],
+  ['COMMIT in a script of it', async (tx: Transaction) => tx.executeMultiple('select 1; commit')],
+  ['COMMIT in a batch', async () => ours.batch(['select 1', 'commit'])],
+])('%s is refused', async (_, call) => {
+  const tx = await ours.transaction('write')
+  await tx.execute("insert into t values ('undone')")
+  expect(await codeOf(call(tx))).toBe('TRANSACTION_CONTROL')
+  await tx.rollback()
+  expect((await ours.execute('select count(*) as n from t')).rows[0]?.['n']).toBe(0)
 })
 
 test('a script that ends inside of a transaction is refused, and nothing of it runs', async () => {
@@ -87,6 +104,39 @@ test('a client that was closed, and one that was opened again', async () => {
   client.close()
   client.reconnect()
   expect(client.closed).toBe(false)
+  expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+  client.close()
+})
+
+test('what is under way goes on to its end when the client is closed, or opened again', async () => {
+  const client = createClient(config)
+  const first = client.execute('select 1 as a')
+  client.reconnect()
+  const second = client.execute('select 2 as a')
+  client.close()
+  expect([(await first).rows, (await second).rows]).toEqual([[{ a: 1 }], [{ a: 2 }]])
+})
+
+test('ws: goes over HTTP, as libsql: without TLS does', async () => {
+  const { host, pathname } = new URL(`${database.url}/`)
+  for (const url of [`ws://${host}${pathname}`, `libsql://${host}${pathname}?tls=0`]) {
+    const client = createClient({ ...config, url })
+    expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+    client.close()
+  }
+  expect(() => createClient({ url: 'ws://x?tls=1' })).toThrow('cannot opt into TLS')
+})
+
+test('a file is served by the original, whose errors are of the classes that this package exports', async () => {
+  const file = createClient({ url: ':memory:' })
+  const failed = await file.batch(['selec 1']).catch((error: unknown) => error)
+  expect(failed).toBeInstanceOf(LibsqlBatchError)
+  expect(file).toBeInstanceOf(Sqlite3Client)
+  file.close()
+})
+
+test('a token with a newline behind it, as secrets often have', async () => {
+  const client = createClient({ ...config, authToken: `${database.authToken ?? 'any'}\n` })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
   client.close()
 })

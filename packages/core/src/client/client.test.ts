@@ -241,6 +241,12 @@ test('a transaction without a time of its own is over when the server has closed
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   try {
     const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
+    const left = db.openStream()
+    left.begin()
+    await left.execute('insert into t values (0)')
+    await vi.advanceTimersByTimeAsync(10_100)
+    await expect(left.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+
     const stream = db.openStream()
     stream.begin()
     await stream.execute('insert into t values (1)')

@@ -3,7 +3,7 @@ import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../base/check-options.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
-import { HttpError, ofRead, TransportError } from '../base/errors.ts'
+import { HttpError, TransportError } from '../base/errors.ts'
 import { GIVE_UP_LIMIT_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
 import { Waiter, type WaitOptions } from '../base/waiter.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
@@ -274,8 +274,7 @@ export class Http {
       void this.replica.dropIfBehind(index)
     const { signal, deadline, isRepeatable = false } = options
     const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
-    if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs)
-      return isRepeatable ? { ...failure, error: ofRead(error) } : failure
+    if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) return failure
     this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
     try {
       await this.lifetime.wait({ ms: delayMs, signal }).promise

@@ -157,3 +157,12 @@ test('readYourWrites: false sends no index, not even one that was given', async 
   expect(replica.reads).toEqual([null])
   expect(db.replicationIndex).toBe(null)
 })
+
+test('a server that says an index that is none is not behind', async () => {
+  const replica = new Replica()
+  const db = replica.client({ minReplicationIndex: 9 })
+  replica.index = 1.5
+  const [outcome] = await after(60_000, [db.execute(READ, [], { timeoutMs: 30_000 })])
+  expect(outcome).toMatch(/^TransportError: no answer/)
+  expect(db.replicationIndex).toBe('9')
+})

@@ -68,11 +68,10 @@ export class ReplicaIndex {
   #isBehind(index: string): Promise<boolean> {
     const clock = this.#clock
     if (this.#asked?.index === index && clock.now() < this.#asked.until) return this.#asked.isBehind
-    const isBehind = this.#ask().then(
-      (seen) => seen != null && BigInt(seen) < BigInt(index),
-      // a server that does not answer may be there
-      () => false,
-    )
+    const isBehind = this.#ask()
+      .then((seen) => seen != null && BigInt(seen) < BigInt(index))
+      // a server that does not answer, or says what is no index, may be there
+      .catch(() => false)
     const asked = { index, isBehind, until: Infinity }
     this.#asked = asked
     void isBehind.then(() => {

@@ -1,6 +1,7 @@
+import { ofRead } from '../base/errors.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
-import { type Http, type RequestOptions, valueOf } from '../http/http.ts'
+import type { Http, RequestOptions } from '../http/http.ts'
 import type { Lane } from '../http/lane.ts'
 import type { SqlRequest } from './sql-request.ts'
 
@@ -31,7 +32,9 @@ export async function sendStateless(
     needsIndex: true,
     mayHoldLock: writes,
   }
-  const response = valueOf(await http.exchange('/v2/pipeline', encode, options, decodePipeline))
+  const sent = await http.exchange('/v2/pipeline', encode, options, decodePipeline)
+  if (!sent.isOk) throw isRepeatable ? ofRead(sent.error) : sent.error
+  const response = sent.value
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [at, operation] of operations.entries()) {
     http.replica.saw(replicationIndexOf(response, at))

@@ -1,4 +1,4 @@
-import { DatabaseError, HttpError, type StreamError, TransportError } from '../base/errors.ts'
+import { DatabaseError, HttpError, ofRead, type StreamError, TransportError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 
@@ -69,5 +69,6 @@ export function callError(
     return isKnown && !failure.isUnknownStream ? error : lost
   }
   const isOnce = !continuesStream && !commits
+  if (call.isRead) return ofRead(error)
   return isOnce || !(error instanceof HttpError) ? error : error.withOutcome('unknown')
 }

@@ -65,8 +65,12 @@ export class OpenTransaction {
 
   /** Called whenever the stream gets idle. A statement that follows at once comes before the timer, however late it is. */
   startTimer(): void {
-    const since = this.#lockedSince
     this.#idleSince = this.#http.clock.now()
+    this.#setTimer()
+  }
+
+  #setTimer(): void {
+    const since = this.#lockedSince
     if (since === null || this.#cancelTimer) return
     const { transactionTimeoutMs } = this.#http.config
     // time in which no other writer takes the transaction away
@@ -82,7 +86,7 @@ export class OpenTransaction {
     const remainingMs = Math.max(0, end - this.#http.clock.now())
     this.#emit({ type: 'transaction:expiring', id: this.id, remainingMs })
     // unless the observer has ended it
-    if (this.#host.isIdle()) this.startTimer()
+    if (this.#host.isIdle()) this.#setTimer()
   }
 
   /** The server has closed a stream that was idle for so long: its transaction must not keep others from writing here. */
