@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { pnpm, ROOT, registryProblem, run } from './run.ts'
@@ -105,6 +106,7 @@ const LIBRARIES = {
   '@payloadcms/db-sqlite': '3.90.2',
   '@prisma/adapter-libsql': '7.10.0',
   '@prisma/client': '7.10.0',
+  'drizzle-kit': '0.31.11',
   'drizzle-orm': '0.45.2',
   payload: '3.90.2',
   prisma: '7.10.0',
@@ -115,8 +117,8 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
   beforeAll(async () => {
     project = projectOf('libraries', { dependencies: LIBRARIES, overrides: { '@libsql/client': CLIENT } })
     await INSTALL['npm']?.(project)
-    for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'schema.prisma'])
-      writeFileSync(join(project, file), readFileSync(join(ROOT, 'test/packages/apps/overrides', file)))
+    for (const file of ['auth.mjs', 'mastra.mjs', 'payload.mjs', 'prisma.mjs', 'schema.prisma', 'schema.ts'])
+      copyTo(project, file)
     // it is not run: what is generated needs no binary
     const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
@@ -130,4 +132,44 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     })
     expect(said).toContain(`${name}: ok`)
   })
+
+  test('drizzle-kit: push, generate, migrate, pull', { timeout: 120_000 }, async () => {
+    const kit = async (name: string, ...words: string[]): Promise<string> => {
+      const { url } = await server.createDatabase(name)
+      const config = {
+        dialect: 'turso',
+        schema: './schema.ts',
+        out: './out',
+        dbCredentials: { url, authToken: 'x' },
+      }
+      writeFileSync(join(project, 'drizzle.config.ts'), `export default ${JSON.stringify(config)}`)
+      let said = ''
+      for (const word of words)
+        said += await run(['npx', 'drizzle-kit', ...word.split(' ')], { cwd: project })
+      const db = createClient({ url })
+      await db.execute("insert into person (name, score) values ('Ada', 1)")
+      await db.close()
+      return said
+    }
+    const pushed = await kit('pushed', 'push --force', 'push --force')
+    expect(pushed).toContain('Changes applied')
+    expect(pushed).toContain('No changes detected')
+    expect(await kit('migrated', 'generate', 'migrate', 'pull')).toContain('Your schema file is ready')
+  })
 })
+
+describe.runIf(process.env['TEST_RELEASE'] !== undefined)('drizzle-orm 1.0', () => {
+  test('its driver for @libsql/client', { timeout: 300_000 }, async () => {
+    const dependencies = { '@libsql/client': CLIENT, 'drizzle-orm': '1.0.0-rc.5' }
+    const project = projectOf('drizzle-1', { dependencies, overrides: { '@libsql/client': CLIENT } })
+    await INSTALL['npm']?.(project)
+    copyTo(project, 'drizzle-1.mjs')
+    const { url } = await server.createDatabase('drizzle-1')
+    const command = [process.execPath, '--no-warnings', 'drizzle-1.mjs']
+    expect(await run(command, { cwd: project, env: { DATABASE_URL: url } })).toBe('drizzle-1: ok\n')
+  })
+})
+
+function copyTo(project: string, file: string): void {
+  writeFileSync(join(project, file), readFileSync(join(ROOT, 'test/packages/apps/overrides', file)))
+}

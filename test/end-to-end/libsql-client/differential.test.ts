@@ -195,6 +195,47 @@ const CALLS: readonly [string, Call][] = [
     },
   ],
   ['sync', (db) => db.sync()],
+  ['numbered arguments', (db) => db.execute('select ?2, ?3, ?1', ['one', 'two', 'three'])],
+  ['numbered arguments with a hole', (db) => db.execute('select ?3, ?1', ['one', 'two', 'three'])],
+  ['arguments with a number and without', (db) => db.execute('select ?2, ?, ?3', ['one', 'two', 'three'])],
+  ...[':', '@', '$'].map((sign): [string, Call] => [
+    `names with ${sign}, used twice, and by a number`,
+    (db) =>
+      db.execute(`select ${sign}b, ${sign}a, ${sign}b || ${sign}a, ?1`, { a: 'one', [`${sign}b`]: 'two' }),
+  ]),
+  [
+    'hundreds of statements in a batch',
+    (db) =>
+      db.batch(
+        Array.from({ length: 400 }, (_, at) => `select ${at}`),
+        'read',
+      ),
+  ],
+  [
+    'one statement many times in a batch',
+    (db) =>
+      db.batch(
+        Array.from({ length: 400 }, (_, at) => ({ sql: 'select ?', args: [at] })),
+        'read',
+      ),
+  ],
+  [
+    'DDL and its use in a batch that is deferred',
+    (db) =>
+      db.batch(
+        ['select 1 + 1', 'create table u (a)', 'insert into u values (21) returning 2 * a', 'drop table u'],
+        'deferred',
+      ),
+  ],
+  ['commit of nothing', async (db) => (await db.transaction('read')).commit()],
+  ['rollback of nothing', async (db) => (await db.transaction('read')).rollback()],
+  [
+    'a script with an error in its transaction',
+    async (db) => {
+      await db.executeMultiple('begin; delete from t; insert into t values (nope()); commit').catch(() => {})
+      return await db.execute('select count(*) from t')
+    },
+  ],
   [
     'reconnect',
     async (db) => {
@@ -217,6 +258,23 @@ test.each(CALLS)('%s', async (_, call) => {
   await emptied(original)
   await emptied(ours)
   await expectSame(call)
+})
+
+test('a hundred batches at once are transactions', async () => {
+  await emptied(ours)
+  const sums = await Promise.all(
+    Array.from({ length: 100 }, (_, at) =>
+      ours.batch(
+        [
+          { sql: 'insert into t (b, d) values (?, ?)', args: [at, at * 10] },
+          'select sum(b) as b, sum(d) as d from t',
+        ],
+        'write',
+      ),
+    ),
+  )
+  for (const [, sum] of sums) expect(sum?.rows[0]?.['d']).toBe((sum?.rows[0]?.['b'] as number) * 10)
+  expect((await ours.execute('select sum(b) as b from t')).rows[0]?.['b']).toBe(4_950)
 })
 
 const value: fc.Arbitrary<InValue> = fc.oneof(

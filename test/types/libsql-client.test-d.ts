@@ -1,0 +1,34 @@
+import type * as ours from '@batonsql/libsql-client'
+import type * as oursHttp from '@batonsql/libsql-client/http'
+import type * as oursNode from '@batonsql/libsql-client/node'
+import type * as oursSqlite3 from '@batonsql/libsql-client/sqlite3'
+import type * as oursWeb from '@batonsql/libsql-client/web'
+import type * as oursWs from '@batonsql/libsql-client/ws'
+import type * as theirs from '@libsql/client'
+import type * as theirsHttp from '@libsql/client/http'
+import type * as theirsNode from '@libsql/client/node'
+import type * as theirsSqlite3 from '@libsql/client/sqlite3'
+import type * as theirsWeb from '@libsql/client/web'
+import type * as theirsWs from '@libsql/client/ws'
+import { expectTypeOf } from 'vitest'
+
+// What a program imports from the original is there, and can be used as there. Classes whose constructors are private there are
+// compared by what their objects have.
+type Private = '_createClient' | `${'Http' | 'Ws'}${'Client' | 'Transaction'}`
+type Public<Entry> = Omit<Entry, Private>
+
+expectTypeOf<typeof ours>().toExtend<Public<typeof theirs>>()
+expectTypeOf<typeof oursNode>().toExtend<Public<typeof theirsNode>>()
+expectTypeOf<typeof oursWeb>().toExtend<Public<typeof theirsWeb>>()
+expectTypeOf<typeof oursHttp>().toExtend<Public<typeof theirsHttp>>()
+expectTypeOf<Omit<typeof oursWs, 'createClient'>>().toExtend<Omit<Public<typeof theirsWs>, 'createClient'>>()
+expectTypeOf<typeof oursSqlite3>().toExtend<Public<typeof theirsSqlite3>>()
+expectTypeOf<oursHttp.HttpClient>().toExtend<theirs.Client>()
+expectTypeOf<oursHttp.HttpTransaction>().toExtend<theirs.Transaction>()
+expectTypeOf<ReturnType<typeof oursWs.createClient>>().toEqualTypeOf<oursWs.WsClient>()
+expectTypeOf<Parameters<theirsHttp.HttpClient['batch']>>().toEqualTypeOf<
+  Parameters<oursHttp.HttpClient['batch']>
+>()
+expectTypeOf<keyof theirsHttp.HttpTransaction>().toExtend<
+  keyof oursHttp.HttpTransaction | '_getStream' | '_getSqlCache'
+>()
