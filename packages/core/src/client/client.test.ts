@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { answer, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
+import { executeMultiple } from './execute-multiple.ts'
 
 // Batches and transactions on servers that misbehave. Each test scripts its own.
 
@@ -302,4 +303,34 @@ test("retry leaves the callback's own errors and lost commits alone", async () =
   )
   await expect(mine).rejects.toThrow('mine')
   expect(runs).toBe(2)
+})
+
+test('the error of a request that was refused as a whole has the SQL of a single statement, and of several none', async () => {
+  const error = { message: 'no SQL', code: 'SQL_PARSE_ERROR' }
+  const { db } = await scripted((_, response) =>
+    answer(response, { baton: null, base_url: null, results: [{ type: 'error', error }] }),
+  )
+  await expect(db.execute('selec 1')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR', sql: 'selec 1' })
+  await expect(db.batch(['selec 1', 'select 2'])).rejects.toMatchObject({
+    code: 'SQL_PARSE_ERROR',
+    sql: null,
+  })
+})
+
+test('a script of one statement that fails says its place', async () => {
+  const failed = { message: 'UNIQUE constraint failed: t.a', code: 'SQLITE_CONSTRAINT' }
+  const result = { step_results: [null], step_errors: [failed] }
+  const { db } = await scripted((request, response, count) =>
+    request.body.includes('insert')
+      ? answer(response, {
+          baton: 'b',
+          base_url: null,
+          results: [{ type: 'ok', response: { type: 'batch', result } }],
+        })
+      : streams()(request, response, count),
+  )
+  await expect(executeMultiple(db, '\n insert into t values (1)')).rejects.toMatchObject({
+    message: 'line 2, column 2: UNIQUE constraint failed: t.a',
+    statementIndex: 0,
+  })
 })
