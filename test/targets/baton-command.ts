@@ -9,9 +9,11 @@ const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalW
 
 // not when a test ends: those that run at the same time cannot be told apart
 const running = new Set<ChildProcess>()
-afterAll(() => {
+/** Ends what still runs of a test file. */
+export function endRunning(): void {
   for (const child of running) child.kill('SIGKILL')
-})
+}
+afterAll(endRunning)
 
 /** Ends a process with the test file at the latest. */
 export function endWithTests(child: ChildProcess): void {

@@ -46,6 +46,7 @@ export async function endToEndProjects() {
       maxConcurrency: MAX_CONCURRENCY,
       // files share a process: to start one for each costs a quarter of the CPU time
       isolate: false,
+      setupFiles: [fileURLToPath(new URL('end-processes.ts', import.meta.url))],
       provide: { target: name, kysely: USUAL_KYSELY },
       // one database for everybody: the files take turns
       maxWorkers: name === 'url' || name === 'container' ? 1 : MAX_WORKERS,
@@ -121,7 +122,6 @@ export async function kyselyProjects() {
           // kysely-ctl brings a Kysely of its own
           exclude: ['test/end-to-end/kysely/tools.test.ts'],
           provide: { ...project.provide, kysely: version },
-          isolate: false,
         },
       })),
   )

@@ -1,0 +1,5 @@
+import { afterAll } from 'vitest'
+import { endRunning } from './baton-command.ts'
+
+// For each file of a project whose files share a process: a module is evaluated, and its hooks are registered, only once there.
+afterAll(endRunning)
