@@ -61,6 +61,8 @@ export class HttpClient implements Client {
   readonly protocol = 'http'
   readonly #open: () => BatonClient
   #baton: BatonClient
+  /** Those that are open: they end with the client, so that none keeps the write lock. */
+  #transactions: HttpTransaction[] = []
   #isClosed = false
 
   /** @private */
@@ -128,7 +130,9 @@ export class HttpClient implements Client {
 
   async transaction(mode: TransactionMode = 'write'): Promise<HttpTransaction> {
     this.#checkOpen()
-    return new HttpTransaction(this.#baton.openStream(), modeOf(mode))
+    const transaction = new HttpTransaction(this.#baton.openStream(), modeOf(mode))
+    this.#transactions = [...this.#transactions.filter(({ closed }) => !closed), transaction]
+    return transaction
   }
 
   async executeMultiple(sql: string): Promise<void> {
@@ -140,13 +144,15 @@ export class HttpClient implements Client {
     throw new LibsqlError('sync not supported in http mode', 'SYNC_NOT_SUPPORTED')
   }
 
-  /** Lets no call begin any more. What is under way goes on to its end. */
+  /** Lets no call begin any more, and rolls open transactions back. Calls under way go on to their end. */
   close(): void {
     this.#isClosed = true
+    for (const transaction of this.#transactions) transaction.close()
+    this.#transactions = []
     void this.#baton.close({ drainMs: REQUEST_TIMEOUT_MS })
   }
 
-  /** Opens it again. What is under way goes on to its end. */
+  /** Closes it and opens it again. */
   // oxlint-disable-next-line typescript/no-misused-promises -- the original returns a promise, too
   async reconnect(): Promise<void> {
     this.close()

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, LibsqlBatchError } from '@batonsql/libsql-client'
 import { Sqlite3Client } from '@batonsql/libsql-client/sqlite3'
 import {
@@ -8,6 +9,7 @@ import {
 } from '@libsql/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestServer } from '../../targets/test-server.ts'
+import { settlesBefore } from '../fixtures.ts'
 
 // What the README of the package says that differs from the original, seen on both.
 const server = await openTestServer()
@@ -150,6 +152,24 @@ test('what is under way goes on to its end when the client is closed, or opened 
   const second = client.execute('select 2 as a')
   client.close()
   expect([(await first).rows, (await second).rows]).toEqual([[{ a: 1 }], [{ a: 2 }]])
+})
+
+test('a transaction that is open when the client is closed is rolled back at once', async () => {
+  await ours.execute('delete from t')
+  const client = createClient(config)
+  const tx = await client.transaction('write')
+  await tx.execute("insert into t values ('open')")
+  const second = tx.execute("insert into t values ('open, too')")
+  client.close()
+  await second
+  expect(await codeOf(tx.execute("insert into t values ('late')"))).toBe('TRANSACTION_CLOSED')
+  expect(await codeOf(tx.commit())).toBe('TRANSACTION_CLOSED')
+  // the lock is free: the server would keep it for 5 s
+  const write = ours.execute("insert into t values ('next')")
+  expect(await settlesBefore(write, pause(2_500))).toBe(true)
+  await write
+  expect((await ours.execute('select a from t')).rows).toEqual([{ a: 'next' }])
+  await ours.execute("delete from t where a = 'next'")
 })
 
 test('ws: goes over HTTP, as libsql: without TLS does', async () => {
