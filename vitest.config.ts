@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config'
 import {
   drizzleProjects,
   endToEndProjects,
+  imageProjects,
   kyselyProjects,
   MAX_WORKERS,
   POLLING,
@@ -61,7 +62,7 @@ export default defineConfig(async () => ({
           maxWorkers: 1,
         },
       },
-      ...(await endToEndProjects()).map((test) => ({ ...source, test })),
+      ...[...(await endToEndProjects()), ...(await imageProjects())].map((test) => ({ ...source, test })),
       ...[...(await drizzleProjects()), ...(await kyselyProjects())].map(({ alias, test }) => ({
         ...source,
         resolve: { conditions, alias },

@@ -11,7 +11,8 @@ export class CountingProxy {
     this.#server = server
   }
 
-  static async start(target: string): Promise<CountingProxy> {
+  /** @param host what it puts in the place of the host in requests */
+  static async start(target: string, host = hostOf(target)): Promise<CountingProxy> {
     const upstream = new URL(target)
     const { request } = upstream.protocol === 'https:' ? https : http
     const agent = new (upstream.protocol === 'https:' ? https : http).Agent({ keepAlive: true })
@@ -22,7 +23,7 @@ export class CountingProxy {
         new URL(base + from.url, upstream),
         {
           method: from.method,
-          headers: { ...from.headers, host: upstream.host === '127.0.0.1' ? 'localhost' : upstream.host },
+          headers: { ...from.headers, host },
           agent,
         },
         (answer) => {
@@ -55,4 +56,10 @@ export class CountingProxy {
     this.#server.closeAllConnections()
     await new Promise((resolve) => this.#server.close(resolve))
   }
+}
+
+/** libsql-server takes the first label of the host for the name of a database. */
+const hostOf = (target: string): string => {
+  const { host } = new URL(target)
+  return host === '127.0.0.1' ? 'localhost' : host
 }

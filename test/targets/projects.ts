@@ -23,6 +23,9 @@ export const POLLING = { poll: { timeout: 20_000 } }
 /** How many tests of one file run at a time where they may: they wait for seconds. */
 const MAX_CONCURRENCY = 24
 
+const fileOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+const CONTAINER = fileOf('libsql-container.ts')
+
 /** When a test hangs. What a test says about times it measures itself. */
 export const TEST_TIMEOUT_MS = 60_000
 
@@ -46,10 +49,25 @@ export async function endToEndProjects() {
       maxConcurrency: MAX_CONCURRENCY,
       // files share a process: to start one for each costs a quarter of the CPU time
       isolate: false,
-      setupFiles: [fileURLToPath(new URL('end-processes.ts', import.meta.url))],
+      setupFiles: [fileOf('end-processes.ts')],
       provide: { target: name, kysely: USUAL_KYSELY },
       // one database for everybody: the files take turns
-      maxWorkers: name === 'url' || name === 'container' ? 1 : MAX_WORKERS,
+      maxWorkers: name === 'url' ? 1 : MAX_WORKERS,
+      ...(name === 'container' && { globalSetup: CONTAINER }),
+    }))
+}
+
+/** What starts servers by itself, with the server's program out of the image. */
+export async function imageProjects() {
+  const projects = await endToEndProjects()
+  return projects
+    .filter(({ name }) => name === 'container')
+    .map((project) => ({
+      ...project,
+      name: 'container-sqld',
+      include: ['test/cluster/*.test.ts', 'test/platform/*.test.ts'],
+      setupFiles: [...project.setupFiles, fileOf('sqld-of-image.ts')],
+      provide: { ...project.provide, target: 'sqld' as const },
     }))
 }
 

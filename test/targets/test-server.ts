@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
-import { GenericContainer, Wait } from 'testcontainers'
 import { afterAll, inject } from 'vitest'
 import { CountingProxy } from './counting-proxy.ts'
 import { dropEverything } from './drop-everything.ts'
@@ -19,8 +19,6 @@ export interface TestServer {
   createDatabase(): Promise<TestDatabase>
 }
 
-const LIBSQL_SERVER_IMAGE = 'ghcr.io/tursodatabase/libsql-server:v0.24.32'
-
 /** Starts the server that this run of the tests is about; it is stopped after the file. */
 export async function openTestServer(): Promise<TestServer> {
   const target = inject('target')
@@ -28,8 +26,8 @@ export async function openTestServer(): Promise<TestServer> {
   afterAll(async () => {
     for (const task of cleanUp.reverse()) await task()
   })
-  const throughProxy = async (url: string, authToken?: string): Promise<TestDatabase> => {
-    const proxy = await CountingProxy.start(url)
+  const throughProxy = async (url: string, authToken?: string, host?: string): Promise<TestDatabase> => {
+    const proxy = await CountingProxy.start(url, host)
     cleanUp.push(() => proxy.close())
     const config = { url: proxy.url, authToken }
     return { url: proxy.url, ...(authToken && { authToken }), config, requestCount: () => proxy.requestCount }
@@ -57,16 +55,23 @@ export async function openTestServer(): Promise<TestServer> {
       },
     }
   }
-  let url = process.env['TEST_DATABASE_URL'] as string
-  const authToken = target === 'url' ? process.env['TEST_AUTH_TOKEN'] : undefined
   if (target === 'container') {
-    const container = await new GenericContainer(LIBSQL_SERVER_IMAGE)
-      .withExposedPorts(8080)
-      .withWaitStrategy(Wait.forHttp('/health', 8080))
-      .start()
-    cleanUp.push(() => container.stop())
-    url = `http://${container.getHost()}:${container.getMappedPort(8080)}`
+    const { url, adminUrl, adminKey } = inject('libsqlContainer')
+    return {
+      async createDatabase() {
+        const name = `test-${randomUUID()}`
+        const created = await fetch(`${adminUrl}/v1/namespaces/${name}/create`, {
+          method: 'POST',
+          headers: { authorization: `basic ${adminKey}`, 'content-type': 'application/json' },
+          body: '{}',
+        })
+        if (!created.ok) throw new Error(`no database ${name}: ${created.status} ${await created.text()}`)
+        return await throughProxy(url, undefined, `${name}.localhost`)
+      },
+    }
   }
+  const url = process.env['TEST_DATABASE_URL'] as string
+  const authToken = process.env['TEST_AUTH_TOKEN']
   return {
     async createDatabase() {
       await dropEverything(url, authToken)

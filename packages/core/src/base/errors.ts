@@ -168,7 +168,7 @@ export class TransportError extends DatabaseError {
 
 const HINTS: Readonly<Record<number, string>> = {
   401: 'check authToken',
-  404: 'check the URL: the server knows no such database or path',
+  404: 'check the URL: the server has no such database, or does not know this path',
   429: 'too many streams are open on the server; try again later',
 }
 
@@ -189,7 +189,7 @@ export class HttpError extends DatabaseError {
   // oxlint-disable-next-line max-params
   constructor(
     status: number,
-    host: string,
+    url: string,
     text: string,
     retryAfter?: string | null,
     outcome: Outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown',
@@ -206,14 +206,14 @@ export class HttpError extends DatabaseError {
       // not JSON: the text itself is what the server said
     }
     const hint = HINTS[status]
-    super(`${host} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
+    super(`${url} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
     // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
     this.outcome = outcome
     this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
     this.body = body
     this.serverCode = serverCode
-    this.#again = (other) => new HttpError(status, host, text, retryAfter, other)
+    this.#again = (other) => new HttpError(status, url, text, retryAfter, other)
   }
 
   /** The same error of a request that may have been repeated on the way. */

@@ -3,43 +3,47 @@ import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batc
 import { answer, row, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { executeMultiple } from './execute-multiple.ts'
+import { readRows } from './read-rows.ts'
 
 // Batches and transactions on servers that misbehave. Each test scripts its own.
 
-test('a server without /v3 gets transactions on /v2, each statement behind a BEGIN probe', async () => {
-  const { db, received } = await scripted((request, response, count) => {
-    if (request.url.startsWith('/v3')) status(404, '')(request, response, count)
-    else {
-      // within the transaction the probes fail
-      const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
-      const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
-      const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) =>
-        sql === 'BEGIN' ? within : null,
-      )
-      answer(response, {
-        baton: `b${count}`,
-        base_url: null,
-        results: [{ type: 'ok', response: { type: 'batch', result } }],
-      })
-    }
-  })
-  await db.transaction(async (tx) => {
-    await Promise.all([tx.execute('select 1'), tx.execute('select 2')])
-  })
-  await db.transaction((tx) => tx.execute('select 3'))
-  expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline', ...Array<string>(4).fill('/v2/pipeline')])
-  const { steps } = (
-    JSON.parse(received[1]?.body ?? '') as { requests: [{ batch: { steps: { stmt: { sql: string } }[] } }] }
-  ).requests[0].batch
-  expect(steps.map(({ stmt }) => stmt.sql)).toEqual([
-    'BEGIN IMMEDIATE',
-    'select 1',
-    'BEGIN',
-    'ROLLBACK',
-    'select 2',
-  ])
-  expect(received[1]?.body).not.toContain('is_autocommit')
-})
+test.each(['', '<html>no such page</html>', 'not found'])(
+  'a server without /v3 (404 with %j) gets transactions on /v2, each statement behind a BEGIN probe',
+  async (page) => {
+    const { db, received } = await scripted((request, response, count) => {
+      if (request.url.startsWith('/v3')) status(404, page)(request, response, count)
+      else {
+        // within the transaction the probes fail
+        const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
+        const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
+        const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) =>
+          sql === 'BEGIN' ? within : null,
+        )
+        answer(response, {
+          baton: `b${count}`,
+          base_url: null,
+          results: [{ type: 'ok', response: { type: 'batch', result } }],
+        })
+      }
+    })
+    await db.transaction(async (tx) => {
+      await Promise.all([tx.execute('select 1'), tx.execute('select 2')])
+    })
+    await db.transaction((tx) => tx.execute('select 3'))
+    expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline', ...Array<string>(4).fill('/v2/pipeline')])
+    const { steps } = (
+      JSON.parse(received[1]?.body ?? '') as { requests: [{ batch: { steps: { stmt: { sql: string } }[] } }] }
+    ).requests[0].batch
+    expect(steps.map(({ stmt }) => stmt.sql)).toEqual([
+      'BEGIN IMMEDIATE',
+      'select 1',
+      'BEGIN',
+      'ROLLBACK',
+      'select 2',
+    ])
+    expect(received[1]?.body).not.toContain('is_autocommit')
+  },
+)
 
 test.each(['throw', 'rollback'])(
   'a transaction that ends with a %s settles when the server has ended it',
@@ -86,7 +90,25 @@ test('a batch with foreign keys off switches them off before it begins, and does
   })
 })
 
-test('a 404 with words does not mean that there is no /v3', async () => {
+test('a server that knows execute and close alone runs execute, and says what it does not know', async () => {
+  const refused = '{"error":"unknown variant `batch`, expected `execute` or `close`"}'
+  const { db, url, received } = await scripted((request, response, count) => {
+    if (request.url !== '/v2/pipeline') status(404, 'not found')(request, response, count)
+    else if (request.body.includes('"batch"')) status(400, refused)(request, response, count)
+    else streams()(request, response, count)
+  })
+  expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
+  const message = `${url}/v2/pipeline answered HTTP 400: unknown variant \`batch\`, expected \`execute\` or \`close\``
+  const expected = { message, outcome: 'not_applied', status: 400 }
+  await expect(db.batch(['insert into t values (1)'])).rejects.toMatchObject(expected)
+  await expect(executeMultiple(db, 'select 1; select 2')).rejects.toMatchObject(expected)
+  await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(expected)
+  const rows = readRows(db, 'select 1').next()
+  await expect(rows).rejects.toThrow(`${url}/v3/cursor answered HTTP 404: not found (check the URL: `)
+  expect(received.some(({ body }) => body.includes('insert'))).toBe(true)
+})
+
+test('a 404 in JSON does not mean that there is no /v3', async () => {
   const { db, received } = await scripted(
     status(404, '{"error":"Namespace `a` doesn\'t exist"}', 'application/json'),
   )

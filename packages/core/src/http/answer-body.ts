@@ -3,7 +3,7 @@ import { HttpError } from '../base/errors.ts'
 import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
-import { type Http, valueOf } from './http.ts'
+import { type Http, urlOf, valueOf } from './http.ts'
 
 /** What is asked, and how long there may be silence. */
 export interface BodyRequest {
@@ -68,7 +68,7 @@ export class AnswerBody {
       read: async (answer) => {
         const body = new AnswerBody(http, request, { exchange, answer, started })
         if (answer.status === 200) return body
-        throw new HttpError(answer.status, address.origin, await body.#start(), answer.retryAfter)
+        throw new HttpError(answer.status, urlOf(address, path), await body.#start(), answer.retryAfter)
       },
     } satisfies Parameters<typeof http.send<TransportBody, AnswerBody>>[0]
     const options = { signal, deadline: http.deadline(timeoutMs), lane: http.reads, isRepeatable: true }

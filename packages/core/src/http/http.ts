@@ -150,7 +150,10 @@ export class Http {
     read: (text: string) => R,
     address: Address = this.config.address,
   ): Promise<Sent<R>> {
-    return this.send({ method: 'POST', path, body, address, ...this.#text(address, read) }, options)
+    return this.send(
+      { method: 'POST', path, body, address, ...this.#text(urlOf(address, path), read) },
+      options,
+    )
   }
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
@@ -159,7 +162,8 @@ export class Http {
     const { signal, timeoutMs } = options
     const { address } = this.config
     const body = (): null => null
-    const message = { method: 'GET', path, body, address, ...this.#text(address, (text) => text) } as const
+    const asText = this.#text(urlOf(address, path), (text) => text)
+    const message = { method: 'GET', path, body, address, ...asText } as const
     const deadline = this.deadline(timeoutMs)
     this.lifetime.begin()
     try {
@@ -171,14 +175,11 @@ export class Http {
     }
   }
 
-  #text<R>(
-    { origin }: Address,
-    read: (text: string) => R,
-  ): Pick<Message<TransportResponse, R>, 'send' | 'read'> {
+  #text<R>(url: string, read: (text: string) => R): Pick<Message<TransportResponse, R>, 'send' | 'read'> {
     return {
       send: (request) => this.#observed(request),
       read({ status, text, retryAfter }) {
-        if (status < 200 || status > 299) throw new HttpError(status, origin, text, retryAfter)
+        if (status < 200 || status > 299) throw new HttpError(status, url, text, retryAfter)
         return read(text)
       },
     }
@@ -350,6 +351,9 @@ export function valueOf<R>(sent: Sent<R>): R {
   if (!sent.isOk) throw sent.error
   return sent.value
 }
+
+/** Where a path is, for errors. */
+export const urlOf = ({ origin, basePath }: Address, path: string): string => origin + basePath + path
 
 const byteLength = (text: string | null | undefined): number => new TextEncoder().encode(text ?? '').length
 

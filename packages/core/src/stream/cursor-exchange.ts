@@ -42,7 +42,7 @@ export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
 /** The error of a request for rows that was refused as a whole. */
 export function refusal(
   status: number,
-  origin: string,
+  url: string,
   text: string,
   retryAfter: string | null | undefined,
   sql: string,
@@ -50,7 +50,7 @@ export function refusal(
   // a statement that does not parse is not an entry but a failure of the whole
   const message = /(SQL string [^"]*[^"`])/.exec(text)?.[1]
   if (status === 500 && message) return new SqlError({ message, code: 'SQL_PARSE_ERROR' }, sql)
-  return new HttpError(status, origin, text, retryAfter)
+  return new HttpError(status, url, text, retryAfter)
 }
 
 async function textOf(parts: AsyncIterable<Uint8Array>): Promise<string> {

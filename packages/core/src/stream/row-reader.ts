@@ -3,7 +3,7 @@ import { ofRead, ProtocolError, SqlError, StreamError, TransportError } from '..
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
-import { type Http, valueOf } from '../http/http.ts'
+import { type Http, urlOf, valueOf } from '../http/http.ts'
 import type { StatementOptions } from '../options.ts'
 import type { Cursor, QueuedCall } from '../request/queued-call.ts'
 import { areRead, SqlRequest, stolen } from '../request/sql-request.ts'
@@ -231,11 +231,12 @@ export class RowReader implements Cursor {
     const holdsLock = request.writes || this.#stream.holdsLock
     const deadline = http.deadline(this.#call.options.timeoutMs)
     const startedAt = http.clock.now()
+    const path = '/v3/cursor'
     let exchange: CursorExchange | undefined
     const sent = await http.send<Opening, readonly Line[]>(
       {
         method: 'POST',
-        path: '/v3/cursor',
+        path,
         body: (index) => {
           // the time is for each silence
           deadline.restart()
@@ -247,7 +248,7 @@ export class RowReader implements Cursor {
           return exchange
         },
         read: ({ status, retryAfter, lines, first, text }) => {
-          if (!lines) throw refusal(status, address.origin, text, retryAfter, this.#statement.sql)
+          if (!lines) throw refusal(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
           this.#exchange = exchange ?? null
           this.#lines = lines
           this.#stream.gotAnswer(request.writes)

@@ -172,6 +172,6 @@ export class StreamConnection {
   }
 }
 
-/** Whether the server does not know the path. */
+/** Whether the server does not know the path: what it does not have behind a path it names in JSON. */
 export const isMissing = (error: unknown): boolean =>
-  error instanceof HttpError && error.status === 404 && !error.body
+  error instanceof HttpError && error.status === 404 && !error.body.startsWith('{')
