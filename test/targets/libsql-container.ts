@@ -29,15 +29,16 @@ declare module 'vitest' {
 }
 
 /** Starts the container before the files of a project, and ends it behind them. */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const adminKey = randomBytes(16).toString('hex')
   const log: string[] = []
   const container = await new GenericContainer(IMAGE)
     .withCommand([
       '/bin/sqld',
       '--enable-namespaces',
-      ...['--http-listen-addr', `0.0.0.0:${HTTP_PORT}`],
-      ...['--admin-listen-addr', `0.0.0.0:${ADMIN_PORT}`, '--admin-auth-key', adminKey],
+      `--http-listen-addr=0.0.0.0:${HTTP_PORT}`,
+      `--admin-listen-addr=0.0.0.0:${ADMIN_PORT}`,
+      `--admin-auth-key=${adminKey}`,
     ])
     .withExposedPorts(HTTP_PORT, ADMIN_PORT)
     .withWaitStrategy(
