@@ -1,9 +1,12 @@
 /**
- * Counts what one call costs inside of core: source files and functions entered, entries into functions, and promises made.
+ * Counts what one call costs inside of core: source files and functions entered, entries into functions, promises made, and bytes
+ * that a minor garbage collection does not free (each is copied twice, and waits for a full one).
  * The server is a function that answers at once, so that nothing else is counted. Run: npm run bench:flow
  */
 import { createHook } from 'node:async_hooks'
 import { Session } from 'node:inspector/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { type Client, createClient } from '@batonsql/core'
 
 interface Cost {
@@ -11,7 +14,11 @@ interface Cost {
   functions: number
   entries: number
   promises: number
+  keptBytes: number
 }
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as (options?: { readonly type: 'minor' }) => void
 
 const result = { cols: [], rows: [], affected_row_count: 1, last_insert_rowid: '7' }
 
@@ -83,11 +90,24 @@ async function costOf(flow: (db: Client) => Promise<unknown>): Promise<Cost> {
     functions += entered.length
     entries += entered.reduce((sum, { ranges: [range] }) => sum + (range?.count ?? 0), 0)
   }
-  return { files, functions, entries, promises }
+  return { files, functions, entries, promises, keptBytes: await keptBytesOf(flow) }
+}
+
+async function keptBytesOf(flow: (db: Client) => Promise<unknown>): Promise<number> {
+  const calls = 300
+  for (let at = 0; at < 3_000; at++) await flow(db)
+  collect()
+  collect()
+  const before = process.memoryUsage().heapUsed
+  for (let at = 0; at < calls; at++) await flow(db)
+  collect({ type: 'minor' })
+  return Math.max(0, Math.round((process.memoryUsage().heapUsed - before) / calls))
 }
 
 for (const [name, flow] of Object.entries(FLOWS)) {
-  const { files, functions, entries, promises } = await costOf(flow)
-  console.log(`${name}: ${files} files, ${functions} functions, ${entries} entries, ${promises} promises`)
+  const { files, functions, entries, promises, keptBytes } = await costOf(flow)
+  console.log(
+    `${name}: ${files} files, ${functions} functions, ${entries} entries, ${promises} promises, ${keptBytes} bytes kept`,
+  )
 }
 await db.close()

@@ -27,15 +27,19 @@ export class Waiter<T = void> {
         signal?.removeEventListener('abort', abort)
         onEnd?.()
       }
-      this.resolve = (value) => {
+      // Names first: V8 takes a function literal that is assigned to a property for one that lives long, and only a full garbage
+      // collection frees it, and all that it holds.
+      const resolveOnce = (value: T): void => {
         if (!this.isOver) this.isResolved = true
         end()
         resolve(value)
       }
-      this.reject = (reason) => {
+      const rejectOnce = (reason: unknown): void => {
         end()
         reject(reason)
       }
+      this.resolve = resolveOnce
+      this.reject = rejectOnce
       const cancel = clock.after(ms, () => (late ? this.reject(late()) : this.resolve(undefined as T)))
       signal?.addEventListener('abort', abort)
       // not at once: the caller must have this waiter first

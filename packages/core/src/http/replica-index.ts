@@ -39,7 +39,7 @@ export class ReplicaIndex {
 
   /** Takes note of the index in an answer. */
   saw(index: WireIndex): void {
-    if (!this.#isUsed || !/^\d+$/.test(String(index))) return
+    if (index == null || !this.#isUsed || !/^\d+$/.test(String(index))) return
     const seen = BigInt(index as string)
     if (this.#index === null || seen > this.#index) this.#index = seen
   }

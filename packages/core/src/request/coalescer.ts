@@ -112,11 +112,10 @@ export class Coalescer {
     const calls = operations.flatMap(({ calls: [call] }) => call ?? [])
     const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt > a.deadline.endsAt ? b : a))
     const givenUp = new AbortController()
-    for (const entry of entries) {
-      entry.onGivenUp = (reason) => {
-        if (entries.every(({ isOver }) => isOver)) givenUp.abort(reason)
-      }
+    const onGivenUp = (reason: unknown): void => {
+      if (entries.every(({ isOver }) => isOver)) givenUp.abort(reason)
     }
+    for (const entry of entries) entry.onGivenUp = onGivenUp
     try {
       await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, this.#writes)
     } catch (error) {

@@ -39,7 +39,7 @@ export interface SettleContext {
 /** Declares a transaction gone. @returns its error, the first one if there was one before */
 export type MarkLost = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
 
-const COMMIT = encodeSql('COMMIT')
+export const COMMIT = encodeSql('COMMIT')
 
 /** The SQL operation of one HTTP request: what it says for its entries, and what they hear. */
 export class SqlRequest {

@@ -183,7 +183,8 @@ export class StatementQueue {
       this.remove(call, reason)
       this.#onGivenUp()
     })
-    call.stopWatch = () => waiter.resolve()
+    const stop = (): void => waiter.resolve()
+    call.stopWatch = stop
   }
 }
 
