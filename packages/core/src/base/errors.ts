@@ -184,16 +184,8 @@ export class HttpError extends DatabaseError {
   readonly body: string
   /** Code inside a JSON body, when there is one. */
   readonly serverCode: string | null
-  readonly #again: (outcome: Outcome) => HttpError
 
-  // oxlint-disable-next-line max-params
-  constructor(
-    status: number,
-    url: string,
-    text: string,
-    retryAfter?: string | null,
-    outcome: Outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown',
-  ) {
+  constructor(status: number, url: string, text: string, retryAfter?: string | null) {
     const body = text.slice(0, ERROR_TEXT_LENGTH)
     let said = body.startsWith('<') ? '' : body
     let serverCode: string | null = null
@@ -209,16 +201,10 @@ export class HttpError extends DatabaseError {
     super(`${url} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
     // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
-    this.outcome = outcome
+    this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
     this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
     this.body = body
     this.serverCode = serverCode
-    this.#again = (other) => new HttpError(status, url, text, retryAfter, other)
-  }
-
-  /** The same error of a request that may have been repeated on the way. */
-  withOutcome(outcome: Outcome): HttpError {
-    return this.#again(outcome)
   }
 }
 

@@ -58,7 +58,7 @@ export class AnswerBody {
     const message = {
       method: 'GET',
       path,
-      body: () => null,
+      body: null,
       address,
       send: (sent) => {
         started = http.clock.now()

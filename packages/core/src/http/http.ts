@@ -76,8 +76,8 @@ const PASSED_OVER = ', others were answered: see docs/self-hosting.md'
 export interface Message<T extends TransportHead, R> {
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** @param index state of the database to wait for, where the request needs one */
-  body(index: string | null): string | null
+  /** Null for a GET. @param index state of the database to wait for, where the request needs one */
+  readonly body: ((index: string | null) => string) | null
   readonly address: Address
   send(request: TransportRequest): Exchange<T>
   /** @throws HttpError for a status other than 2xx */
@@ -142,46 +142,43 @@ export class Http {
     )
   }
 
-  /** Sends a body of JSON as `post` does. Never rejects. @param read reads the answer's text */
+  /**
+   * Sends a body of JSON as `post` does, or a GET. Never rejects.
+   * @param body null for a GET @param read reads the answer's text
+   */
   exchange<R>(
     path: string,
-    body: (index: string | null) => string,
+    body: ((index: string | null) => string) | null,
     options: RequestOptions,
     read: (text: string) => R,
     address: Address = this.config.address,
   ): Promise<Sent<R>> {
-    return this.send(
-      { method: 'POST', path, body, address, ...this.#text(urlOf(address, path), read) },
-      options,
-    )
+    const message: Message<TransportResponse, R> = {
+      method: body ? 'POST' : 'GET',
+      path,
+      body,
+      address,
+      send: (request) => this.#observed(request),
+      read({ status, text, retryAfter }) {
+        if (status < 200 || status > 299) throw new HttpError(status, urlOf(address, path), text, retryAfter)
+        return read(text)
+      },
+    }
+    return this.send(message, options)
   }
 
   /** @returns the answer's text @throws HttpError for a status other than 2xx */
   async get(path: string, options: CallOptions = {}): Promise<string> {
     checkOptions(options, CALL_OPTIONS)
     const { signal, timeoutMs } = options
-    const { address } = this.config
-    const body = (): null => null
-    const asText = this.#text(urlOf(address, path), (text) => text)
-    const message = { method: 'GET', path, body, address, ...asText } as const
-    const deadline = this.deadline(timeoutMs)
+    const rules = { signal, deadline: this.deadline(timeoutMs), lane: this.reads, isRepeatable: true }
     this.lifetime.begin()
     try {
-      return valueOf(await this.send(message, { signal, deadline, lane: this.reads, isRepeatable: true }))
+      return valueOf(await this.exchange(path, null, rules, (text) => text))
     } catch (error) {
       throw atCaller(error)
     } finally {
       this.lifetime.end()
-    }
-  }
-
-  #text<R>(url: string, read: (text: string) => R): Pick<Message<TransportResponse, R>, 'send' | 'read'> {
-    return {
-      send: (request) => this.#observed(request),
-      read({ status, text, retryAfter }) {
-        if (status < 200 || status > 299) throw new HttpError(status, url, text, retryAfter)
-        return read(text)
-      },
     }
   }
 
@@ -221,7 +218,7 @@ export class Http {
         typeof authToken === 'function' ? await this.#withToken(authToken, options) : this.#headers
       signal?.throwIfAborted()
       if (options.needsIndex) index = this.replica.value
-      const body = message.body(index)
+      const body = message.body?.(index) ?? null
       ms = deadline.leftMs
       if (ms <= 0) throw late()
       const waiter = this.#wait<T>({ signal, ms, late }, endsStream, isSent)

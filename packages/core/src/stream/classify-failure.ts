@@ -68,7 +68,8 @@ export function callError(
     const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
     return isKnown && !failure.isUnknownStream ? error : lost
   }
-  const isOnce = !continuesStream && !commits
   if (call.isRead) return ofRead(error)
-  return isOnce || !(error instanceof HttpError) ? error : error.withOutcome('unknown')
+  // it may have been sent twice on the way, and the second be what was refused
+  if ((continuesStream || commits) && error instanceof HttpError) Object.assign(error, { outcome: 'unknown' })
+  return error
 }
