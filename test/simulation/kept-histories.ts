@@ -6,7 +6,7 @@ interface KeptHistory {
   readonly history: History
 }
 
-/** A history with one client. @param programs each runs beside the others */
+/** A history with one client. @param programs each runs beside the others @param options `startsAt` when, in ms: 0 if not said */
 function keep(
   title: string,
   programs: readonly (readonly Step[])[],
@@ -15,9 +15,16 @@ function keep(
     server = {},
     faults = [],
     seed = 0,
-  }: { client?: ClientPlan; server?: ServerPlan; faults?: Fault[]; seed?: number } = {},
+    startsAt = [],
+  }: {
+    client?: ClientPlan
+    server?: ServerPlan
+    faults?: Fault[]
+    seed?: number
+    startsAt?: readonly number[]
+  } = {},
 ): KeptHistory {
-  const tasks = programs.map((steps) => ({ client: 0, atMs: 0, steps }))
+  const tasks = programs.map((steps, at) => ({ client: 0, atMs: startsAt[at] ?? 0, steps }))
   return { title, history: { seed, server, clients: [client], tasks, faults } }
 }
 
@@ -251,6 +258,30 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep('a coalesced call that is late while its request waits for the token', [[insert]], {
     client: { coalesce: true, requestTimeoutMs: 1, token: { ms: 1 } },
   }),
+  keep(
+    'a coalesced call that is late while the request that it shares waits for the token',
+    [
+      [
+        { do: 'execute', sql: 'insert', wait: 'never', timeoutMs: 1 },
+        { do: 'execute', sql: 'insert' },
+      ],
+    ],
+    { client: { coalesce: {}, token: { ms: 1 } } },
+  ),
+  keep(
+    'a coalesced call that is late while its request waits behind two with writes',
+    [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
+    { client: { coalesce: {}, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
+  ),
+  keep('a ROLLBACK that is given up while it goes along with the end of its stream', [
+    [
+      onStream(
+        { do: 'execute', sql: 'begin' },
+        { do: 'batch', sql: ['pragma'] },
+        { do: 'execute', sql: 'rollback', wait: 'never', abortTicks: 0 },
+      ),
+    ],
+  ]),
   keep(
     'an answer with results that are none does not prove that the server has /v3',
     [[insert], [onStream(insert)]],

@@ -49,7 +49,7 @@ export async function restore(
   signal?.throwIfAborted()
   const run = new Restore(db, { signal, timeoutMs })
   try {
-    if (resume) await run.findPlace()
+    if (resume) await run.resumeFromCheckpoint()
     for await (const batch of batchesOf(source)) {
       if (await run.apply(batch)) onProgress?.(run.progress)
     }
@@ -68,7 +68,7 @@ class Restore {
   #statements = 0
   #characters = 0
   /** Whether the database has the table that counts. */
-  #isCounted = false
+  #hasCheckpoint = false
 
   constructor(db: Client, options: CallOptions) {
     this.#db = db
@@ -80,10 +80,10 @@ class Restore {
   }
 
   /** Looks how far an earlier restore got. */
-  async findPlace(): Promise<void> {
-    const place = await this.#readPlace()
-    this.#isCounted = place !== null
-    this.#statements = place ?? 0
+  async resumeFromCheckpoint(): Promise<void> {
+    const checkpoint = await this.#readCheckpoint()
+    this.#hasCheckpoint = checkpoint !== null
+    this.#statements = checkpoint ?? 0
   }
 
   /** Applies a batch, or what is left of it. @returns whether anything was left */
@@ -97,10 +97,10 @@ class Restore {
 
   /** All is applied: the count goes. By itself, so that a restore whose last answer was lost can still be told from another. */
   async finish(): Promise<void> {
-    for (let attempt = 0; this.#isCounted; attempt++) {
+    for (let attempt = 0; this.#hasCheckpoint; attempt++) {
       try {
         await this.#db.execute(`drop table if exists ${PROGRESS}`, [], this.#options)
-        this.#isCounted = false
+        this.#hasCheckpoint = false
       } catch (error) {
         const isUnknown = error instanceof DatabaseError && error.outcome === 'unknown'
         if (!isUnknown || attempt >= MAX_RETRIES) throw error
@@ -121,22 +121,22 @@ class Restore {
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
         const isRefused = error instanceof SqlError && isFailedAssertion(error) && error.statementIndex === 0
-        if (!isRefused && error.outcome !== 'unknown') throw placed(error, own, before.length)
-        const place = await this.#readPlace().catch((failure: unknown) => {
+        if (!isRefused && error.outcome !== 'unknown') throw withPlace(error, own, before.length)
+        const checkpoint = await this.#readCheckpoint().catch((failure: unknown) => {
           if (failure instanceof DatabaseError) return undefined
           throw failure
         })
         // no answer was lost before: what is there is not of this restore
-        if (isRefused && attempt === 0 && !this.#isCounted) throw inTheWay(place)
+        if (isRefused && attempt === 0 && !this.#hasCheckpoint) throw notEmptyError(checkpoint)
         // an answer was lost, now or before the request that was refused: what is there says whether it is done
-        if (place === end) break
-        if (isRefused && place !== undefined) throw inTheWay(place)
-        if (attempt >= MAX_RETRIES || (isLast && !this.#isCounted))
+        if (checkpoint === end) break
+        if (isRefused && checkpoint !== undefined) throw notEmptyError(checkpoint)
+        if (attempt >= MAX_RETRIES || (isLast && !this.#hasCheckpoint))
           throw new RestoreError(this.#statements, error, 'unknown')
         await this.#pause(attempt)
       }
     }
-    this.#isCounted ||= !isLast
+    this.#hasCheckpoint ||= !isLast
   }
 
   async #pause(attempt: number): Promise<void> {
@@ -146,11 +146,11 @@ class Restore {
 
   /** What stands before and after the statements of a batch, so that it is applied once. */
   #frame({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
-    const isNotAsAsked = this.#isCounted
+    const isNotAsAsked = this.#hasCheckpoint
       ? `(select statements from ${PROGRESS}) <> ${this.#statements}`
       : HAS_TABLES
     const before = [`select ${failWhen(isNotAsAsked, 'as asked')}`]
-    if (this.#isCounted) return { before, after: [`update ${PROGRESS} set statements = ${end}`] }
+    if (this.#hasCheckpoint) return { before, after: [`update ${PROGRESS} set statements = ${end}`] }
     const count = isLast
       ? []
       : [`create table ${PROGRESS} (statements integer not null)`, `insert into ${PROGRESS} values (${end})`]
@@ -158,7 +158,7 @@ class Restore {
   }
 
   /** Statements that are applied, as the database counts them; null when it does not. */
-  async #readPlace(): Promise<number | null> {
+  async #readCheckpoint(): Promise<number | null> {
     try {
       const { rows } = await this.#db.execute<{ statements: number }>(
         `select statements from ${PROGRESS}`,
@@ -173,15 +173,16 @@ class Restore {
   }
 }
 
-function inTheWay(place: number | null | undefined): TypeError {
-  if (place == null) return new TypeError('the database has tables already: restore() wants an empty one')
+function notEmptyError(checkpoint: number | null | undefined): TypeError {
+  if (checkpoint == null)
+    return new TypeError('the database has tables already: restore() wants an empty one')
   return new TypeError(
-    `a restore stopped here after ${place} statements: go on with { resume: true }, or begin with an empty database`,
+    `a restore stopped here after ${checkpoint} statements: go on with { resume: true }, or begin with an empty database`,
   )
 }
 
 /** The error of a statement with its place in the source. */
-function placed(error: DatabaseError, own: RestoreBatch['statements'], before: number): DatabaseError {
+function withPlace(error: DatabaseError, own: RestoreBatch['statements'], before: number): DatabaseError {
   if (!(error instanceof SqlError) || error.statementIndex === null) return error
   const statement = own[error.statementIndex - before]
   if (!statement) return error

@@ -10,7 +10,7 @@ import { Coalescer } from '../request/coalescer.ts'
 import type { QueuedCall, Results } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
 import { areRead, batchMode, SqlRequest } from '../request/sql-request.ts'
-import { leavesNoTrace } from '../sql/statement-kind.ts'
+import { canShareConnection } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 import { Stream } from './stream.ts'
@@ -125,7 +125,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   /**
    * Ends what is under way and frees the connections. Calls reject at once; what may hold the write lock is ended first,
-   * for which the server gets up to 2 s. Of several calls of this the one with the least patience counts.
+   * for which the server gets up to 2 s. Of several calls of this the one with the least drainTimeout counts.
    * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
    * Infinity = as long as they take
    */
@@ -176,19 +176,19 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     const { deadline, options, scope } = call
     const operation = new SqlRequest([call])
     const { writes, lastSql = '' } = operation
-    const stopWanting = writes ? http.writeLock.want(lastSql) : null
+    const stopWaiting = writes ? http.writeLock.addWaiter(lastSql) : null
     http.lifetime.begin()
     try {
       if (
         this.#coalescer &&
-        scope === 'alone' &&
-        leavesNoTrace((call.statements[0] as EncodedStatement).kind)
+        scope === 'autocommit' &&
+        canShareConnection((call.statements[0] as EncodedStatement).kind)
       )
         await this.#coalescer.send(call)
       else await sendStateless(http, [operation], { deadline, signal: options.signal })
     } finally {
       http.lifetime.end()
-      stopWanting?.()
+      stopWaiting?.()
     }
   }
 }

@@ -14,7 +14,7 @@ import type { Results } from '../request/queued-call.ts'
 /** Runs statements that were checked: one by itself, or those of a batch. */
 type Run<Options> = (
   statements: EncodedStatement[],
-  scope: 'alone' | 'atomic',
+  scope: 'autocommit' | 'atomic',
   options: Options,
 ) => Promise<Results>
 
@@ -42,7 +42,7 @@ class Base<Options extends BatchOptions> {
     const encoded = encodeStatement(statement, args)
     this.#check(encoded)
     try {
-      return (await this.#run([encoded], 'alone', options))[0] as Results[number]
+      return (await this.#run([encoded], 'autocommit', options))[0] as Results[number]
     } catch (error) {
       throw atCaller(error, [encoded])
     }

@@ -23,7 +23,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   constructor(state: ServerStream) {
     super(
       (statements, scope, options) =>
-        scope === 'alone' ? this.#execute(statements, options) : state.run(statements, scope, options),
+        scope === 'autocommit' ? this.#execute(statements, options) : state.run(statements, scope, options),
       undefined,
       () => {},
     )
@@ -57,7 +57,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     if (kind === 'begin') this.begin(sql)
     else if (kind === 'commit') await this.commit(options)
     else if (kind === 'rollback') await this.rollback(options)
-    else return await this.#state.run(statements, 'alone', options)
+    else return await this.#state.run(statements, 'autocommit', options)
     return [new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])]
   }
 

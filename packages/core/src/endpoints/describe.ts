@@ -49,7 +49,7 @@ export async function describe(
   try {
     const body = pipelineBody([`{"type":"describe","sql":${JSON.stringify(sql)}}`, CLOSE])
     const { signal, timeoutMs } = options
-    const call = { signal, deadline: http.deadline(timeoutMs), lane: http.reads, isRepeatable: true }
+    const call = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, isRepeatable: true }
     return read(await http.post('/v2/pipeline', body, call), sql)
   } catch (error) {
     throw atCaller(error, [{ sql }])

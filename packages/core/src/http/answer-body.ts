@@ -71,7 +71,7 @@ export class AnswerBody {
         throw new HttpError(answer.status, urlOf(address, path), await body.#start(), answer.retryAfter)
       },
     } satisfies Parameters<typeof http.send<TransportBody, AnswerBody>>[0]
-    const options = { signal, deadline: http.deadline(timeoutMs), lane: http.reads, isRepeatable: true }
+    const options = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, isRepeatable: true }
     return valueOf(await http.send<TransportBody, AnswerBody>(message, options))
   }
 

@@ -3,9 +3,9 @@ import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../base/check-options.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
+import { Deferred, type DeferredOptions } from '../base/deferred.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
 import { GIVE_UP_LIMIT_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
-import { Waiter, type WaitOptions } from '../base/waiter.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
@@ -19,8 +19,8 @@ import type {
   TransportRequest,
   TransportResponse,
 } from '../transport/transport.ts'
-import { Lane } from './lane.ts'
 import { Lifetime } from './lifetime.ts'
+import { Limiter } from './limiter.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
 import { WriteLock } from './write-lock.ts'
@@ -30,7 +30,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined
   readonly deadline: Deadline
   /** Where it queues for its turn; null for what continues a stream: behind others it could keep the write lock from them. */
-  readonly lane: Lane | null
+  readonly limiter: Limiter | null
   /** Whether it does no harm to run it twice. */
   readonly isRepeatable?: boolean | undefined
   /** Whether a replica must have what this client has written or seen: the index goes into its body. */
@@ -39,7 +39,7 @@ export interface RequestOptions {
    * Whether it may be sent once more, without the index, to a replica that waits for one that will not come.
    * @default isRepeatable
    */
-  readonly mayDropIndex?: boolean | undefined
+  readonly mayOmitIndex?: boolean | undefined
   /**
    * Whether it may hold or get the write lock. When its call is given up, it is left to finish, so that its stream can be
    * closed: the server would keep the lock for the rest of its 5 s otherwise.
@@ -58,7 +58,7 @@ export type Sent<R> =
       /** Whether it has left, and may have run. */
       readonly isSent: boolean
       /** Reads the answer that is still to come to a request that was left to finish; null for any other. */
-      readonly readLate: (() => Promise<R>) | null
+      readonly readLateResponse: (() => Promise<R>) | null
     }
 
 /** A request that did not leave. */
@@ -66,7 +66,7 @@ export const notSent = (error: unknown): Sent<never> => ({
   isOk: false,
   error,
   isSent: false,
-  readLate: null,
+  readLateResponse: null,
 })
 
 /** What may be the matter when a write is not answered and others are. */
@@ -95,8 +95,8 @@ export class Http {
   readonly lifetime: Lifetime
   readonly transport: Transport
   /** Reads queue by themselves: a transaction may await one, and would wait behind those that wait for its write lock. */
-  readonly reads: Lane
-  readonly writes: Lane
+  readonly reads: Limiter
+  readonly writes: Limiter
   readonly writeLock: WriteLock
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
@@ -104,16 +104,15 @@ export class Http {
   #answers = 0
 
   constructor(config: ResolvedConfig, clock: Clock = systemClock) {
-    const { concurrency, queueLimit } = config
+    const { concurrency, queueLimit, minReplicationIndex, readYourWrites } = config
     this.config = config
     this.clock = clock
-    const { minReplicationIndex, readYourWrites } = config
     this.replica = new ReplicaIndex(clock, () => this.#askIndex(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
     this.lifetime = new Lifetime(clock)
-    this.reads = new Lane(this.lifetime, concurrency, queueLimit)
-    this.writes = new Lane(this.lifetime, concurrency, queueLimit)
-    const transactions = new Lane(this.lifetime, WRITE_TRANSACTIONS, queueLimit)
+    this.reads = new Limiter(this.lifetime, concurrency, queueLimit)
+    this.writes = new Limiter(this.lifetime, concurrency, queueLimit)
+    const transactions = new Limiter(this.lifetime, WRITE_TRANSACTIONS, queueLimit)
     this.writeLock = new WriteLock(transactions, config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
@@ -171,7 +170,7 @@ export class Http {
   async get(path: string, options: CallOptions = {}): Promise<string> {
     checkOptions(options, CALL_OPTIONS)
     const { signal, timeoutMs } = options
-    const rules = { signal, deadline: this.deadline(timeoutMs), lane: this.reads, isRepeatable: true }
+    const rules = { signal, deadline: this.deadline(timeoutMs), limiter: this.reads, isRepeatable: true }
     this.lifetime.begin()
     try {
       return valueOf(await this.exchange(path, null, rules, (text) => text))
@@ -192,12 +191,12 @@ export class Http {
     options: RequestOptions,
     attempt: number,
   ): Promise<Sent<R>> {
-    const { signal, deadline, lane, endsStream } = options
+    const { signal, deadline, limiter, endsStream } = options
     const { method, path, address } = message
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
     let isAnswered = false
-    let place: Lane | null = null
+    let place: Limiter | null = null
     let index: string | null = null
     let stopWatch: (() => void) | undefined
     let failure: Sent<R> & { isOk: false }
@@ -210,9 +209,9 @@ export class Http {
     try {
       let ms = deadline.leftMs
       if (ms <= 0) throw late()
-      const queued = lane?.acquire({ signal, ms, late })
+      const queued = limiter?.acquire({ signal, ms, late })
       if (queued) await queued.promise
-      place = lane
+      place = limiter
       const { authToken } = this.config
       const headers =
         typeof authToken === 'function' ? await this.#withToken(authToken, options) : this.#headers
@@ -222,14 +221,14 @@ export class Http {
       ms = deadline.leftMs
       if (ms <= 0) throw late()
       const waiter = this.#wait<T>({ signal, ms, late }, endsStream, isSent)
-      if (index !== null && (options.mayDropIndex ?? options.isRepeatable))
-        stopWatch = this.replica.watch(index, () => waiter.reject(DROPPED))
+      if (index !== null && (options.mayOmitIndex ?? options.isRepeatable))
+        stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       answersBefore = this.#answers
       exchange = message.send({ method, origin, path: basePath + path, headers, body })
       exchange.answer.then(
         (head) => {
           isAnswered = true
-          if (lane) this.#answers += 1
+          if (limiter) this.#answers += 1
           waiter.resolve(head)
         },
         (error: unknown) => {
@@ -242,15 +241,15 @@ export class Http {
       this.#retries.succeeded()
       return sent
     } catch (error) {
-      failure = { isOk: false, error, isSent: isSent(), readLate: null }
+      failure = { isOk: false, error, isSent: isSent(), readLateResponse: null }
       // one that waits for an index has not begun
-      const isLeft = options.mayHoldLock && isSent() && error !== DROPPED
+      const isLeft = options.mayHoldLock && isSent() && error !== INDEX_RESET
       if (exchange && !isAnswered && !isLeft) exchange.abort()
       else if (exchange && !isAnswered) {
         const { answer } = exchange
-        this.#leave(exchange, place)
+        this.#finishInBackground(exchange, place)
         place = null
-        failure = { ...failure, readLate: async () => message.read(await answer) }
+        failure = { ...failure, readLateResponse: async () => message.read(await answer) }
       }
     } finally {
       stopWatch?.()
@@ -267,9 +266,9 @@ export class Http {
     index: string | null,
   ): Promise<Sent<R>> {
     const { error } = failure
-    if (error === DROPPED) return await this.#attempt(message, options, attempt)
+    if (error === INDEX_RESET) return await this.#attempt(message, options, attempt)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
-      void this.replica.dropIfBehind(index)
+      void this.replica.resetIfBehind(index)
     const { signal, deadline, isRepeatable = false } = options
     const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
     if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) return failure
@@ -285,17 +284,17 @@ export class Http {
   /** Asks the server to which state of the database it has come. */
   async #askIndex(): Promise<string | number | null | undefined> {
     const probe = pipelineBody(['{"type":"execute","stmt":{"sql":"select 1"}}', CLOSE])
-    const options = { deadline: this.deadline(REPLICA_WAIT_MS), lane: null }
+    const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null }
     return replicationIndexOf(decodePipeline(await this.post('/v2/pipeline', probe, options)))
   }
 
   /** Waits for something in the middle of a call. */
-  #wait<T>(options: WaitOptions, endsStream: boolean | undefined, isSent?: () => boolean): Waiter<T> {
-    return endsStream ? new Waiter<T>(this.clock, options) : this.lifetime.wait<T>(options, isSent)
+  #wait<T>(options: DeferredOptions, endsStream: boolean | undefined, isSent?: () => boolean): Deferred<T> {
+    return endsStream ? new Deferred<T>(this.clock, options) : this.lifetime.wait<T>(options, isSent)
   }
 
   /** Lets a request finish that was given up; it keeps its place. */
-  #leave(exchange: Exchange<TransportHead>, place: Lane | null): void {
+  #finishInBackground(exchange: Exchange<TransportHead>, place: Limiter | null): void {
     const cancel = this.clock.after(GIVE_UP_LIMIT_MS, () => exchange.abort())
     const end = (): void => {
       cancel()
@@ -341,7 +340,7 @@ export class Http {
 }
 
 /** Why a read is given up that waits for an index which will not come. */
-const DROPPED = Symbol('dropped')
+const INDEX_RESET = Symbol('dropped')
 
 /** @throws the error of a request that was not answered */
 export function valueOf<R>(sent: Sent<R>): R {

@@ -17,7 +17,7 @@ const watch = (promise: Promise<unknown>) => {
 }
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
-test('without anything under way it closes at once, also with patience, and again', async () => {
+test('without anything under way it closes at once, also with drainTimeout, and again', async () => {
   const { lifetime } = start()
   await lifetime.close(60_000)
   await lifetime.close(60_000)
@@ -25,10 +25,10 @@ test('without anything under way it closes at once, also with patience, and agai
   expect(lifetime.isClosed).toBe(true)
 })
 
-test('with patience it waits for calls and open streams, and lets none begin', async () => {
+test('with drainTimeout it waits for calls and open streams, and lets none begin', async () => {
   const { lifetime } = start()
   lifetime.begin()
-  lifetime.noteStream(stream, true)
+  lifetime.trackStream(stream, true)
   const closed = watch(lifetime.close(60_000))
   expect(() => lifetime.begin()).toThrow('the client is closed')
   // part of a call that had begun
@@ -37,7 +37,7 @@ test('with patience it waits for calls and open streams, and lets none begin', a
   lifetime.end()
   await settle()
   expect(closed.isSettled).toBe(false)
-  lifetime.noteStream(stream, false)
+  lifetime.trackStream(stream, false)
   await closed.promise
 })
 
@@ -47,15 +47,15 @@ test('a stream that the last answer brought is waited for', async () => {
   const closed = watch(lifetime.close(60_000))
   lifetime.end()
   await Promise.resolve()
-  lifetime.noteStream(stream, true)
+  lifetime.trackStream(stream, true)
   await settle()
   await settle()
   expect(closed.isSettled).toBe(false)
-  lifetime.noteStream(stream, false)
+  lifetime.trackStream(stream, false)
   await closed.promise
 })
 
-test('patience ends, and what waits then is cut off with what is known of it', async () => {
+test('drainTimeout ends, and what waits then is cut off with what is known of it', async () => {
   const { lifetime, clock } = start()
   lifetime.begin()
   const sent = expect(lifetime.wait({}, () => true).promise).rejects.toMatchObject({
@@ -71,11 +71,11 @@ test('patience ends, and what waits then is cut off with what is known of it', a
   expect(() => lifetime.begin(true)).toThrow('the client is closed')
 })
 
-test('open streams are closed at the end, once, also when a close with less patience comes in between', async () => {
+test('open streams are closed at the end, once, also when a close with less drainTimeout comes in between', async () => {
   const { lifetime } = start()
   let abandoned = 0
   lifetime.begin()
-  lifetime.noteStream({ abandon: async () => void (abandoned += 1) }, true)
+  lifetime.trackStream({ abandon: async () => void (abandoned += 1) }, true)
   const patient = lifetime.close(60_000)
   await lifetime.close(0)
   await patient

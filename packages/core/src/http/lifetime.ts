@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
+import { Deferred, type DeferredOptions } from '../base/deferred.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
-import { Waiter, type WaitOptions } from '../base/waiter.ts'
 import { closedError } from '../transport/failure.ts'
 
 /** A stream that the server holds. */
@@ -14,14 +14,14 @@ export class Lifetime {
   readonly clock: Clock
   readonly #streams = new Set<OpenStream>()
   /** Calls that wait: for a place, a token, an answer, or before they are sent again. */
-  readonly #waits = new Map<{ reject(reason: unknown): void }, () => boolean>()
+  readonly #pending = new Map<{ reject(reason: unknown): void }, () => boolean>()
   /** Requests that were given up and are left to finish, with what ends them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
   /** Calls of `close` that wait for everything else to end. */
-  readonly #closings = new Set<Waiter>()
+  readonly #drainers = new Set<Deferred>()
   #calls = 0
   #isClosed = false
-  #cut: Promise<unknown> | undefined
+  #aborted: Promise<unknown> | undefined
 
   constructor(clock: Clock) {
     this.clock = clock
@@ -34,7 +34,7 @@ export class Lifetime {
 
   /** A call has begun, which may take several requests with waits between them. @throws TransportError once the client is closed */
   begin(hasBegun = false): void {
-    if (this.#cut || (this.#isClosed && !hasBegun)) throw closedError()
+    if (this.#aborted || (this.#isClosed && !hasBegun)) throw closedError()
     this.#calls += 1
   }
 
@@ -47,16 +47,16 @@ export class Lifetime {
    * Lets a call wait for something. @param mayHaveRun asked when the client is closed meanwhile
    * @throws TransportError once the client is closed
    */
-  wait<T = void>(options: WaitOptions, mayHaveRun = (): boolean => false): Waiter<T> {
-    if (this.#cut) throw closedError()
-    const waiter: Waiter<T> = new Waiter<T>(this.clock, {
+  wait<T = void>(options: DeferredOptions, mayHaveRun = (): boolean => false): Deferred<T> {
+    if (this.#aborted) throw closedError()
+    const waiter: Deferred<T> = new Deferred<T>(this.clock, {
       ...options,
       onEnd: () => {
-        this.#waits.delete(waiter)
+        this.#pending.delete(waiter)
         options.onEnd?.()
       },
     })
-    this.#waits.set(waiter, mayHaveRun)
+    this.#pending.set(waiter, mayHaveRun)
     return waiter
   }
 
@@ -68,7 +68,7 @@ export class Lifetime {
   }
 
   /** A stream is open on the server from now on, or no longer. */
-  noteStream(stream: OpenStream, isOpen: boolean): void {
+  trackStream(stream: OpenStream, isOpen: boolean): void {
     if (isOpen) this.#streams.add(stream)
     else this.#streams.delete(stream)
     if (this.#isClosed) this.#checkEmpty()
@@ -80,23 +80,23 @@ export class Lifetime {
    */
   async close(drainMs: number): Promise<void> {
     this.#isClosed = true
-    if (drainMs > 0 && !this.#cut) {
-      const patience = new Waiter(this.clock, { ms: drainMs })
-      this.#closings.add(patience)
+    if (drainMs > 0 && !this.#aborted) {
+      const drainer = new Deferred(this.clock, { ms: drainMs })
+      this.#drainers.add(drainer)
       this.#checkEmpty()
-      await patience.promise
+      await drainer.promise
     }
-    this.#cut ??= this.#cutOff()
-    await this.#cut
+    this.#aborted ??= this.#abort()
+    await this.#aborted
   }
 
-  async #cutOff(): Promise<void> {
-    for (const closing of this.#closings) closing.resolve()
-    for (const [waiter, mayHaveRun] of this.#waits) waiter.reject(closedError(mayHaveRun()))
+  async #abort(): Promise<void> {
+    for (const drainer of this.#drainers) drainer.resolve()
+    for (const [waiter, mayHaveRun] of this.#pending) waiter.reject(closedError(mayHaveRun()))
     for (const stream of this.#streams) this.addBackground(stream.abandon())
     // those whose call was given up just now hear of it first
     await Promise.resolve()
-    const limit = new Waiter(this.clock, { ms: CLOSE_TIMEOUT_MS })
+    const limit = new Deferred(this.clock, { ms: CLOSE_TIMEOUT_MS })
     while (this.#background.size > 0 && !limit.isOver)
       await Promise.race([limit.promise, Promise.all(this.#background.keys())])
     limit.resolve()
@@ -107,7 +107,7 @@ export class Lifetime {
     if (!this.#isEmpty) return
     // an answer that has come just now may have brought a stream
     setTimeout(() => {
-      if (this.#isEmpty) for (const closing of this.#closings) closing.resolve()
+      if (this.#isEmpty) for (const drainer of this.#drainers) drainer.resolve()
     })
   }
 

@@ -38,24 +38,24 @@ export class ReplicaIndex {
   }
 
   /** Takes note of the index in an answer. */
-  saw(index: WireIndex): void {
+  record(index: WireIndex): void {
     if (index == null || !this.#isUsed || !/^\d+$/.test(String(index))) return
-    const seen = BigInt(index as string)
+    const seen = BigInt(index)
     if (this.#index === null || seen > this.#index) this.#index = seen
   }
 
   /**
    * Watches a read that waits for an index at a replica.
-   * @param onDropped called when the index was dropped, so that the read can be sent without it @returns what ends the watch
+   * @param onReset called when the index was dropped, so that the read can be sent without it @returns what ends the watch
    */
-  watch(index: string, onDropped: () => void): () => void {
+  watch(index: string, onReset: () => void): () => void {
     return this.#clock.after(REPLICA_WAIT_MS, () => {
-      void this.dropIfBehind(index).then((isDropped) => isDropped && onDropped())
+      void this.resetIfBehind(index).then((wasReset) => wasReset && onReset())
     })
   }
 
   /** Drops an index when the server says that it has not come to it. @returns whether it is dropped, also by other calls */
-  async dropIfBehind(index: string): Promise<boolean> {
+  async resetIfBehind(index: string): Promise<boolean> {
     if ((await this.#isBehind(index)) && this.value === index) this.#index = null
     // it only grows otherwise
     return this.#index === null || this.#index < BigInt(index)

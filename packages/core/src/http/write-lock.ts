@@ -1,66 +1,66 @@
+import type { Deferred } from '../base/deferred.ts'
 import { TransportError } from '../base/errors.ts'
-import type { Waiter } from '../base/waiter.ts'
-import type { Lane } from './lane.ts'
+import type { Limiter } from './limiter.ts'
 
 /**
- * The calls of one client that want the database's write lock. Its transactions take turns here and not at the server, which
+ * The calls of one client that want the database's write lock. Its transactions take slots here and not at the server, which
  * would keep them waiting in requests that time out, and would give the lock to those whose process is gone.
  */
 export class WriteLock {
-  readonly #turns: Lane
+  readonly #slots: Limiter
   readonly #timeoutMs: number
-  readonly #wanted = new Set<{ readonly sql: string }>()
+  readonly #waiting = new Set<{ readonly sql: string }>()
 
-  constructor(turns: Lane, timeoutMs: number) {
-    this.#turns = turns
+  constructor(slots: Limiter, timeoutMs: number) {
+    this.#slots = slots
     this.#timeoutMs = timeoutMs
   }
 
   /** A statement that waits for the lock, if there is one. */
-  get wantedBy(): string | undefined {
-    const [first] = this.#wanted
+  get firstWaiter(): string | undefined {
+    const [first] = this.#waiting
     return first?.sql
   }
 
   /** Notes that a call wants the lock. @returns what ends that */
-  want(sql: string): () => void {
+  addWaiter(sql: string): () => void {
     const entry = { sql }
-    this.#wanted.add(entry)
-    return () => this.#wanted.delete(entry)
+    this.#waiting.add(entry)
+    return () => this.#waiting.delete(entry)
   }
 
-  /** Asks for a transaction's turn. @throws TransportError when too many wait */
-  takeTurn(sql: string): WriteTurn {
+  /** Asks for a transaction's slot. @throws TransportError when too many wait */
+  acquireSlot(sql: string): WriteSlot {
     const timeoutMs = this.#timeoutMs
-    const ahead = this.#turns.queued
+    const ahead = this.#slots.queued
     const late = (): Error =>
       new TransportError(
         'TIMEOUT',
         `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    return new WriteTurn(this.#turns, this.#turns.acquire({ ms: timeoutMs, late }), this.want(sql))
+    return new WriteSlot(this.#slots, this.#slots.acquire({ ms: timeoutMs, late }), this.addWaiter(sql))
   }
 }
 
-/** The turn of a transaction among those of its client that write. */
-export class WriteTurn {
+/** The slot of a transaction among those of its client that write. */
+export class WriteSlot {
   /** What waits for it; null when it came at once. */
-  readonly waiter: Waiter | null
+  readonly waiter: Deferred | null
   /** Notes that the server has answered: the lock is not wanted any more, it is held. */
   readonly answered: () => void
-  readonly #turns: Lane
+  readonly #slots: Limiter
 
-  constructor(turns: Lane, waiter: Waiter | null, answered: () => void) {
-    this.#turns = turns
+  constructor(slots: Limiter, waiter: Deferred | null, answered: () => void) {
+    this.#slots = slots
     this.waiter = waiter
     this.answered = answered
   }
 
-  /** Lets the next one write. Called once, also when the turn has not come: its wait ends then. */
-  end(): void {
+  /** Lets the next one write. Called once, also when the slot has not come: its wait ends then. */
+  release(): void {
     this.answered()
-    if (!this.waiter || this.waiter.isResolved) this.#turns.release()
+    if (!this.waiter || this.waiter.isResolved) this.#slots.release()
     else this.waiter.reject(undefined)
   }
 }

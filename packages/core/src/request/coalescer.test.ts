@@ -110,6 +110,23 @@ test('a call that is given up leaves the others to their results', async () => {
   expect((await kept).rows).toEqual([{ a: 1 }])
 })
 
+test('of one whose time is over while its request waits for those of others nothing is applied', async () => {
+  const { db, received } = await scripted(() => {}, { coalesce: true })
+  const ahead: Promise<unknown>[] = []
+  // two requests with writes are under way at a time
+  for (const n of [1, 2]) {
+    const call = db.execute(`insert into t values (${n})`, [], { timeoutMs: 500 })
+    ahead.push(expect(call).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' }))
+    await expect.poll(() => received.length).toBe(n)
+  }
+  await expect(db.execute('insert into t values (5)', [], { timeoutMs: 50 })).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'not_applied',
+  })
+  await Promise.all(ahead)
+  expect(sent(received).flat()).not.toContain('insert into t values (5)')
+})
+
 test('one that is given up before it leaves is not sent', async () => {
   const { db, received } = await scripted(streams(), { coalesce: true })
   const reason = new Error('too late')

@@ -1,8 +1,8 @@
+import { Deferred } from '../base/deferred.ts'
 import { WRITE_TRANSACTIONS } from '../base/limits.ts'
-import { Waiter } from '../base/waiter.ts'
 import type { ResolvedCoalesce } from '../config.ts'
 import type { Http } from '../http/http.ts'
-import { Lane } from '../http/lane.ts'
+import { Limiter } from '../http/limiter.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { QueuedCall } from './queued-call.ts'
 import { sendStateless } from './send-stateless.ts'
@@ -28,13 +28,13 @@ export class Coalescer {
   readonly #http: Http
   readonly #options: ResolvedCoalesce
   /** Connections that each have several writes get in each other's way: libsql-server answers SQLITE_BUSY then. */
-  readonly #writes: Lane
+  readonly #writes: Limiter
   #waiting: Entry[] = []
 
   constructor(http: Http, options: ResolvedCoalesce) {
     this.#http = http
     this.#options = options
-    this.#writes = new Lane(http.lifetime, WRITE_TRANSACTIONS, http.config.queueLimit)
+    this.#writes = new Limiter(http.lifetime, WRITE_TRANSACTIONS, http.config.queueLimit)
   }
 
   /** Sends a call with others. Settles when the call is settled. */
@@ -42,9 +42,9 @@ export class Coalescer {
     return new Promise((done) => {
       const { clock, config } = this.#http
       const { deadline, options } = call
-      const isSent = (): boolean => !this.#waiting.includes(entry)
-      const late = (): Error => timeoutError(deadline.timeoutMs, config.address.origin, isSent())
-      const watch = new Waiter(clock, { ms: deadline.leftMs, signal: options.signal, late })
+      const late = (): Error =>
+        timeoutError(deadline.timeoutMs, config.address.origin, entry.operation.isEncoded)
+      const watch = new Deferred(clock, { ms: deadline.leftMs, signal: options.signal, late })
       const end = (): void => {
         entry.isOver = true
         watch.resolve()
@@ -112,10 +112,14 @@ export class Coalescer {
     const calls = operations.flatMap(({ calls: [call] }) => call ?? [])
     const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt > a.deadline.endsAt ? b : a))
     const givenUp = new AbortController()
-    const onGivenUp = (reason: unknown): void => {
-      if (entries.every(({ isOver }) => isOver)) givenUp.abort(reason)
+    for (const entry of entries) {
+      const onGivenUp = (reason: unknown): void => {
+        // its request goes without it, or has left
+        if (!entry.operation.isEncoded) operations.splice(operations.indexOf(entry.operation), 1)
+        if (entries.every(({ isOver }) => isOver)) givenUp.abort(reason)
+      }
+      entry.onGivenUp = onGivenUp
     }
-    for (const entry of entries) entry.onGivenUp = onGivenUp
     try {
       await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, this.#writes)
     } catch (error) {

@@ -21,8 +21,8 @@ export interface Cursor {
 export interface QueuedCall {
   /** One statement, or several of which none runs after one that failed. */
   readonly statements: readonly EncodedStatement[]
-  /** `alone` outside a transaction, as a `chain` one after the other; `atomic` as a transaction of its own; `inside` the stream's. */
-  readonly scope: 'alone' | 'chain' | 'atomic' | 'inside'
+  /** `autocommit`: outside of a transaction; `chain`: so, one after the other; `atomic`: as a transaction of their own; `transaction`: in the stream's. */
+  readonly scope: 'autocommit' | 'chain' | 'atomic' | 'transaction'
   /** Which end of the transaction it is, if it is one. */
   readonly ends?: 'commit' | 'rollback' | undefined
   /** What reads the rows of the statement, if it is not read as a whole. */

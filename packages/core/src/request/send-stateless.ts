@@ -2,7 +2,7 @@ import { ofRead } from '../base/errors.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Http, RequestOptions } from '../http/http.ts'
-import type { Lane } from '../http/lane.ts'
+import type { Limiter } from '../http/limiter.ts'
 import type { SqlRequest } from './sql-request.ts'
 
 /**
@@ -14,7 +14,7 @@ export async function sendStateless(
   http: Http,
   operations: readonly SqlRequest[],
   call: Pick<RequestOptions, 'deadline' | 'signal'>,
-  writing: Lane = http.writes,
+  writing: Limiter = http.writes,
 ): Promise<void> {
   const isRepeatable = operations.every((operation) => operation.isRead)
   const writes = operations.some((operation) => operation.writes)
@@ -24,10 +24,10 @@ export async function sendStateless(
       ...operations.map((operation, at) => operation.encode(false, at === 0 ? index : null)),
       CLOSE,
     ])
-  const lane = writes ? writing : http.reads
+  const limiter = writes ? writing : http.reads
   const options = {
     ...call,
-    lane,
+    limiter,
     isRepeatable,
     needsIndex: true,
     mayHoldLock: writes,
@@ -37,7 +37,7 @@ export async function sendStateless(
   const response = sent.value
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [at, operation] of operations.entries()) {
-    http.replica.saw(replicationIndexOf(response, at))
+    http.replica.record(replicationIndexOf(response, at))
     operation.settle(response.results[at], context)
   }
 }

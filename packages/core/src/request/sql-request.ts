@@ -48,6 +48,8 @@ export class SqlRequest {
   readonly isRead: boolean
   /** Whether it takes the write lock, as far as the texts tell. */
   readonly writes: boolean
+  /** Whether it was written for a request, which may have left. */
+  isEncoded = false
   /** For each call the numbers of its steps: the prefix's, then the statements', then the COMMIT of an atomic batch. */
   #steps: number[][] = []
   #length = 0
@@ -62,8 +64,9 @@ export class SqlRequest {
 
   /** Writes it as wire JSON. */
   encode(isV3: boolean, index: string | null = null): string {
+    this.isEncoded = true
     const [call] = this.calls as [QueuedCall]
-    if (call.scope === 'alone')
+    if (call.scope === 'autocommit')
       return `{"type":"execute","stmt":${withIndex(call.statements[0]?.json, index)}}`
     return `{"type":"batch","batch":${this.encodeBatch(isV3, index)}}`
   }
@@ -77,11 +80,11 @@ export class SqlRequest {
       // each depends on the one before: the server goes on with the steps of a batch whose client has left
       const condition = (): string => {
         if (own.length > 0) return ifOk(own.at(-1) as number)
-        return scope === 'inside' ? guard.next(steps) : ''
+        return scope === 'transaction' ? guard.next(steps) : ''
       }
       for (const sql of prefix) {
         const begins = isBegin(sql)
-        own.push(steps.addSql(sql, begins && scope === 'inside' ? '' : condition()))
+        own.push(steps.addSql(sql, begins && scope === 'transaction' ? '' : condition()))
         if (begins) guard.begun(own.at(-1) as number)
       }
       for (const { json } of statements) own.push(steps.add(json, condition()))
@@ -108,7 +111,7 @@ export class SqlRequest {
   #settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
     const [call] = this.calls as [QueuedCall]
     if (answer?.type === 'error') return this.#refused(answer.error, context)
-    if (call.scope === 'alone') {
+    if (call.scope === 'autocommit') {
       settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
       return {}
     }
@@ -117,7 +120,8 @@ export class SqlRequest {
     for (const [at, own] of this.#steps.entries()) {
       const each = this.calls[at] as QueuedCall
       settle(each, () => {
-        if (context.markLost && each.scope === 'inside') checkTransaction(own, each, batch, context.markLost)
+        if (context.markLost && each.scope === 'transaction')
+          checkTransaction(own, each, batch, context.markLost)
         return readChain(own, each, batch, context)
       })
     }
@@ -161,17 +165,17 @@ export class SqlRequest {
     // the server does not say what ran when a response is too large; only reads are sure to have done nothing
     const isHarmless = ranNothing || (others.length === 0 && prefix.length === 0 && this.isRead)
     const lost =
-      scope === 'inside' &&
+      scope === 'transaction' &&
       !isHarmless &&
       markLost?.('TRANSACTION_LOST', 'the server did not tell what was done', error)
     for (const each of this.calls) each.reject(lost || error)
-    return ranNothing && scope === 'inside' ? { prefix } : {}
+    return ranNothing && scope === 'transaction' ? { prefix } : {}
   }
 
   /** Whether this request fixes the snapshot; in a transaction its first one did. */
   get isFirst(): boolean {
     const [{ scope, prefix }] = this.calls as [QueuedCall]
-    return scope !== 'inside' || isBegin(prefix[0])
+    return scope !== 'transaction' || isBegin(prefix[0])
   }
 
   get lastSql(): string | undefined {
@@ -180,7 +184,7 @@ export class SqlRequest {
 
   /** The deadline that is over first, of the calls that share the request. */
   get deadline(): Deadline {
-    return this.calls.map(({ deadline }) => deadline).reduce((a, b) => (b.endsAt < a.endsAt ? b : a))
+    return this.calls.reduce((a, b) => (b.deadline.endsAt < a.deadline.endsAt ? b : a)).deadline
   }
 
   get signals(): readonly AbortSignal[] {

@@ -64,5 +64,5 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
  * Whether a statement leaves no trace on its connection, so that others may follow it there. Conservative: DDL may make a
  * temporary table.
  */
-export const leavesNoTrace = (kind: StatementKind): boolean =>
+export const canShareConnection = (kind: StatementKind): boolean =>
   kind === 'read' || kind === 'insert' || kind === 'change'

@@ -24,7 +24,7 @@ const request = (error: unknown, more: Partial<FailedRequest> = {}): FailedReque
   ...more,
 })
 const call = (more: Partial<FailedCall> = {}): FailedCall => ({
-  scope: 'inside',
+  scope: 'transaction',
   isRead: false,
   options: {},
   ...more,
@@ -68,11 +68,11 @@ describe('a call', () => {
   }
 
   test.each([
-    ['inside', expired, {}, lost],
-    ['inside', invalid, {}, lost],
-    ['inside', broken, {}, lost],
-    ['inside', gateway, {}, lost],
-    ['inside', nonsense, {}, lost],
+    ['transaction', expired, {}, lost],
+    ['transaction', invalid, {}, lost],
+    ['transaction', broken, {}, lost],
+    ['transaction', gateway, {}, lost],
+    ['transaction', nonsense, {}, lost],
     ['inside, refused before it ran', busy, {}, busy],
     ['inside, never sent', refused, {}, refused],
     ['inside, of another that was given up', mine, {}, lost],
@@ -83,8 +83,8 @@ describe('a call', () => {
     ['a commit, broken', broken, commit, broken],
     ['a commit, late', late, commit, late],
     ['a commit, nonsense', nonsense, commit, nonsense],
-    ['a read outside, stream gone', invalid, { scope: 'alone', isRead: true }, lost],
-    ['a write outside, expired', expired, { scope: 'alone' }, lost],
+    ['a read outside, stream gone', invalid, { scope: 'autocommit', isRead: true }, lost],
+    ['a write outside, expired', expired, { scope: 'autocommit' }, lost],
     ['a write outside, broken', broken, { scope: 'atomic' }, broken],
   ] as const)('%s: %s', (_, error, given, expected) => {
     expect(errorOf(error, given)).toBe(expected)
@@ -95,7 +95,7 @@ describe('a call', () => {
     ['a commit', commit, missing],
     ['a commit', commit, denied],
     ['a commit', commit, busy],
-    ['a write outside a transaction', { scope: 'alone' }, invalid],
+    ['a write outside a transaction', { scope: 'autocommit' }, invalid],
     ['a batch outside a transaction', { scope: 'atomic' }, invalid],
   ] as const)('%s, refused by status: it is not known whether it ran', (_, given, error) => {
     const reason = errorOf(error, given) as DatabaseError
@@ -104,6 +104,6 @@ describe('a call', () => {
   })
 
   test('a write that was the first of its stream is refused for certain', () => {
-    expect(errorOf(denied, { scope: 'alone' }, { continuesStream: false })).toBe(denied)
+    expect(errorOf(denied, { scope: 'autocommit' }, { continuesStream: false })).toBe(denied)
   })
 })

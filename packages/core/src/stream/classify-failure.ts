@@ -63,7 +63,7 @@ export function callError(
   if (signal?.aborted && error === signal.reason) return error
   if (call.isRead && failure.isUnknownStream) return lost
   // without a COMMIT nothing was kept, whatever the request did
-  const keepsNothing = failure.hasRunNothing || (call.scope === 'inside' && !commits)
+  const keepsNothing = failure.hasRunNothing || (call.scope === 'transaction' && !commits)
   if (keepsNothing) {
     const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
     return isKnown && !failure.isUnknownStream ? error : lost

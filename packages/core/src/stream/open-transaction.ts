@@ -107,7 +107,7 @@ export class OpenTransaction {
 
   get #expiredMessage(): string {
     const { config, writeLock } = this.#http
-    const other = writeLock.wantedBy
+    const other = writeLock.firstWaiter
     const hint = `; another call of this client waited for the write lock: ${quoteSql(other)}. If the transaction's callback awaits that call, make it with the transaction's own handle`
     return `idle when its ${config.transactionTimeoutMs} ms were over${other ? hint : ''}`
   }

@@ -70,7 +70,7 @@ export class RowReader implements Cursor {
     this.#call = call
     this.#inTransaction = stream.inTransaction
     const ignore = (): void => {}
-    const scope = this.#inTransaction ? 'inside' : 'alone'
+    const scope = this.#inTransaction ? 'transaction' : 'autocommit'
     const queued = { ...call, statements: [statement], scope, canCoalesce: false } as const
     this.#request = new SqlRequest([
       {
@@ -261,7 +261,7 @@ export class RowReader implements Cursor {
       {
         deadline,
         signal: this.#over.signal,
-        lane: null,
+        limiter: null,
         // a transaction has its snapshot already
         needsIndex: request.isFirst,
         isRepeatable: baton === null && request.isRead && !holdsLock,
@@ -269,7 +269,8 @@ export class RowReader implements Cursor {
       },
     )
     if (sent.isOk || sent.isSent) this.#sent = { startedAt, continuesStream: baton !== null }
-    if (!sent.isOk && sent.readLate && exchange) connection.closeAfter(this.#readBaton(exchange))
+    if (!sent.isOk && sent.readLateResponse && exchange)
+      connection.closeAfterLateResponse(this.#readBaton(exchange))
     if (!sent.isOk && sent.error instanceof SqlError && baton !== null) {
       // the server has dropped the stream with a statement that it cannot parse
       connection.baton = null
@@ -316,7 +317,7 @@ export class RowReader implements Cursor {
     const { connection, http, markLost } = this.#stream
     const { config, replica } = http
     if (!('type' in entry)) connection.baton = entry.baton
-    else if (entry.type === 'replication_index') replica.saw(entry.replication_index)
+    else if (entry.type === 'replication_index') replica.record(entry.replication_index)
     else if (entry.type === 'step_begin')
       this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)
     else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]

@@ -6,7 +6,7 @@ import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
-import type { WriteTurn } from '../http/write-lock.ts'
+import type { WriteSlot } from '../http/write-lock.ts'
 import type { BatchOptions, CallOptions, StatementOptions } from '../options.ts'
 import type { Cursor, QueuedCall, Results } from '../request/queued-call.ts'
 import { areRead, batchMode, COMMIT, type MarkLost, SqlRequest, takesLock } from '../request/sql-request.ts'
@@ -32,7 +32,7 @@ export interface SentAt {
 }
 
 /**
- * What the stream does: nothing; gather what is issued in one tick; wait for its turn to write; wait for an answer; let rows be
+ * What the stream does: nothing; gather what is issued in one tick; wait for its slot to write; wait for an answer; let rows be
  * read; be closed on the server; or it is closed.
  */
 type Phase = 'idle' | 'gathering' | 'waiting' | 'sending' | Cursor | 'closing' | 'closed'
@@ -58,8 +58,8 @@ export class ServerStream implements OpenStream {
   /** `ending`: what is queued still runs. An error: it is lost, and so is what was queued. */
   #life: 'open' | 'ending' | StreamError = 'open'
   #transaction: OpenTransaction | null = null
-  /** The transaction's turn among those of the client that write, or its wait for that. */
-  #turn: WriteTurn | null = null
+  /** The transaction's slot among those of the client that write, or its wait for that. */
+  #slot: WriteSlot | null = null
   #lastSql: string | undefined
   readonly #waits = new Waits()
   /** Whether the last request got no usable answer, so that `close` does not wait for the next. */
@@ -97,9 +97,9 @@ export class ServerStream implements OpenStream {
     return this.#transaction?.expiresAt ?? null
   }
 
-  /** Whether a transaction has the write lock, or its turn to get it. */
+  /** Whether a transaction has the write lock, or its slot to get it. */
   get holdsLock(): boolean {
-    return this.#transaction !== null && (this.#turn !== null || this.expiresAt !== null)
+    return this.#transaction !== null && (this.#slot !== null || this.expiresAt !== null)
   }
 
   get #cursor(): Cursor | null {
@@ -114,7 +114,7 @@ export class ServerStream implements OpenStream {
   ): Promise<Results> {
     if (statements.length === 0) return Promise.resolve([])
     const { inTransaction } = this
-    const scope = inTransaction ? 'inside' : outside
+    const scope = inTransaction ? 'transaction' : outside
     const isRead = areRead(statements, options)
     const prefix = scope === 'atomic' ? [beginStatement(batchMode(isRead, options))] : []
     const call = { statements, scope, prefix, isRead, canCoalesce: inTransaction, options, ...handle }
@@ -148,7 +148,7 @@ export class ServerStream implements OpenStream {
     if (!this.inTransaction && this.isOpen) throw new TypeError('no transaction is open on this stream')
     this.checkNoCursor()
     try {
-      await this.#end('commit', options)
+      await this.#endTransaction('commit', options)
     } catch (error) {
       throw atCaller(error, [{ sql: 'commit' }])
     }
@@ -166,7 +166,7 @@ export class ServerStream implements OpenStream {
     // the server knows nothing of it yet
     if (this.#phase === 'waiting') this.#queue.rejectAll(over())
     try {
-      await this.#end('rollback', options)
+      await this.#endTransaction('rollback', options)
     } catch (error) {
       // lost, refused or cut off: in each case the server rolls back, at the latest when it drops the stream
       this.markLost('TRANSACTION_LOST', 'the rollback failed and the stream was given up', error)
@@ -239,7 +239,7 @@ export class ServerStream implements OpenStream {
   }
 
   /** Queues the end of the transaction; sends nothing when the server knows nothing of it. */
-  #end(ends: 'commit' | 'rollback', options: CallOptions): Promise<unknown> | undefined {
+  #endTransaction(ends: 'commit' | 'rollback', options: CallOptions): Promise<unknown> | undefined {
     this.checkOpen()
     const transaction = this.#transaction as OpenTransaction
     options.signal?.throwIfAborted()
@@ -247,23 +247,30 @@ export class ServerStream implements OpenStream {
     // the server knows nothing of it yet
     if (this.#queue.isToBegin) {
       this.#queue.dropPrefix()
-      this.#over(ends)
+      this.#finishTransaction(ends)
       this.#stopWaiting()
       return undefined
     }
     const statements = [ends === 'commit' ? COMMIT : ROLLBACK]
-    transaction.ending = this.#add({ statements, scope: 'inside', ends, isRead: false, options, deadline })
+    transaction.ending = this.#add({
+      statements,
+      scope: 'transaction',
+      ends,
+      isRead: false,
+      options,
+      deadline,
+    })
     return transaction.ending
   }
 
   /** The transaction has ended on the server. */
-  #over(ends: 'commit' | 'rollback'): void {
-    this.#forget(`transaction:${ends}`)
-    if (this.#phase !== 'waiting') this.#endTurn()
+  #finishTransaction(ends: 'commit' | 'rollback'): void {
+    this.#dropTransaction(`transaction:${ends}`)
+    if (this.#phase !== 'waiting') this.#releaseSlot()
   }
 
-  /** The transaction has ended here. It keeps its turn until the server has ended it, too. */
-  #forget(
+  /** The transaction has ended here. It keeps its slot until the server has ended it, too. */
+  #dropTransaction(
     type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost',
     error?: StreamError,
   ): void {
@@ -273,7 +280,7 @@ export class ServerStream implements OpenStream {
   }
 
   /** The COMMIT was refused, as by a deferred constraint, or never left: the transaction is still there, to be mended or rolled back. */
-  #reopen(): void {
+  #restoreTransaction(): void {
     if (!this.#transaction) return
     this.#transaction.ending = null
     // was to run behind it, on its own
@@ -283,9 +290,9 @@ export class ServerStream implements OpenStream {
   #add<T = Results>(call: NewCall): Promise<T> {
     this.checkOpen()
     this.checkNoCursor()
-    const { statements, scope, ends, cursor, options, refusal } = call
+    const { statements, scope, ends, cursor, prefix = [], canCoalesce = false, options, refusal } = call
+    const { isRead = areRead(statements, options), deadline = this.http.deadline(options.timeoutMs) } = call
     options.signal?.throwIfAborted()
-    const deadline = call.deadline ?? this.http.deadline(options.timeoutMs)
     const transaction = this.#transaction
     return new Promise((resolve, reject) => {
       // by name: to spread calls, which do not all have the same properties, took 3 µs for each
@@ -294,19 +301,18 @@ export class ServerStream implements OpenStream {
         scope,
         ends,
         cursor,
-        prefix: call.prefix ?? [],
-        canCoalesce: call.canCoalesce ?? false,
-        isRead: call.isRead ?? areRead(statements, options),
+        prefix,
+        canCoalesce,
+        isRead,
         options: { ...options },
         deadline,
         refusal,
-        stopWatch: undefined,
         resolve: (results) => {
-          if (ends && this.#transaction === transaction) this.#over(ends)
+          if (ends && this.#transaction === transaction) this.#finishTransaction(ends)
           resolve(results as T)
         },
         reject: (error) => {
-          if (ends && this.#transaction === transaction) this.#reopen()
+          if (ends && this.#transaction === transaction) this.#restoreTransaction()
           reject(error)
         },
       }
@@ -336,7 +342,7 @@ export class ServerStream implements OpenStream {
     const isEnding = this.#life !== 'open'
     if (!head) {
       // the server knows nothing of the transaction: others may write
-      if (this.#queue.isToBegin) this.#endTurn()
+      if (this.#queue.isToBegin) this.#releaseSlot()
       if (isEnding) void this.#close()
       else this.#transaction?.startTimer()
     } else if (head.ends && this.#queue.headBegins) {
@@ -344,30 +350,30 @@ export class ServerStream implements OpenStream {
       this.#queue.take(1)
       head.resolve([])
       this.#next()
-    } else if (!this.#turn && this.#transaction && this.#queue.headBegins && takesLock(head))
-      void this.#takeTurn(head.statements[0]?.sql ?? '')
+    } else if (!this.#slot && this.#transaction && this.#queue.headBegins && takesLock(head))
+      void this.#acquireSlot(head.statements[0]?.sql ?? '')
     else if (head.cursor && head.prefix.length > 0) this.answered = this.#send([this.#queue.takePrefix(head)])
     else if (head.cursor) {
       this.#queue.take(1)
       this.#phase = head.cursor
       head.resolve([])
     } else if (isEnding && head.ends === 'rollback' && this.#queue.length === 1) {
-      // to close is to roll back
-      this.#queue.take(1)
-      void this.#close().then(() => head.resolve([]))
+      // to close is to roll back; it may be given up meanwhile
+      this.#queue.watch(head, false)
+      void this.#close().then(() => this.#queue.take(1)[0]?.resolve([]))
     } else this.answered = this.#send(this.#queue.take(this.connection.isV3 ? Infinity : V2_CALLS))
   }
 
-  async #takeTurn(sql: string): Promise<void> {
+  async #acquireSlot(sql: string): Promise<void> {
     try {
-      const turn = this.http.writeLock.takeTurn(sql)
-      this.#turn = turn
-      const { waiter } = turn
+      const slot = this.http.writeLock.acquireSlot(sql)
+      this.#slot = slot
+      const { waiter } = slot
       if (waiter) {
         this.#phase = 'waiting'
         this.#queue.watchAll(true)
         // given up, with all that waited for it
-        const isGivenUp = (): boolean => this.#turn !== turn
+        const isGivenUp = (): boolean => this.#slot !== slot
         await waiter.promise.catch((error: unknown) => {
           if (!isGivenUp()) throw error
         })
@@ -375,23 +381,23 @@ export class ServerStream implements OpenStream {
         this.#queue.restartTime()
       }
     } catch (error) {
-      this.#endTurn()
+      this.#releaseSlot()
       this.#queue.rejectAll(error)
     }
     this.#goOn()
   }
 
-  /** Ends the wait for the turn when no call waits for it any more. */
+  /** Ends the wait for the slot when no call waits for it any more. */
   #stopWaiting(): void {
     if (this.#phase !== 'waiting' || this.#queue.length > 0) return
-    this.#endTurn()
+    this.#releaseSlot()
     this.#goOn()
   }
 
-  #endTurn(): void {
-    const turn = this.#turn
-    this.#turn = null
-    turn?.end()
+  #releaseSlot(): void {
+    const slot = this.#slot
+    this.#slot = null
+    slot?.release()
   }
 
   /** Sends calls in one request, and settles them. Never rejects. */
@@ -428,13 +434,13 @@ export class ServerStream implements OpenStream {
 
   /** An answer says that a request has run. @param gotLock whether it was one that takes the write lock */
   gotAnswer(gotLock: boolean): void {
-    this.#turn?.answered()
+    this.#slot?.answered()
     if (gotLock) this.#transaction?.gotLock()
   }
 
   /** The request never left: those of its calls that are to blame go, and the stream is as it was. */
   #notSent(calls: readonly QueuedCall[], error: unknown): void {
-    if (!this.connection.baton) this.#endTurn()
+    if (!this.connection.baton) this.#releaseSlot()
     this.#queue.putBack(calls)
     const over = calls.filter(({ options, deadline }) => options.signal?.aborted || deadline.leftMs <= 0)
     const { origin } = this.connection.address
@@ -451,7 +457,7 @@ export class ServerStream implements OpenStream {
       error,
       continuesStream,
       durationMs: this.http.clock.now() - startedAt,
-      inTransaction: calls.some(({ scope }) => scope === 'inside') || this.#transaction !== null,
+      inTransaction: calls.some(({ scope }) => scope === 'transaction') || this.#transaction !== null,
       commits: calls[0]?.ends === 'commit',
     }
     const failure = classifyFailure(failed)
@@ -470,8 +476,8 @@ export class ServerStream implements OpenStream {
     this.#phase = 'closing'
     if (this.connection.mayBeOpen) await this.connection.end()
     this.#phase = 'closed'
-    this.#forget('transaction:rollback')
-    this.#endTurn()
+    this.#dropTransaction('transaction:rollback')
+    this.#releaseSlot()
     this.#endClosings()
     this.#onClosed()
   }
@@ -484,7 +490,7 @@ export class ServerStream implements OpenStream {
     if (typeof this.#life !== 'string') return this.#life
     const lost = new StreamError(code, message, cause, this.#transaction?.elapsedMs, this.#lastSql)
     this.#life = lost
-    this.#forget('transaction:lost', lost)
+    this.#dropTransaction('transaction:lost', lost)
     this.#queue.rejectAll(lost)
     this.#queue.dropPrefix()
     this.#waits.rejectAll(() => this.endError())
@@ -500,7 +506,7 @@ export class ServerStream implements OpenStream {
     statement: EncodedStatement,
     call: HandleCall & { options: StatementOptions },
   ): Promise<void> {
-    const scope = this.inTransaction ? 'inside' : 'alone'
+    const scope = this.inTransaction ? 'transaction' : 'autocommit'
     await this.#add({ ...call, statements: [statement], scope, cursor })
   }
 

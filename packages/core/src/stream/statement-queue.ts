@@ -1,4 +1,4 @@
-import { Waiter } from '../base/waiter.ts'
+import { Deferred } from '../base/deferred.ts'
 import { isBegin } from '../codec/batch.ts'
 import { encodeSql } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
@@ -38,7 +38,7 @@ export class StatementQueue {
   /** Whether the call at the head brings the BEGIN. */
   get headBegins(): boolean {
     const [head] = this.#calls
-    return head?.scope === 'inside' && isBegin(head.prefix[0])
+    return head?.scope === 'transaction' && isBegin(head.prefix[0])
   }
 
   /** Lets a control statement travel with the next call. */
@@ -72,7 +72,7 @@ export class StatementQueue {
   add(call: QueuedCall): void {
     const { queueLimit } = this.#http.config
     if (!call.ends && this.#calls.length >= queueLimit) throw queueFull(queueLimit)
-    if (call.scope === 'inside') {
+    if (call.scope === 'transaction') {
       call.prefix = this.#prefix
       this.dropPrefix()
     }
@@ -129,7 +129,7 @@ export class StatementQueue {
 
   /** Gives control statements that did not travel to the next call, from a place in the queue on, or to the next that comes. */
   passPrefix(prefix: readonly string[], at = 0): void {
-    const next = this.#calls.slice(at).find(({ scope }) => scope === 'inside')
+    const next = this.#calls.slice(at).find(({ scope }) => scope === 'transaction')
     if (next) next.prefix = [...prefix, ...next.prefix]
     else this.#prefix = [...prefix, ...this.#prefix]
   }
@@ -152,7 +152,7 @@ export class StatementQueue {
     const at = this.#calls.indexOf(call)
     if (at < 0) return
     this.#calls.splice(at, 1)
-    if (call.scope === 'inside') this.passPrefix(call.prefix, at)
+    if (call.scope === 'transaction') this.passPrefix(call.prefix, at)
     call.reject(reason)
   }
 
@@ -174,7 +174,7 @@ export class StatementQueue {
     const { deadline, options } = call
     if (isHeld && !options.signal) return
     const { clock, config } = this.#http
-    const waiter = new Waiter(clock, {
+    const waiter = new Deferred(clock, {
       ms: isHeld ? Infinity : deadline.leftMs,
       signal: options.signal,
       late: () => timeoutError(deadline.timeoutMs, config.address.origin, false),

@@ -20,7 +20,7 @@ export class StreamConnection {
   #baton: string | null = null
   #isV3 = true
   /** The end of a stream whose request was given up and is still under way. */
-  #late: Promise<void> | null = null
+  #pendingClose: Promise<void> | null = null
 
   /** @param belongsToCall whether it is opened by a call that the client knows of */
   constructor(http: Http, stream: OpenStream, belongsToCall: boolean) {
@@ -37,7 +37,7 @@ export class StreamConnection {
 
   set baton(baton: string | null) {
     if ((baton === null) !== (this.#baton === null))
-      this.http.lifetime.noteStream(this.#stream, baton !== null)
+      this.http.lifetime.trackStream(this.#stream, baton !== null)
     this.#baton = baton
   }
 
@@ -77,7 +77,7 @@ export class StreamConnection {
       sent = await this.#post(request, close, holdsLock, signal)
     }
     joined?.stop()
-    if (!sent.isOk && sent.readLate) this.closeAfter(sent.readLate())
+    if (!sent.isOk && sent.readLateResponse) this.closeAfterLateResponse(sent.readLateResponse())
     if (isNew) lifetime.end()
     return sent
   }
@@ -99,10 +99,10 @@ export class StreamConnection {
       {
         deadline: request.deadline,
         signal,
-        lane: baton === null ? (holdsLock ? http.writes : http.reads) : null,
+        limiter: baton === null ? (holdsLock ? http.writes : http.reads) : null,
         needsIndex: request.isFirst,
         isRepeatable: baton === null && request.isRead && !holdsLock,
-        mayDropIndex: baton === null && request.isRead,
+        mayOmitIndex: baton === null && request.isRead,
         mayHoldLock: holdsLock,
       },
       (text) => this.#read(text, close),
@@ -116,18 +116,18 @@ export class StreamConnection {
     const { baton, base_url: baseUrl, results } = response
     this.baton = close ? null : (baton ?? null)
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
-    replica.saw(replicationIndexOf(response))
+    replica.record(replicationIndexOf(response))
     return results[0]
   }
 
   /** Whether the server may have the stream still. */
   get mayBeOpen(): boolean {
-    return this.#baton !== null || this.#late !== null
+    return this.#baton !== null || this.#pendingClose !== null
   }
 
   /** Closes the stream, after a request that was given up and is still under way. Never rejects. */
   async end(): Promise<void> {
-    await this.#late
+    await this.#pendingClose
     await this.#close()
   }
 
@@ -139,7 +139,7 @@ export class StreamConnection {
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
     const controller = new AbortController()
     const { signal } = controller
-    const options = { deadline: http.deadline(timeoutMs), signal, lane: null, endsStream: true }
+    const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, endsStream: true }
     const done = http.exchange(
       this.#path,
       () => body,
@@ -157,7 +157,7 @@ export class StreamConnection {
    * Closes the stream of a request that was given up, when its answer is there.
    * @param answer sets the baton that continues the stream; rejects when there is no answer
    */
-  closeAfter(answer: Promise<unknown>): void {
+  closeAfterLateResponse(answer: Promise<unknown>): void {
     // no other request may continue it meanwhile
     const last = this.#baton
     this.baton = null
@@ -167,11 +167,11 @@ export class StreamConnection {
       })
       await this.#close()
     }
-    this.#late = close()
-    this.http.lifetime.addBackground(this.#late)
+    this.#pendingClose = close()
+    this.http.lifetime.addBackground(this.#pendingClose)
   }
 }
 
 /** Whether the server does not know the path: what it does not have behind a path it names in JSON. */
 export const isMissing = (error: unknown): boolean =>
-  error instanceof HttpError && error.status === 404 && !error.body.startsWith('{')
+  error instanceof HttpError && error.status === 404 && error.body[0] !== '{'

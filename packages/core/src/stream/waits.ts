@@ -1,11 +1,11 @@
 import type { Clock } from '../base/clock.ts'
 import type { Deadline } from '../base/deadline.ts'
+import { Deferred } from '../base/deferred.ts'
 import { TransportError } from '../base/errors.ts'
-import { Waiter } from '../base/waiter.ts'
 
 /** Calls of a stream that wait for something else than a request, to be rejected when nothing more can be run. */
 export class Waits {
-  readonly #waiters = new Set<Waiter>()
+  readonly #waiters = new Set<Deferred>()
 
   /** Waits for something else to end, such as a savepoint. @throws TransportError; the signal's reason */
   async wait(
@@ -18,7 +18,7 @@ export class Waits {
     const late = (): Error =>
       new TransportError('TIMEOUT', `${what} was not over within ${timeoutMs} ms`, 'not_applied')
     const onEnd = (): void => void this.#waiters.delete(waiter)
-    const waiter: Waiter = new Waiter(clock, { ms: leftMs, signal, late, onEnd })
+    const waiter: Deferred = new Deferred(clock, { ms: leftMs, signal, late, onEnd })
     this.#waiters.add(waiter)
     void event.then(() => waiter.resolve())
     await waiter.promise

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts'
 
-export interface WaitOptions {
+export interface DeferredOptions {
   /** @default Infinity */
   readonly ms?: number | undefined
   readonly signal?: AbortSignal | undefined
@@ -11,14 +11,14 @@ export interface WaitOptions {
 }
 
 /** A promise that is settled from outside, by a signal (with its reason), or by the end of its time. */
-export class Waiter<T = void> {
+export class Deferred<T = void> {
   readonly promise: Promise<T>
   resolve!: (value: T) => void
   reject!: (reason: unknown) => void
   isOver = false
   isResolved = false
 
-  constructor(clock: Clock, { ms = Infinity, signal, late, onEnd }: WaitOptions) {
+  constructor(clock: Clock, { ms = Infinity, signal, late, onEnd }: DeferredOptions) {
     this.promise = new Promise((resolve, reject) => {
       const abort = (): void => this.reject(signal?.reason)
       const end = (): void => {

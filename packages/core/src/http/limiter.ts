@@ -1,12 +1,12 @@
-import type { Waiter, WaitOptions } from '../base/waiter.ts'
+import type { Deferred, DeferredOptions } from '../base/deferred.ts'
 import { queueFull } from '../transport/failure.ts'
 import type { Lifetime } from './lifetime.ts'
 
 /** Lets a number of calls through at once; the others queue, in the order in which they came. */
-export class Lane {
+export class Limiter {
   readonly #lifetime: Lifetime
   readonly #queueLimit: number
-  readonly #waiting = new Set<Waiter>()
+  readonly #waiting = new Set<Deferred>()
   #free: number
 
   constructor(lifetime: Lifetime, limit: number, queueLimit: number) {
@@ -24,7 +24,7 @@ export class Lane {
    * Takes a place. @returns what waits for it; null when there is one at once
    * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects as `options` say
    */
-  acquire(options: Omit<WaitOptions, 'onEnd'>): Waiter | null {
+  acquire(options: Omit<DeferredOptions, 'onEnd'>): Deferred | null {
     options.signal?.throwIfAborted()
     if (this.#free > 0) {
       this.#free -= 1
