@@ -75,7 +75,7 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
     const decoder = new TextDecoder('latin1')
     let start = ''
     let end = ''
-    for (let part = await body.next(); part; part = await body.next()) {
+    for await (const part of body) {
       if (part.length === 0) continue
       if (start.length < EDGE_LENGTH) {
         start += decoder.decode(part.subarray(0, EDGE_LENGTH))

@@ -110,7 +110,7 @@ async function* connectionEvents(
   try {
     yield { type: 'ready' }
     const parser = new EventParser()
-    for (let part = await body.next(); part; part = await body.next()) {
+    for await (const part of body) {
       for (const event of parser.push(part)) {
         const change = read(event)
         if (change) yield change

@@ -18,7 +18,7 @@ export interface BodyRequest {
  * The answer to a GET, read as it comes and no faster than it is taken. Its opener closes it. Every wait ends with the
  * signal, the time, or the client.
  */
-export class AnswerBody {
+export class AnswerBody implements AsyncIterable<Uint8Array> {
   readonly #http: Http
   readonly #request: BodyRequest
   readonly #exchange: Exchange<TransportBody>
@@ -68,29 +68,32 @@ export class AnswerBody {
       read: async (answer) => {
         const body = new AnswerBody(http, request, { exchange, answer, started })
         if (answer.status === 200) return body
-        throw new HttpError(answer.status, urlOf(address, path), await body.#start(), answer.retryAfter)
+        throw new HttpError(answer.status, urlOf(address, path), await errorTextOf(body), answer.retryAfter)
       },
     } satisfies Parameters<typeof http.send<TransportBody, AnswerBody>>[0]
     const options = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, isRepeatable: true }
     return valueOf(await http.send<TransportBody, AnswerBody>(message, options))
   }
 
-  /** The next part; null after the last one. @throws TransportError TIMEOUT after too long a silence */
-  async next(): Promise<Uint8Array | null> {
+  /** Its parts. @throws TransportError TIMEOUT after too long a silence */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for (let part = await this.#next(); part; part = await this.#next()) yield part
+    } finally {
+      this.close()
+    }
+  }
+
+  async #next(): Promise<Uint8Array | null> {
     const { silenceMs, signal } = this.#request
     const { lifetime, config } = this.#http
     const late = (): Error => timeoutError(silenceMs, config.address.origin, true)
     const waiter = lifetime.wait<IteratorResult<Uint8Array, unknown>>({ ms: silenceMs, signal, late })
     this.#parts.next().then(waiter.resolve, waiter.reject)
-    try {
-      const part = await waiter.promise
-      if (part.done) return null
-      this.#bytes += part.value.byteLength
-      return part.value
-    } catch (error) {
-      this.close()
-      throw error
-    }
+    const part = await waiter.promise
+    if (part.done) return null
+    this.#bytes += part.value.byteLength
+    return part.value
   }
 
   /** Drops the connection, unless all was read. Does nothing on the second call. */
@@ -110,19 +113,19 @@ export class AnswerBody {
       durationMs: clock.now() - this.#started,
     })
   }
+}
 
-  /** The beginning of a text that is an error. */
-  async #start(): Promise<string> {
-    const decoder = new TextDecoder()
-    let text = ''
-    try {
-      for (let part = await this.next(); part && text.length < ERROR_TEXT_LENGTH; part = await this.next())
-        text += decoder.decode(part, { stream: true })
-    } catch {
-      // what came so far says enough
-    } finally {
-      this.close()
+/** The beginning of a body that is an error's text. */
+export async function errorTextOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for await (const part of parts) {
+      text += decoder.decode(part, { stream: true })
+      if (text.length >= ERROR_TEXT_LENGTH) break
     }
-    return text
+  } catch {
+    // what came so far says enough
   }
+  return text
 }

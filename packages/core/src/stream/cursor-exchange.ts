@@ -1,5 +1,5 @@
 import { HttpError, SqlError } from '../base/errors.ts'
-import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
+import { errorTextOf } from '../http/answer-body.ts'
 import type { Exchange, TransportBody, TransportHead } from '../transport/transport.ts'
 
 export type Line = IteratorResult<string, void>
@@ -21,7 +21,7 @@ export interface CursorExchange extends Exchange<Opening> {
 /** Lets an answer begin with its first lines. */
 export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
   const begin = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
-    if (head.status !== 200) return { ...head, lines: null, first: [], text: await textOf(parts) }
+    if (head.status !== 200) return { ...head, lines: null, first: [], text: await errorTextOf(parts) }
     const lines = linesOf(parts)
     return { ...head, lines, first: [await lines.next()], text: '' }
   }
@@ -51,14 +51,6 @@ export function refusal(
   const message = /(SQL string [^"]*[^"`])/.exec(text)?.[1]
   if (status === 500 && message) return new SqlError({ message, code: 'SQL_PARSE_ERROR' }, sql)
   return new HttpError(status, url, text, retryAfter)
-}
-
-async function textOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const part of parts)
-    if (text.length < ERROR_TEXT_LENGTH) text += decoder.decode(part, { stream: true })
-  return text
 }
 
 async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
