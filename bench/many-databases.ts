@@ -1,4 +1,4 @@
-// A thousand databases on one embedded server: what its process holds at the start, at the peak and when nobody asks any more,
+// A thousand databases on one embedded server: what its process holds at the start, at the peak and when no more requests come,
 // and how fast it answers when every request is for another database:
 // npm run bench:many [-- --databases N] [-- --in-flight 8,64]
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,7 +14,7 @@ const { values } = parseArgs({
 })
 const names = Array.from({ length: Number(values.databases) }, (_, at) => `d${at}`)
 const SAMPLE_MS = 20
-/** Longer than the server keeps a database open that nobody asks. */
+/** Longer than the server keeps an idle database open. */
 const IDLE_MS = 8_000
 const MEGABYTE = 1_024 ** 2
 

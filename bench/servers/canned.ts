@@ -1,5 +1,5 @@
-// A server that answers from memory, so that what is measured is the client: it passes on what it is asked until it is told
-// to replay, and gives the same answers then. In a process of its own: canned.ts UPSTREAM
+// A server that answers from memory, so that what is measured is the client: it forwards requests until one says
+// to replay, and repeats the answers from then on. In a process of its own: canned.ts UPSTREAM
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'

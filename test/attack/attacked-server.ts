@@ -54,7 +54,7 @@ export class AttackedServer implements AsyncDisposable {
     return `${this.server.url}/${name}`
   }
 
-  /** Headers of somebody who may use a database. */
+  /** Headers of a caller who may use a database. */
   async headers(name = 'app', access: 'full-access' | 'read-only' = 'full-access') {
     if (!this.#auth) return {}
     return { authorization: `Bearer ${await this.server.createToken(name, { access })}` }

@@ -163,7 +163,7 @@ const BLOBS: readonly string[] = [
   '(select _shape from g)',
 ]
 
-/** A statement that calls a function that SQL may call with arguments that nobody expects. */
+/** A statement that calls a function that SQL may call with unexpected arguments. */
 export function generatedCall(random: () => number): string {
   const list = (least: number, most: number): string =>
     Array.from({ length: least + Math.floor(random() * (most - least + 1)) }, () => value(random, 2)).join(

@@ -136,7 +136,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
       expect([path, await rawPost(path, other)]).toEqual([path, 404])
   })
 
-  /** With a path that nobody has put in order. */
+  /** With a path that was not normalized. */
   async function rawPost(path: string, authorization: string): Promise<number> {
     const { request } = await import('node:http')
     return await new Promise((resolve, reject) => {

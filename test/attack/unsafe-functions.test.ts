@@ -256,7 +256,7 @@ test('JSON that is deeper than JSON may be is refused, and a transaction stays o
   expect((await commit()).results[0]?.type).toBe('ok')
 })
 
-test('calls with arguments that nobody expects do not end the engine', async () => {
+test('calls with unexpected arguments do not end the engine', async () => {
   const { server, token, reader, commit } = await scene()
   await using _ = server
   const other = server.url('other')

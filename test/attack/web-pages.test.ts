@@ -141,7 +141,7 @@ describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
     },
   )
 
-  test('without an origin nobody is told that pages may', async () => {
+  test('without an origin no answer says that pages may', async () => {
     const answer = await ask(url, 'POST', headers, JSON.stringify({ requests: [close] }))
     expect([answer.status, answer.allowed]).toEqual([200, undefined])
   })

@@ -2,7 +2,7 @@ import { type Client, createClient } from '@batonsql/core'
 import type { LocalServer } from '@batonsql/local-server'
 import { close, execute, pipeline } from '../conformance/wire.ts'
 
-/** A transaction that holds the write lock of `app` while somebody waits for it. */
+/** A transaction that holds the write lock of `app` while another waits for it. */
 export interface LockScene extends AsyncDisposable {
   /** Commits, and lets the waiter write. */
   finish(): Promise<void>

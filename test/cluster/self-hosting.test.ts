@@ -43,7 +43,7 @@ function platformOf({ platform }: LocalServer) {
   return createPlatformClient({ url, token, organization })
 }
 
-/** A public key whose other half nobody has: it closes what has no key of its own. */
+/** A public key whose other half is thrown away: it closes what has no key of its own. */
 function closedKey(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   return publicKey.export({ type: 'spki', format: 'pem' }).toString()
@@ -189,7 +189,7 @@ test('a backup to a bucket, and a restore after the disk is lost', { timeout: 60
   }
   await loseDisk()
 
-  // without the settings the new disk stays empty: the database is lost, and nobody makes it anew in silence
+  // without the settings the new disk stays empty: the database is lost, and it is not made anew in silence
   sqld = await start([])
   server = await controlPlane(directory, sqld)
   await expect(rows()).rejects.toMatchObject({ status: 404 })
@@ -229,9 +229,9 @@ test('a server that is not meant for it is refused with a reason', async () => {
   const { adminUrl } = many.adminAccess
   const wrongKey = overSqld(directory, many.url, { adminUrl, adminKey: 'wrong' })
   await expect(startLocalServer(wrongKey)).rejects.toThrow(`no admin API at ${adminUrl} takes the key`)
-  const nobody = `http://127.0.0.1:${await stablePort()}`
-  await expect(startLocalServer(overSqld(directory, nobody, many.adminAccess))).rejects.toThrow(
-    `no libsql-server answers at ${nobody}`,
+  const unused = `http://127.0.0.1:${await stablePort()}`
+  await expect(startLocalServer(overSqld(directory, unused, many.adminAccess))).rejects.toThrow(
+    `no libsql-server answers at ${unused}`,
   )
   await expect(startLocalServer(overSqld(directory, 'localhost', many.adminAccess))).rejects.toThrow(
     'sqld.url looks like http://HOST:PORT',

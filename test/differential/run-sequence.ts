@@ -18,7 +18,7 @@ const TIMEOUT_MS = 30_000
 
 /**
  * Sends a sequence to a database. A request waits for the answer to the one before; a stream that is not gone on with
- * is closed first, so that its write lock delays nobody.
+ * is closed first, so that its write lock delays no one else.
  */
 export async function runSequence(subject: Subject, exchanges: readonly Exchange[]): Promise<Answer[]> {
   const answers: Answer[] = []

@@ -37,6 +37,6 @@ test('a column tells its table and its codec, also through an alias and as the d
 
 test('generated mappers can be asked for', () => expect(jitCompatCheck(true)).toBe(true))
 
-test('what is no query builder is told apart', () => {
+test('what is no query builder is recognized', () => {
   for (const other of [null, undefined, 1, {}, a]) expect(prepareBuilder(other)).toBeNull()
 })

@@ -35,7 +35,7 @@ const journal = () => db.values(sql`select hash, created_at, name from __drizzle
 const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
   files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
 
-test('what is pending is told, and nothing is changed', async () => {
+test('what is pending is listed, and nothing is changed', async () => {
   expect(await pendingMigrations(db, { migrations: [two, one] })).toEqual([two.name, one.name])
   await migrate(db, { migrations: [one] })
   expect(await pendingMigrations(db, { migrations: [one, two] })).toEqual([two.name])

@@ -33,7 +33,7 @@ test('the routes', async () => {
   expect(await (await app.request('/guests')).json()).toEqual([{ id: 1, name: 'Ada' }])
 })
 
-test('the server finishes what it has begun when it is told to end', async () => {
+test('the server finishes what it has begun after SIGTERM', async () => {
   const { url, authToken = '' } = database.config
   const env = { DATABASE_URL: url, DATABASE_TOKEN: authToken, PORT: '0' }
   const child = startExample('hono-node', 'server.ts', [], env)

@@ -35,7 +35,7 @@ const FAULTS: readonly Fault[] = [
 
 /**
  * One request in ten goes wrong.
- * @param spares leaves answers alone that say how to go on with a transaction: without them nobody can close it, and the
+ * @param spares leaves answers alone that say how to go on with a transaction: without them it cannot be closed, and the
  * server holds everybody up for the rest of its 5 s
  */
 export function randomFault(random: () => number, body: string, spares: boolean): Fault {

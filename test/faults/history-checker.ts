@@ -9,7 +9,7 @@ export interface HistoryTransaction {
   readonly outcome: 'committed' | 'not_applied' | 'unknown'
   /** What it appended and kept, in its order. */
   readonly appends: readonly (readonly [key: number, value: number])[]
-  /** What it appended and took back, or was refused: to be seen by nobody else. */
+  /** What it appended and took back, or was refused: which no other transaction may see. */
   readonly undone: readonly number[]
   /** Lists that it saw, with what of its own should be at the end of each. */
   readonly reads: readonly {
@@ -133,7 +133,7 @@ function othersOf(
   return others
 }
 
-/** Nobody sees a transaction by half: of the last one in a list, all its appends to that list. */
+/** No reader sees half of a transaction: of the last one in a list, all its appends to that list. */
 function checkWhole(
   { id }: HistoryTransaction,
   others: readonly number[],

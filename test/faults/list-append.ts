@@ -177,7 +177,7 @@ export async function runListAppend(
         (error: unknown) => outcomeOf(error, isSingle),
       )
       const { appends, undone, reads } = record
-      // what a transaction saw that came to nothing is as good as what another saw
+      // what a transaction saw that kept nothing is as good as what another saw
       history.push({ id, session, start, end: performance.now(), outcome, appends, undone, reads })
     }
   }

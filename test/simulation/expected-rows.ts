@@ -6,7 +6,7 @@ export interface Group {
   readonly name: string
   /** In the order of the calls on each handle. */
   readonly tags: readonly number[]
-  /** Those of them that may be missing: nobody was told. */
+  /** Those of them that may be missing: they were not acknowledged. */
   readonly optional: ReadonlySet<number>
   readonly must: 'be there' | 'not be there' | 'be there or not'
 }

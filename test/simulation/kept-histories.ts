@@ -93,7 +93,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { client: { coalesce: { maxWaitMs: 5 } } },
   ),
-  keep('a write of the client in a callback that nobody awaits', [
+  keep('a write of the client in a callback that is not awaited', [
     [
       inTransaction(
         insert,

@@ -76,7 +76,7 @@ export class ModelServer {
   readonly streams = new Map<number, ServerStream>()
   readonly #plan: ServerPlan
   readonly #world: World
-  /** Streams that ended because nobody used them. */
+  /** Streams that ended because they were idle. */
   readonly #expired = new Set<number>()
   #nextStream = 1
   #generation = 0
@@ -84,7 +84,7 @@ export class ModelServer {
   #indexBase = 10
   /** The token that it takes; null takes any. */
   token: string | null = null
-  /** It lets nobody wait any more. */
+  /** No one waits any more. */
   isCalm = false
   /** Streams that were idle for too long, whose clients had not closed them. */
   expiries = 0

@@ -21,7 +21,7 @@ const FOLLOW_UP_MS = 100
 const LONG_MS = 1_100
 /** Time for what a client does after its calls are settled: requests that were given up, and the ends of streams. */
 const REST_MS = 3_500
-/** Time after which a server has closed all streams that nobody uses, one after the other. */
+/** Time after which a server has closed all idle streams, one after the other. */
 const FAULTY_REST_MS = 300_000
 
 /** What became of a history. */
@@ -87,7 +87,7 @@ class Run {
     }
     this.#mistakes.push(
       ...this.#world.uncaught.map(
-        (error) => `thrown where nobody can catch it: ${String((error as Error)?.stack ?? error)}`,
+        (error) => `thrown where it cannot be caught: ${String((error as Error)?.stack ?? error)}`,
       ),
       ...checkRows(
         program,
@@ -104,7 +104,7 @@ class Run {
     return this.#mistakes
   }
 
-  /** Nothing is under way, and nobody has the write lock: then no transaction waits for its turn. */
+  /** Nothing is under way, and the write lock is free: then no transaction waits for its turn. */
   #checkPause(ms: number): void {
     const isIdle = this.#network.inFlight === 0 && this.#server.database.holder === null
     if (ms < LONG_MS || !isIdle || this.#isFaulty || this.#hasModes) return

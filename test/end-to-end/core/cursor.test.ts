@@ -260,7 +260,7 @@ describe('rows that are read beside other statements of a transaction', () => {
     expect((await db.execute('select a from beside')).rows).toEqual([{ a: 2 }])
   })
 
-  test('rows that nobody awaits are an error of the transaction, whether they have begun or not', async () => {
+  test('rows that are not awaited are an error of the transaction, whether they have begun or not', async () => {
     await table()
     for (const waits of [false, true]) {
       const given = db.transaction(async (tx) => {

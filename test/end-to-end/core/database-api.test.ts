@@ -334,7 +334,7 @@ describe('restore', () => {
 })
 
 describe('dump', () => {
-  test('is one state, and whoever stops reading keeps nobody waiting', async () => {
+  test('is one state, and a reader that stops holds up no writer', async () => {
     const { config } = await server.createDatabase()
     const db = open(config)
     await db.batch([

@@ -101,7 +101,7 @@ describe('one fault at a time', () => {
     for (let i = 0; i < 20; i++) expect((await db.execute('select ? as i', [i])).rows).toEqual([{ i }])
   })
 
-  test('a request that is sent twice by somebody on the way is refused the second time', async () => {
+  test('a request that a proxy sends twice is refused the second time', async () => {
     await direct.batch(['drop table if exists one', 'create table one (a)'])
     const bodies: string[] = []
     proxy.next = (body) => {

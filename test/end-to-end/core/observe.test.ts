@@ -14,7 +14,7 @@ beforeEach(async () => {
   events.length = 0
 })
 const types = (): string[] => events.map(({ type }) => type)
-const SECRET = 'an argument nobody should see'
+const SECRET = 'an argument that must stay secret'
 
 test('a statement, from its beginning to its end', async () => {
   await db.execute('insert into t values (?)', [SECRET])
@@ -225,7 +225,7 @@ test('no event holds an argument or a token', async () => {
   expect(text).not.toContain(database.authToken ?? 'a-token')
 })
 
-test('the end of a transaction is told once, however it comes', async () => {
+test('the end of a transaction is reported once, however it comes', async () => {
   const ends = (): string[] => types().filter((type) => /^transaction:(?!begin)/.test(type))
   await db.execute('create table if not exists child (t references t (a) deferrable initially deferred)')
   await expect(db.transaction((tx) => tx.execute('insert into child values (99)'))).rejects.toThrow()

@@ -40,7 +40,7 @@ test("rolls back when the callback throws, and throws the callback's own error",
   expect(await values()).toEqual([])
 })
 
-test('nobody else sees it before the commit', async () => {
+test('no other client sees it before the commit', async () => {
   await db.transaction(async (tx) => {
     await tx.execute(insert('one'))
     expect(await values()).toEqual([])
@@ -538,7 +538,7 @@ test('savepoints outside a transaction are a mistake', async () => {
   expect(() => stream.savepoint('a')).toThrow(TypeError)
 })
 
-test('a batch that only reads does not wait for the write lock; one that may write does, and so does one that is told to', async () => {
+test('a batch that only reads does not wait for the write lock; one that may write does, and so does one with mode immediate', async () => {
   await using other = createClient(database.config)
   await db.transaction(async (tx) => {
     await tx.execute(insert('held'))

@@ -8,7 +8,7 @@ import { openTestServer, type TestDatabase, type TestServer } from '../../target
 // These run on all versions of Drizzle.
 
 const items = sqliteTable('items', { name: text().unique() })
-/** What becomes of the next requests: they pass, do not arrive, lose their answer, or are answered by somebody else. */
+/** What becomes of the next requests: they pass, do not arrive, lose their answer, or are answered by another server. */
 type Fate = 'passes' | 'does not arrive' | 'loses its answer' | Response
 
 let server: TestServer

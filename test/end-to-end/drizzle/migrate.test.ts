@@ -53,7 +53,7 @@ test('one migration is two requests, nothing to do is one, and both say what the
   expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
 })
 
-test('what is pending is told with one request, and nothing is changed', async () => {
+test('what is pending takes one request, and changes nothing', async () => {
   const both = { migrations: [one, two] }
   expect(
     await requestsOf(() => expect(pendingMigrations(db, both)).resolves.toEqual(['0001_test', '0002_test'])),

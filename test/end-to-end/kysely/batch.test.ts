@@ -182,7 +182,7 @@ test('the log shows the batch, and its queries', async () => {
   ])
 })
 
-test('a query runs where batch() is told to, whether the database or a transaction built it', async () => {
+test('a query runs on the handle that batch() gets, whether the database or a transaction built it', async () => {
   await db.transaction().execute(async (trx) => {
     await batch(trx, [db.insertInto('person').values({ name: 'a' })])
     const [[inside], [outside]] = await Promise.all([
@@ -206,7 +206,7 @@ test('a query of another Kysely instance is refused before anything is sent', as
     await expect(batch(db, [other.schema.dropTable('pet')])).rejects.toThrow('query 0 of the batch')
   })
   expect(requests).toBe(0)
-  // these are bound to nobody
+  // these are bound to no connection
   const [raw, compiled] = await batch(db, [
     sql<{ a: number }>`select 1 as a`.withPlugin(new CamelCasePlugin()),
     other

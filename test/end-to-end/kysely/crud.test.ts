@@ -414,7 +414,7 @@ describe('ownership', () => {
     await other.destroy()
   })
 
-  test('Kysely is told what the database can do', () => {
+  test('Kysely knows what the database supports', () => {
     const { adapter } = db.getExecutor()
     expect(adapter).toBeInstanceOf(SqliteAdapter)
     expect(adapter).toMatchObject({

@@ -68,7 +68,7 @@ test('a statement that was lost ends the transaction; what comes after is refuse
     throw mine
   })
   await expect(attempt).rejects.toBe(mine)
-  // the server drops a stream that nobody asks for, and the transaction with it; reading need not wait for that
+  // the server drops a stream that is idle, and the transaction with it; reading need not wait for that
   expect(await names()).toEqual([])
 })
 
@@ -100,7 +100,7 @@ test('a write that did not arrive, and one whose answer was lost, are not repeat
   expect(await names()).toEqual(['b'])
 })
 
-test('queries that nobody waits for never run outside their transaction or connection', async () => {
+test('queries that are not awaited never run outside their transaction or connection', async () => {
   const left: Promise<unknown>[] = []
   const leave = (executor: Kysely<Tables>, name: string): void => {
     left.push(insert(executor, name).catch(() => {}))

@@ -225,7 +225,7 @@ describe('controlled transactions', () => {
     expect(requests).toBe(2)
   })
 
-  test('a savepoint nobody made is refused, and the transaction goes on', async () => {
+  test('an unknown savepoint is refused, and the transaction goes on', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')
     await expect(trx.releaseSavepoint('nowhere' as never).execute()).rejects.toThrow('nowhere')
