@@ -4,11 +4,11 @@ import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClient } from '@batonsql/core'
-import { pictureOf, SUITES, writePage } from './lib/page.ts'
-import { drawRatios } from './lib/picture.ts'
+import { SUITES } from './lib/page.ts'
 import { prepare } from './lib/prepare.ts'
 import { type Measurement, meets, type Results, worseThan } from './lib/results.ts'
 import { type Comparison, takeTurns } from './lib/turns.ts'
+import { writePages } from './lib/write-pages.ts'
 import { openChild, openEmbedded, openSqld } from './servers/open-servers.ts'
 import { CLIENT_QUESTIONS, CLIENTS, OPTION_QUESTIONS, OPTIONS } from './suites/client.ts'
 import { measureColdStart } from './suites/cold-start.ts'
@@ -21,8 +21,6 @@ import { measureSizes } from './suites/size.ts'
 const TOLERANCE = 0.1
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const STORED = here('results/results.json')
-const PAGE = here('../docs/performance.md')
-const PICTURES = here('../docs/performance/')
 
 const { values } = parseArgs({
   options: {
@@ -118,15 +116,8 @@ if (values.compare) {
   if (worse.length > 0) process.exitCode = 1
 }
 if (values.write) {
-  for (const folder of [PICTURES, here('results/')]) mkdirSync(folder, { recursive: true })
+  mkdirSync(here('results/'), { recursive: true })
   writeFileSync(STORED, `${JSON.stringify(results, null, 1)}\n`)
-  for (const [suite, { title, figure, where }] of Object.entries(SUITES)) {
-    const shown = measurements.filter(
-      (each) =>
-        each.suite === suite && each.figure === figure && (where === undefined || each.where === where),
-    )
-    if (shown.length > 0) writeFileSync(`${PICTURES}${pictureOf(suite)}`, drawRatios(title, shown))
-  }
-  writeFileSync(PAGE, writePage(results, 'performance'))
-  console.log(`written: ${PAGE}, ${STORED}`)
+  writePages(results)
+  console.log(`written: docs/performance.md and its folder, ${STORED}`)
 }

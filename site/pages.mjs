@@ -1,5 +1,18 @@
 // Which page of the repository stands where on the site. They stay where they are, and are copied when the site is built.
 
+/** The pages that `npm run bench -- --write` makes of its suites. */
+const SUITES = [
+  ['client', 'other clients'],
+  ['orm', 'Kysely and Drizzle'],
+  ['cold-start', 'cold start'],
+  ['distance', 'a distant server'],
+  ['wire', 'on the wire'],
+  ['size', 'bundles'],
+  ['options', 'what options cost'],
+  ['servers', 'the two servers'],
+  ['memory', 'memory'],
+]
+
 /** Groups of the side bar; each page with its source, and the one section of it where the page is no more. */
 export const GROUPS = [
   {
@@ -8,10 +21,10 @@ export const GROUPS = [
       { from: 'README.md', to: 'index', title: 'Start' },
       { from: 'docs/concepts.md', to: 'concepts', title: 'Concepts' },
       { from: 'packages/local-server/README.md', section: 'In tests', to: 'testing', title: 'Testing' },
-      { from: 'docs/serverless.md', to: 'serverless', title: 'Functions and the edge' },
+      { from: 'docs/serverless.md', to: 'serverless', title: 'Serverless' },
       { from: 'docs/migrations.md', to: 'migrations', title: 'Migrations' },
       { from: 'packages/core/docs/errors.md', to: 'errors', title: 'Errors' },
-      { from: 'docs/glossary.md', to: 'glossary', title: 'Words' },
+      { from: 'docs/glossary.md', to: 'glossary', title: 'Glossary' },
     ],
   },
   {
@@ -61,7 +74,7 @@ export const GROUPS = [
       {
         from: 'packages/local-server/docs/window.md',
         to: 'server/window',
-        title: 'The window into the wire',
+        title: 'The request inspector',
       },
       { from: 'packages/local-server/docs/security.md', to: 'server/security', title: 'Security' },
       { from: 'packages/local-server/docs/protocol.md', to: 'server/protocol', title: 'The protocol' },
@@ -80,8 +93,18 @@ export const GROUPS = [
       },
       { from: 'docs/platform.md', to: 'platform', title: 'Platform API, route by route' },
       { from: 'docs/limits.md', to: 'limits', title: 'Limits' },
-      { from: 'docs/performance.md', to: 'performance', title: 'Performance' },
       { from: 'docs/decisions.md', to: 'decisions', title: 'Decisions' },
+    ],
+  },
+  {
+    title: 'Performance',
+    pages: [
+      { from: 'docs/performance.md', to: 'performance', title: 'Summary' },
+      ...SUITES.map(([name, title]) => ({
+        from: `docs/performance/${name}.md`,
+        to: `measured/${name}`,
+        title,
+      })),
     ],
   },
   {

@@ -51,22 +51,115 @@ export const SUITES: Readonly<
 
 export const pictureOf = (suite: string): string => `${suite.replaceAll(' ', '-')}.svg`
 
-/** The page `docs/performance.md`. @param folder where the pictures are, from the page */
+/** What the first page shows: whether it is faster than what a reader uses now. */
+const SUMMARY = [
+  ['client', 'SELECT, one by one'],
+  ['client', 'SELECT, 64 in flight'],
+  ['client', 'INSERT, one by one'],
+  ['client', 'transaction of three, awaited'],
+  ['client', 'transaction of five at once'],
+  ['client', 'batch of 100'],
+  ['client', '10,000 rows x 6, for each row'],
+  ['client', '1,000 vectors of 384 floats, for each'],
+  ['cold start', 'process to first row'],
+  ['distance', 'transaction of three, awaited'],
+] as const
+const [OURS, ORIGINAL, OTHER] = ['baton', '@libsql/client', '@tursodatabase/serverless']
+
+/** A time of a subject of the summary, if it can do what is asked. */
+function timeOf({ measurements }: Results, at: number, subject: string): Measurement | undefined {
+  const [suite, question] = SUMMARY[at] as (typeof SUMMARY)[number]
+  return measurements.find(
+    (each) =>
+      each.suite === suite &&
+      each.question === question &&
+      each.subject === subject &&
+      each.where !== 'embedded' &&
+      (each.figure === 'µs' || each.figure === 'ms'),
+  )
+}
+
+/** How many times as fast as `@libsql/client`, for the picture; what would dwarf the rest stands in the table only. */
+export function summaryMeasurements(results: Results): Measurement[] {
+  const ratios = SUMMARY.map(([suite, question], at) =>
+    [OURS, ORIGINAL, OTHER].flatMap((subject) => {
+      const [own, original] = [timeOf(results, at, subject), timeOf(results, at, ORIGINAL)]
+      if (!own || !original) return []
+      const label = suite === 'distance' ? `${question}, 25 ms away` : question
+      return { ...own, question: label, ratio: original.value / own.value }
+    }),
+  )
+  return ratios.filter((each) => each.every(({ ratio }) => ratio < 5)).flat()
+}
+
+/** The page `docs/performance.md`. @param folder where the pictures and the other pages are, from the page */
 export function writePage(results: Results, folder: string): string {
   const { node, server, cpu, cores, rounds, measurements } = results
-  const head = `# Performance
-
-Measured by \`npm run bench -- --write\`: ${server}, node ${node}, ${cores} x ${cpu}, ${rounds} rounds. Client and server share the
-machine. Subjects take turns within each round, each in a process of its own; a figure is the median over the rounds, a ratio
-that of the ratios within the rounds. \`npm run bench -- --compare\` fails when a ratio of Baton's is more than 10 % worse than
-here.
-`
-  const parts = Object.entries(SUITES).flatMap(([suite, { title, text }]) => {
-    const own = measurements.filter((each) => each.suite === suite)
-    if (own.length === 0) return []
-    return [`## ${title}\n\n${text}\n\n![${title}](${folder}/${pictureOf(suite)})\n\n${tableOf(own)}`]
+  const link = (suite: string): string => `${folder}/${suite.replaceAll(' ', '-')}.md`
+  const cell = (each: Measurement | undefined): string =>
+    each ? `${shown(each.value)} ${each.figure}` : 'cannot'
+  const rows = SUMMARY.map(([suite, question], at) => {
+    const [own, original, other] = [OURS, ORIGINAL, OTHER].map((subject) => timeOf(results, at, subject))
+    const factor = own && original ? `${(original.value / own.value).toFixed(1)} x` : ''
+    const where = suite === 'distance' ? ', 25 ms away' : ''
+    return `| [${question}${where}](${link(suite)}) | ${cell(own)} | ${cell(original)} | ${cell(other)} | ${factor} |`
   })
-  return [head, ...parts].join('\n')
+  const suites = Object.entries(SUITES)
+    .filter(([suite]) => measurements.some((each) => each.suite === suite))
+    .map(([suite, { title, text }]) => `- [${title}](${link(suite)}). ${text}`)
+  return `# Performance
+
+How much faster is it than the client that you use? Measured on ${server}, node ${node},
+${cores} x ${cpu}, with client and server on one machine.
+
+![How many times as fast as @libsql/client](${folder}/summary.svg)
+
+| | Baton | @libsql/client | @tursodatabase/serverless | against @libsql/client |
+|---|---|---|---|---|
+${rows.join('\n')}
+
+**When is it not?** When each statement waits for the one before it and the database is far away, the distance is what one waits for:
+then only fewer requests help (${ratioOf(results, 'distance', '100 SELECTs at once')} for 100 SELECTs at once with \`coalesce\`, transactions whose statements are not awaited one by one).
+Beside the same requests written by hand with undici, which is the limit for a request for each call, a SELECT runs at ${ratioOf(results, 'client', 'SELECT, one by one', OURS)}
+and a transaction of three at ${ratioOf(results, 'client', 'transaction of three, awaited', OURS)}. Clients without transactions have smaller bundles.
+
+## All figures
+
+${suites.join('\n')}
+
+The command is \`npm run bench\`. Subjects take turns within each of its ${rounds} rounds, each in a process of its own; a figure is the
+median over the rounds, a ratio that of the ratios within the rounds. \`npm run bench -- --compare\` fails when a ratio of Baton's is
+more than 10 % worse than here, and \`--write\` writes these pages. Torn transactions are counted by \`npm run bench:torn\`, write
+contention by \`npm run bench:contention\`.
+`
+}
+
+/** Speed as a ratio to the suite's base, in words. */
+function ratioOf(
+  { measurements }: Results,
+  suite: string,
+  question: string,
+  subject = 'baton, coalescing',
+): string {
+  const found = measurements.find(
+    (each) =>
+      each.suite === suite &&
+      each.question === question &&
+      each.subject === subject &&
+      each.where !== 'embedded' &&
+      (each.figure === 'µs' || each.figure === 'ms'),
+  )
+  return found ? `${found.ratio.toFixed(2)} x` : 'not measured'
+}
+
+/** The page of a suite, in the folder of the pictures; null when it was not measured. */
+export function writeSuitePage({ measurements }: Results, suite: string): string | null {
+  const own = measurements.filter((each) => each.suite === suite)
+  const about = SUITES[suite]
+  if (own.length === 0 || !about) return null
+  const { title, text } = about
+  const command = `npm run bench -- --only ${suite.includes(' ') ? `'${suite}'` : suite}`
+  return `# ${title}\n\n${text} From \`${command}\`; the [summary](../performance.md) says on what machine.\n\n![${title}](${pictureOf(suite)})\n\n${tableOf(own)}`
 }
 
 function tableOf(measurements: readonly Measurement[]): string {

@@ -88,7 +88,7 @@ describe('the window refuses', () => {
 })
 
 describe.skipIf(browserPath === null)(
-  `the window into the wire${unavailable === null ? '' : `: ${unavailable}`}`,
+  `the request inspector${unavailable === null ? '' : `: ${unavailable}`}`,
   () => {
     let browser: Browser
     beforeAll(async () => {

@@ -5,7 +5,7 @@ import { hostName, isLoopback } from '../auth/access-policy.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import type { WindowFeed } from './window-feed.ts'
 
-/** Where the window into the wire is. */
+/** Where the request inspector is. */
 export const WINDOW_PATH = '/_baton'
 
 const FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
@@ -70,12 +70,12 @@ function refusalOf(request: ServiceRequest): string | null {
   // names below it are those of databases and of other people's programs
   const isOwnName = isLoopback(host) && !/\.localhost$/i.test(host)
   if (!isLoopback(address) || !isOwnName || isForwarded)
-    return 'The window into the wire is for this machine only'
+    return 'The request inspector is for this machine only'
   const origin = headers['origin']
   const site = headers['sec-fetch-site']
   const isOwnOrigin = origin === undefined || origin === `http://${String(headers['host'])}`
   const isOwnSite = site === undefined || site === 'same-origin' || site === 'none'
-  return isOwnOrigin && isOwnSite ? null : 'Other pages may not look through the window into the wire'
+  return isOwnOrigin && isOwnSite ? null : 'Other pages may not read the request inspector'
 }
 
 /** The files of the page are in the package as they are. */

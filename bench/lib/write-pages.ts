@@ -1,0 +1,25 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { pictureOf, SUITES, summaryMeasurements, writePage, writeSuitePage } from './page.ts'
+import { drawRatios } from './picture.ts'
+import type { Results } from './results.ts'
+
+const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url))
+const FOLDER = `${DOCS}performance/`
+
+/** Writes `docs/performance.md`, a page for each suite, and their pictures. */
+export function writePages(results: Results): void {
+  mkdirSync(FOLDER, { recursive: true })
+  for (const [suite, { title, figure, where }] of Object.entries(SUITES)) {
+    const shown = results.measurements.filter(
+      (each) =>
+        each.suite === suite && each.figure === figure && (where === undefined || each.where === where),
+    )
+    if (shown.length > 0) writeFileSync(FOLDER + pictureOf(suite), drawRatios(title, shown))
+    const page = writeSuitePage(results, suite)
+    if (page !== null) writeFileSync(`${FOLDER}${suite.replaceAll(' ', '-')}.md`, page)
+  }
+  const summary = drawRatios('How many times as fast as @libsql/client', summaryMeasurements(results))
+  writeFileSync(`${FOLDER}summary.svg`, summary)
+  writeFileSync(`${DOCS}performance.md`, writePage(results, 'performance'))
+}

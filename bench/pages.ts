@@ -1,0 +1,7 @@
+// npm run bench:pages: writes docs/performance.md and its folder from the run that is kept, without measuring again.
+import { readFileSync } from 'node:fs'
+import type { Results } from './lib/results.ts'
+import { writePages } from './lib/write-pages.ts'
+
+const stored = new URL('results/results.json', import.meta.url)
+writePages(JSON.parse(readFileSync(stored, 'utf8')) as Results)
