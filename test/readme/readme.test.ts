@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from './blocks.ts'
 
 // Every program in the READMEs and the pages of the packages is run as it stands, all of them on one database, twice.
@@ -87,6 +87,28 @@ describe.each(['first', 'second'])('the %s time', (time) => {
     expect([...before.keys()].filter((table) => !after.has(table))).toEqual([])
     if (time === 'second') expect([...after.keys()]).toEqual([...before.keys()])
   })
+})
+
+test('programs pass the strictest checks of TypeScript that applications use', {
+  timeout: 60_000,
+}, async () => {
+  const own = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
+  onTestFinished(() => rmSync(own, { recursive: true, force: true }))
+  for (const { name, code } of programs) writeFileSync(join(own, `${name.replaceAll(/\W+/g, '-')}.mts`), code)
+  const compilerOptions = {
+    noEmit: true,
+    // the one that `tsc --init` does not set
+    noPropertyAccessFromIndexSignature: false,
+  }
+  const config = { extends: join(root, 'tsconfig.base.json'), compilerOptions, include: ['*.mts'] }
+  writeFileSync(join(own, 'tsconfig.json'), JSON.stringify(config))
+  const tsc = join(root, 'node_modules/.bin/tsc')
+  const checked = promisify(execFile)(tsc, ['-p', own, '--pretty', 'false'], { cwd: own })
+  const said = await checked.then(
+    () => '',
+    (error: { stdout?: string }) => error.stdout ?? String(error),
+  )
+  expect(said.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
 })
 
 test('no program needs a newer node than the oldest supported one', () => {

@@ -14,6 +14,7 @@ export {
 } from './base/errors.ts'
 export {
   findDatabaseError,
+  findViolation,
   isCheckViolation,
   isForeignKeyViolation,
   isNotNullViolation,

@@ -63,5 +63,15 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
    * what came before the failure stays. No statements, no request.
    * @throws SqlError with `statementIndex`, and the `results` up to it
    */
-  batch<Row = ObjectRow>(statements: readonly InStatement[], options?: Options): Promise<ResultSet<Row>[]>
+  batch<const Statements extends readonly InStatement[]>(
+    statements: Statements,
+    options?: Options,
+  ): Promise<{ -readonly [At in keyof Statements]: ResultSet }>
+  /** The same, with the type of each statement's rows: `batch<[Person, Total]>([…, …])`. */
+  batch<Rows extends readonly unknown[]>(
+    statements: { readonly [At in keyof Rows]: InStatement },
+    options?: Options,
+  ): Promise<{ -readonly [At in keyof Rows]: ResultSet<Rows[At]> }>
+  /** The same, with one type for the rows of all. */
+  batch<Row>(statements: readonly InStatement[], options?: Options): Promise<ResultSet<Row>[]>
 }

@@ -3,6 +3,7 @@ export {
   type ConstraintViolation,
   DatabaseError,
   findDatabaseError,
+  findViolation,
   HttpError,
   isCheckViolation,
   isForeignKeyViolation,

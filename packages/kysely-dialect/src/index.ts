@@ -2,6 +2,7 @@ export {
   type ConstraintViolation,
   DatabaseError,
   findDatabaseError,
+  findViolation,
   HttpError,
   isCheckViolation,
   isForeignKeyViolation,

@@ -5,6 +5,7 @@ import {
   drizzle,
   euclideanDistance,
   findDatabaseError,
+  findViolation,
   int64,
   isCheckViolation,
   isForeignKeyViolation,
@@ -265,10 +266,12 @@ describe('errors', () => {
       ]) {
         const error: unknown = await attempt().catch((reason: unknown) => reason)
         expect(kinds.map((is) => is(error))).toEqual(kinds.map((_, other) => other === at))
+        if (at < 2) expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
       }
     }
     expect(isUniqueViolation(new Error('UNIQUE constraint failed'))).toBe(false)
     expect(findDatabaseError(new TypeError('x'))).toBeNull()
+    expect(findViolation(await db.run(sql`select * from missing`).catch(String))).toBeNull()
   })
 
   test('BEGIN by itself is refused before anything is sent', async () => {

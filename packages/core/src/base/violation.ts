@@ -8,19 +8,20 @@ export function findDatabaseError(error: unknown): DatabaseError | null {
   return null
 }
 
-function isViolation(error: unknown, kind: ConstraintViolation['kind']): boolean {
+/** Which constraint a query has violated, with its table and columns, through the error of an ORM, too; null when none. */
+export function findViolation(error: unknown): ConstraintViolation | null {
   const found = findDatabaseError(error)
-  return found instanceof SqlError && found.constraint?.kind === kind
+  return found instanceof SqlError ? found.constraint : null
 }
 
 /** Whether a query failed because a value that must be unique is there already. */
-export const isUniqueViolation = (error: unknown): boolean => isViolation(error, 'unique')
+export const isUniqueViolation = (error: unknown): boolean => findViolation(error)?.kind === 'unique'
 
 /** Whether a query failed because a row refers to nothing, or is referred to. */
-export const isForeignKeyViolation = (error: unknown): boolean => isViolation(error, 'foreign_key')
+export const isForeignKeyViolation = (error: unknown): boolean => findViolation(error)?.kind === 'foreign_key'
 
 /** Whether a query failed because a value that must be there is null. */
-export const isNotNullViolation = (error: unknown): boolean => isViolation(error, 'not_null')
+export const isNotNullViolation = (error: unknown): boolean => findViolation(error)?.kind === 'not_null'
 
 /** Whether a query failed because of a CHECK constraint. */
-export const isCheckViolation = (error: unknown): boolean => isViolation(error, 'check')
+export const isCheckViolation = (error: unknown): boolean => findViolation(error)?.kind === 'check'

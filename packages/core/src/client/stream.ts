@@ -20,6 +20,7 @@ export let stateOf: (stream: Stream) => ServerStream
 export class Stream extends SqlExecutor implements AsyncDisposable {
   readonly #state: ServerStream
 
+  /** @internal */
   constructor(state: ServerStream) {
     super(
       (statements, scope, options) =>

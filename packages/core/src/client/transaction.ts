@@ -38,6 +38,7 @@ export class Transaction extends SqlExecutor {
   /** Settles when this handle, a savepoint, does not hold up the one around it any more. */
   #ended: Promise<void> | undefined
 
+  /** @internal */
   constructor(stream: ServerStream, parent: Transaction | null = null) {
     super((statements, _, options) => this.#run(statements, options))
     this.#stream = stream
@@ -211,7 +212,7 @@ export class Transaction extends SqlExecutor {
     if (this.#end !== null || this.#isUndone) throw this.#endError()
   }
 
-  /** Runs a callback as a transaction on a stream of its own. */
+  /** Runs a callback as a transaction on a stream of its own. @internal */
   static async run<T>(stream: ServerStream, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const tx = new Transaction(stream)
     let result: T

@@ -33,6 +33,7 @@ export class ResultSet<Row = ObjectRow> {
   /** Time the server spent on the statement, in ms; 0 when it does not say. */
   readonly durationMs: number
 
+  /** @internal */
   constructor(result: WireResult, rows: Row[], lastInsertRowid: bigint | null = null) {
     const { cols } = result
     this.columns = cols.map((column) => column.name ?? '')
