@@ -145,9 +145,12 @@ export class Gateway {
     }
   }
 
-  /** A database behind a server that does not answer is not healthy. */
+  /** A database that is not there, or behind a server that does not answer, is not healthy. */
   async #health({ name, record }: Target): Promise<ServiceResponse> {
-    const trouble = record && (await this.#options.controlPlane.backend.troubleOf?.(record.id))
+    // the bare URL is asked for the server: it may have no default database
+    if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
+    if (record === undefined || !this.#options.controlPlane.databases.isReady(record)) return notThere(name)
+    const trouble = await this.#options.controlPlane.backend.troubleOf?.(record.id)
     return trouble ? errorResponse(503, `\`${name}\`: ${trouble}`) : textResponse(200, null, '')
   }
 
@@ -163,8 +166,7 @@ export class Gateway {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
     const { backend, databases, registry, usage } = this.#options.controlPlane
-    if (record === undefined || !databases.isReady(record))
-      return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
+    if (record === undefined || !databases.isReady(record)) return notThere(name)
     if (registry.groups.get(record.group)?.isArchived === true)
       return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
     if (!isAddressAllowed(record.configuration.allowedIps, request.remoteAddress))
@@ -225,6 +227,10 @@ function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | n
   if (!isRead || (length === '0' && headers['transfer-encoding'] === undefined)) return null
   const { body } = errorResponse(400, `A ${method} request has no body here`)
   return { status: 400, headers: { 'content-type': 'application/json', connection: 'close' }, body }
+}
+
+function notThere(name: string): ServiceResponse {
+  return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
 }
 
 function safeDecode(segment: string): string {

@@ -73,7 +73,8 @@ export async function finish(answer: IncomingMessage, body: Readable): Promise<S
   const headers: Record<string, string> = {}
   for (const name of ANSWER_HEADERS) {
     const value = answer.headers[name]
-    if (value !== undefined) headers[name] = String(value)
+    // node reads a header as Latin-1 and writes it as UTF-8
+    if (value !== undefined) headers[name] = Buffer.from(String(value), 'latin1').toString('utf8')
   }
   if (status >= 400) return { status, headers, body: (await readBytes(answer)).toString('utf8') }
   return { status, headers, body }

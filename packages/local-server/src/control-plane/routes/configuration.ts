@@ -8,7 +8,7 @@ import type { Call } from './call.ts'
 import { DATABASE, documented, type Route } from './route.ts'
 
 /** Null leaves a field as it is; of the two lists it clears them. */
-const ConfigurationBody = v.object({
+const ConfigurationBody = v.strictObject({
   size_limit: v.nullish(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(0))])),
   allow_attach: v.nullish(v.boolean()),
   block_reads: v.nullish(v.boolean()),

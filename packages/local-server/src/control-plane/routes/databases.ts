@@ -51,7 +51,8 @@ export const databaseRoutes: readonly Route[] = [
 ]
 
 function listDatabases(call: Call) {
-  const { group, schema, parent, cursor } = Object.fromEntries(call.request.query)
+  const { group, schema, parent, cursor, type } = Object.fromEntries(call.request.query)
+  if (type !== undefined && type !== 'schema') throw new Refusal(400, 'invalid type: it is schema')
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
   const last = cursor === undefined ? null : readCursor(cursor)
@@ -62,6 +63,7 @@ function listDatabases(call: Call) {
     .filter(({ view }) => group === undefined || view.group === group)
     .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
     .filter(({ view }) => parent === undefined || view.parent?.id === parent)
+    .filter(({ view }) => type === undefined || view.is_schema)
     // behind the last one that was listed, whether it is still there or not
     .filter(({ row }) => last === null || compareAge(row, last) > 0)
   const page = wanted.slice(0, Math.min(limit, MAX_LISTED))
@@ -187,8 +189,6 @@ function readFork(call: Call, seed: NonNullable<NewDatabaseBody['seed']>): Sourc
 
 async function deleteDatabase(call: Call) {
   const row = call.database()
-  if (row.configuration.deleteProtection)
-    throw new Refusal(400, `database ${row.name} is protected from deletion; unset delete_protection first`)
   const { databases } = call.plane
   databases.checkRemovable(row)
   const data = { database: row.name }
@@ -225,11 +225,11 @@ async function uploadDump(call: Call) {
   }
 }
 
-function wakeDatabase(call: Call): never {
-  throw new Refusal(
-    400,
-    `database ${call.database().name} is part of a group, please unarchive the group instead`,
-  )
+/** Groups sleep, databases do not: there is nothing to do for one whose group is awake. */
+function wakeDatabase(call: Call): void {
+  const { name, group } = call.database()
+  if (call.plane.registry.groups.get(group)?.isArchived === true)
+    throw new Refusal(400, `database ${name} is part of a group, please unarchive the group instead`)
 }
 
 function transferDatabase(call: Call): never {
