@@ -12,6 +12,7 @@ import {
   type UsageSample,
 } from '../backend/backend.ts'
 import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
+import { answerExport } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
@@ -43,7 +44,6 @@ import {
   type RunningCursor,
 } from './database-worker.ts'
 import { TableRights } from './engine/table-rights.ts'
-import { answerExport } from './export-response.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
@@ -227,10 +227,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (isExportRoute(request.path)) {
         checkReadsAll(call)
         this.#checkNotBlocked(id)
-        // a client that only looks whether it is there
-        if (request.method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
-        const { signal } = request
-        return await answerExport(request.path, () => this.#exports.make(id, signal), signal)
+        return await answerExport(request, () => this.#exports.make(id, request.signal))
       }
       const text = await readText(request.body)
       // a body may have taken its time, and the token may have been ended meanwhile

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { stat } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TokenCheck } from '../auth/token-check.ts'
 import {
@@ -14,6 +14,7 @@ import {
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { checkLoaded, readDump } from '../backend/dumps.ts'
+import { answerExport, type ExportedFile } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
@@ -26,6 +27,7 @@ import {
   textResponse,
 } from '../http/service-request.ts'
 import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
+import { copyOpenDatabase } from './copy-open-database.ts'
 import type { SenderRights } from './onward-tokens.ts'
 import { OpenAnswers } from './open-responses.ts'
 import { OwnRequests } from './own-requests.ts'
@@ -98,9 +100,8 @@ export class SqldBackend implements DatabaseBackend {
     })
     this.#own = new OwnRequests(this.#upstream)
     const { remote, onNotice, watchTimes } = options
-    const fileOf = (id: DatabaseId): string => join(this.#dataFolder, id, 'data')
     this.#writes = new WriteService(this.#upstream, this.#own, {
-      fileOf: remote === undefined ? fileOf : null,
+      fileOf: remote === undefined ? (id) => this.#fileOf(id) : null,
       onNotice,
       watchTimes,
     })
@@ -108,6 +109,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
+    await rm(this.#exportsFolder, { recursive: true, force: true })
     const version = await this.#upstream.start()
     if (this.#options.remote !== undefined) await this.#proveSeparate()
     return version
@@ -172,10 +174,29 @@ export class SqldBackend implements DatabaseBackend {
     this.#configured(id, settings)
   }
 
-  async exportTo(): Promise<void> {
-    throw new BackendRefusal(
-      'a database is exported by the back end "embedded" only; libsql-server has /dump',
-    )
+  /** @throws BackendRefusal for a server elsewhere */
+  async exportTo(id: DatabaseId, file: string): Promise<void> {
+    await this.#upstream.alive()
+    await copyOpenDatabase(this.#fileOf(id), file)
+  }
+
+  async #export(id: DatabaseId): Promise<ExportedFile> {
+    const folder = this.#exportsFolder
+    await mkdir(folder, { recursive: true })
+    const path = join(folder, `${randomUUID()}.db`)
+    await this.exportTo(id, path)
+    return { path, remove: async () => await rm(path, { force: true }) }
+  }
+
+  /** What is left there by a process that was killed is removed at the start. */
+  get #exportsFolder(): string {
+    return join(this.#options.directory, 'exports')
+  }
+
+  #fileOf(id: DatabaseId): string {
+    if (this.#options.remote !== undefined)
+      throw new BackendRefusal('the files of a libsql-server by URL are elsewhere; it has /dump')
+    return join(this.#dataFolder, id, 'data')
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
@@ -249,19 +270,17 @@ export class SqldBackend implements DatabaseBackend {
       await this.#baseOf(id).catch(() => null)
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
       // the server would not mind
-      if (blockReads && (request.path === '/dump' || request.path === '/beta/listen'))
+      const readsAll = request.path === '/dump' || isExportRoute(request.path)
+      if (blockReads && (readsAll || request.path === '/beta/listen'))
         return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
-      if (isExportRoute(request.path))
-        return errorResponse(
-          400,
-          'a database is exported by the back end "embedded" only; libsql-server has /dump',
-        )
+      if (isExportRoute(request.path)) return await answerExport(request, () => this.#export(id))
       if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
       return await this.#streams.handle(id, request, () => ({
         rights: this.#tokens.permissionsOf(request, id),
         blockReads: this.#settings.get(id)?.blockReads === true,
       }))
     } catch (error) {
+      if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
       if (isBroken(error)) return errorResponse(502, ENDED)

@@ -91,8 +91,8 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).create(id, source, settings)
   }
 
-  async exportTo(id: DatabaseId): Promise<void> {
-    await (await this.#serverOf(id)).exportTo()
+  async exportTo(id: DatabaseId, file: string): Promise<void> {
+    await (await this.#serverOf(id)).exportTo(id, file)
   }
 
   /** A server that does not run gets them when it starts. */
