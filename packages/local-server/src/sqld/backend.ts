@@ -33,7 +33,7 @@ import { OpenAnswers } from './open-responses.ts'
 import { OwnRequests } from './own-requests.ts'
 import { finish } from './rebuild.ts'
 import { findRefusal } from './sql-guard.ts'
-import { type ClientCall, StreamRequests } from './stream-requests.ts'
+import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
 import { WriteService } from './write-service.ts'
 import type { WatchTimes } from './write-watch.ts'
@@ -44,6 +44,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly onNotice: (id: DatabaseId, text: string) => void
   /** When a server counts as one that answers no write any more; undefined for the usual times. */
   readonly watchTimes?: WatchTimes
+  /** What a name in ATTACH means. By default nothing: databases are attached by id only. */
+  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
 }
 
 /** As good as no limit; the server takes null for "as before". */
@@ -275,16 +277,26 @@ export class SqldBackend implements DatabaseBackend {
         return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
       if (isExportRoute(request.path)) return await answerExport(request, () => this.#export(id))
       if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
-      return await this.#streams.handle(id, request, () => ({
-        rights: this.#tokens.permissionsOf(request, id),
-        blockReads: this.#settings.get(id)?.blockReads === true,
-      }))
+      return await this.#streams.handle(id, request, () => this.#rulesNow(id, request))
     } catch (error) {
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
       if (isBroken(error)) return errorResponse(502, ENDED)
       throw error
+    }
+  }
+
+  #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
+    const rights = this.#tokens.permissionsOf(request, id)
+    return {
+      rights,
+      blockReads: this.#settings.get(id)?.blockReads === true,
+      // of others not even the id is learned
+      idOf: (name) => {
+        const other = this.#options.idOf?.(id, name)
+        return other !== undefined && this.#attachable(rights.attach).includes(other) ? other : undefined
+      },
     }
   }
 
