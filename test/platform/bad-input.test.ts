@@ -147,8 +147,33 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['GET', '/databases/app/usage?from=2023-12-12T00:00:00', undefined],
   ['GET', '/databases/app/usage?from=2024-01-02T00:00:00Z&to=2024-01-01T00:00:00Z', undefined],
   ['POST', '/databases/dumps', {}],
-  ['POST', '/databases/app/instances', { location: 'ams' }],
 ]
+
+test('what the service has and this server has not is refused with one code', async () => {
+  const database = { name: 'x', group: 'default' }
+  const from = (more: object) => ({ ...database, seed: { type: 'database', name: 'app', ...more } })
+  for (const body of [
+    { ...database, use_tursodb: true },
+    { ...database, remote_encryption: { encryption_key: 'k', encryption_cipher: 'aes256gcm' } },
+    { ...database, seed: { type: 'database_upload' } },
+    from({ timestamp: '2024-01-01T00:00:00Z' }),
+  ])
+    expect(await scene.ask('POST', `${own}/databases`, { body })).toMatchObject({
+      status: 400,
+      body: { error: expect.any(String), code: 'not_supported' },
+    })
+  for (const [method, path] of [
+    ['POST', '/databases/app/instances'],
+    ['DELETE', '/databases/app/instances/local'],
+    ['POST', '/databases/app/transfer'],
+    ['POST', '/databases/app/seed'],
+    ['POST', '/groups/default/aws/migration/start'],
+  ] as const)
+    expect(await scene.ask(method, own + path, { body: '{}' })).toMatchObject({
+      status: 501,
+      body: { error: expect.any(String), code: 'not_supported' },
+    })
+})
 
 test('a request with a mistake is refused with a reason, and changes nothing', async () => {
   const before = await everything()

@@ -2,7 +2,6 @@ import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TokenCheck } from '../auth/token-check.ts'
 import {
-  type BackendFeatures,
   BackendRefusal,
   type DatabaseBackend,
   type DatabaseId,
@@ -72,12 +71,7 @@ export interface EmbeddedOptions {
 /** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
 export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
-  readonly features: BackendFeatures = {
-    pointInTime: false,
-    schemaDatabases: true,
-    tablePermissions: true,
-    attach: true,
-  }
+  readonly hasTablePermissions = true
   readonly #directory: string
   readonly #tokens: TokenCheck
   readonly #workers: WorkerPool
@@ -141,8 +135,6 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    if (source.type === 'fork' && source.at !== null)
-      throw new BackendRefusal('the back end "embedded" keeps no past: a copy is made of the present only')
     if (source.type === 'fork') this.#checkCopied(source.from)
     if (source.type === 'schema-child') this.#checkCopied(source.parent)
     if (source.type === 'schema-child') await this.#addChild(id, source.parent)

@@ -3,7 +3,6 @@ import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TokenCheck } from '../auth/token-check.ts'
 import {
-  type BackendFeatures,
   BackendRefusal,
   type DatabaseBackend,
   type DatabaseId,
@@ -68,18 +67,10 @@ interface Counts {
 
 const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
 
-/** What libsql-server can do besides what all back ends can. */
-export const SQLD_FEATURES: BackendFeatures = {
-  pointInTime: false,
-  schemaDatabases: true,
-  tablePermissions: false,
-  attach: true,
-}
-
 /** The database API of a real libsql-server, with a namespace of it for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
-  readonly features = SQLD_FEATURES
+  readonly hasTablePermissions = false
   readonly #options: SqldBackendOptions
   readonly #tokens: TokenCheck
   readonly #upstream: Upstream
@@ -166,8 +157,6 @@ export class SqldBackend implements DatabaseBackend {
     const config = this.#config(settings)
     this.#bases.set(id, Promise.resolve(NOTHING))
     if (source.type === 'fork') {
-      if (source.at !== null)
-        throw new BackendRefusal('this server keeps no past: a copy is made of the present only')
       await admin.fork(source.from, id)
       // it begins with the keys of the other one
       await admin.configure(id, config)

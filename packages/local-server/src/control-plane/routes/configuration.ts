@@ -1,5 +1,4 @@
 import * as v from 'valibot'
-import { Refusal } from '../refusal.ts'
 import type { DatabaseConfiguration } from '../registry/rows.ts'
 import { checkAllowedIps } from '../rules/allowed-ips.ts'
 import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
@@ -28,10 +27,8 @@ export const configurationRoutes: readonly Route[] = [
 async function changeConfiguration(call: Call) {
   const row = call.database()
   const given = call.body(ConfigurationBody)
-  const { backend, databases } = call.plane
+  const { databases } = call.plane
   const { configuration: before } = row
-  if (given.allow_attach === true && !backend.features.attach)
-    throw new Refusal(400, `allow_attach is not supported by the back end "${backend.kind}"`)
   checkAllowedIps(given.allowed_ips ?? [])
   const configuration: DatabaseConfiguration = {
     sizeLimitBytes:

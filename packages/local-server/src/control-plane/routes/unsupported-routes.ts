@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.ts'
+import { notSupported } from '../refusal.ts'
 import { ANY_TOKEN, organizationWide, PUBLIC, type RouteAccess, scoped } from './access.ts'
 import { DATABASE, GROUP, ORGANIZATION_2, type Route, undocumented } from './route.ts'
 
@@ -7,6 +7,8 @@ const JWKS = 'key sets of others (JWKS) are not supported by this server: it sig
 const V3 = 'the API /v3 is not supported by this server; use /v1'
 const AWS = 'this server runs on no AWS region'
 const SEED = 'a database is seeded when it is created: POST the seed with its name and group'
+const TRANSFER = 'a database belongs to its group: transfer the group instead'
+const INSTANCES = 'a database has its primary alone: instances are neither added nor removed'
 const VERSION = 'databases have the version of the server'
 const OAUTH =
   'OAuth is not supported by this server; an API token is made with POST /v1/auth/api-tokens/{name}'
@@ -16,6 +18,9 @@ const V3_GROUPS = '/v3/organizations/:organizationId/groups'
 
 /** What the service has and this server has not: it says so to callers that may ask, and nothing is accepted and ignored. */
 export const absentRoutes: readonly Route[] = [
+  absent('POST', `${DATABASE}/transfer`, scoped('db:configure'), TRANSFER),
+  absent('POST', `${DATABASE}/instances`, scoped('db:configure'), INSTANCES),
+  absent('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), INSTANCES),
   absent('POST', `${DATABASE}/seed`, scoped('db:create'), SEED),
   absent('POST', `${DATABASE}/update`, scoped('db:configure'), VERSION),
   absent('POST', `${GROUP}/aws/migration/start`, MEMBER, AWS),
@@ -40,6 +45,6 @@ export const absentRoutes: readonly Route[] = [
 
 function absent(method: Route['method'], path: string, access: RouteAccess, reason: string): Route {
   return undocumented(method, path, access, () => {
-    throw new Refusal(501, reason)
+    throw notSupported(reason, 501)
   })
 }
