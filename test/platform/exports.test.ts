@@ -40,10 +40,10 @@ test('each export is one state of the database, and writers go on meanwhile', as
      INSERT INTO account SELECT x, 100, zeroblob(300) FROM n`,
   ])
   expect(made.error).toBeNull()
-  let isOver = false
+  const end = new AbortController()
   const transfers = [1, 2].map(async (writer) => {
     let count = 0
-    for (; !isOver; count += 1) {
+    for (; !end.signal.aborted; count += 1) {
       const [from, to] = [1 + ((count * writer) % 250), 251 + (count % 250)]
       const moved = await sql(host, token, [
         'BEGIN IMMEDIATE',
@@ -64,7 +64,7 @@ test('each export is one state of the database, and writers go on meanwhile', as
   }
   const file = join(directory, 'last.db')
   await scene.server.exportDatabase('app', file)
-  isOver = true
+  end.abort()
   for (const count of await Promise.all(transfers)) expect(count).toBeGreaterThan(0)
   expect(look(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
   await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('is not overwritten')

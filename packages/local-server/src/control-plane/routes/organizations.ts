@@ -82,6 +82,7 @@ function deleteOrganization(call: Call): void {
     row.organization === organization.id
   call.commit(null, () => {
     for (const { id } of registry.apiTokens.rows.filter(isIts)) registry.apiTokens.delete(id)
+    for (const { id } of registry.keySets.rows.filter(isIts)) registry.keySets.delete(id)
     for (const { id } of registry.members.rows.filter(isIts)) registry.members.delete(id)
     for (const { id } of registry.invites.rows.filter(isIts)) registry.invites.delete(id)
     registry.organizations.delete(organization.id)

@@ -3,7 +3,7 @@ import { ANY_TOKEN, organizationWide, PUBLIC, type RouteAccess, scoped } from '.
 import { DATABASE, GROUP, ORGANIZATION_2, type Route, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
-const JWKS = 'key sets of others (JWKS) are not supported by this server: it signs tokens itself'
+const TEMPLATE = 'a GET request has no body here: ask for a template with POST'
 const V3 = 'the API /v3 is not supported by this server; use /v1'
 const AWS = 'this server runs on no AWS region'
 const SEED = 'a database is seeded when it is created: POST the seed with its name and group'
@@ -25,12 +25,7 @@ export const absentRoutes: readonly Route[] = [
   absent('POST', `${DATABASE}/update`, scoped('db:configure'), VERSION),
   absent('POST', `${GROUP}/aws/migration/start`, MEMBER, AWS),
   absent('POST', `${GROUP}/aws/migration/abort`, MEMBER, AWS),
-  absent('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), JWKS),
-  absent('PUT', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, JWKS),
-  absent('DELETE', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, JWKS),
-  absent('POST', `${ORGANIZATION_2}/jwks-template`, MEMBER, JWKS),
-  // how the command line asks for it
-  absent('GET', `${ORGANIZATION_2}/jwks-template`, MEMBER, JWKS),
+  absent('GET', `${ORGANIZATION_2}/jwks-template`, MEMBER, TEMPLATE),
   absent('GET', V3_DATABASES, ANY_TOKEN, V3),
   absent('POST', V3_DATABASES, ANY_TOKEN, V3),
   absent('GET', `${V3_DATABASES}/:databaseId`, ANY_TOKEN, V3),
