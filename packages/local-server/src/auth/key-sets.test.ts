@@ -18,18 +18,27 @@ test('a set is asked for once by many, and again for a key that is not in it', a
   const issuer = await start()
   const sets = new KeySets(LONG)
   issuer.add('a', 'ES256')
-  const find = (id: string) => sets.find(issuer.url, id)
+  const find = (id: string) => sets.find([issuer.url], id)
   const many = await Promise.all(Array.from({ length: 20 }, () => find('a')))
   expect([many.every((keys) => keys.length === 1), issuer.asked]).toEqual([true, 1])
   issuer.add('b', 'EdDSA')
   expect([(await find('b')).length, (await find('a')).length, issuer.asked]).toEqual([1, 1, 2])
 })
 
+test('a set that is not needed is not asked for: it may be slow', async () => {
+  const [issuer, other] = [await start(), await start()]
+  issuer.add('a', 'ES256')
+  const sets = new KeySets(LONG)
+  const both = [issuer.url, other.url]
+  for (let time = 0; time < 3; time += 1) expect(await sets.find(both, 'a')).toHaveLength(1)
+  expect([issuer.asked, other.asked]).toEqual([1, 1])
+})
+
 test('unknown keys do not make it be asked for without end', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, pauseMs: 60_000 })
   for (let number = 0; number < 20; number += 1)
-    expect(await sets.find(issuer.url, `unknown-${number}`)).toEqual([])
+    expect(await sets.find([issuer.url], `unknown-${number}`)).toEqual([])
   expect(issuer.asked).toBe(1)
 })
 
@@ -37,9 +46,9 @@ test('a set that is not fresh is asked for again: a key that its issuer has take
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0 })
   issuer.add('a', 'ES256')
-  expect(await sets.find(issuer.url, 'a')).toHaveLength(1)
+  expect(await sets.find([issuer.url], 'a')).toHaveLength(1)
   issuer.keys.clear()
-  expect(await sets.find(issuer.url, 'a')).toEqual([])
+  expect(await sets.find([issuer.url], 'a')).toEqual([])
 })
 
 test('while the issuer does not answer its keys are kept, but not for ever', async () => {
@@ -47,7 +56,7 @@ test('while the issuer does not answer its keys are kept, but not for ever', asy
   issuer.add('a', 'ES256')
   const kept = new KeySets({ ...LONG, freshMs: 0 })
   const short = new KeySets({ freshMs: 0, keptMs: 200, pauseMs: 0 })
-  for (const sets of [kept, short]) expect(await sets.find(issuer.url, 'a')).toHaveLength(1)
+  for (const sets of [kept, short]) expect(await sets.find([issuer.url], 'a')).toHaveLength(1)
   for (const answer of [
     { status: 500, body: '' },
     { status: 200, body: 'no JSON' },
@@ -56,13 +65,13 @@ test('while the issuer does not answer its keys are kept, but not for ever', asy
     { status: 302, body: '', location: issuer.url },
   ]) {
     issuer.answer = answer
-    expect(await kept.find(issuer.url, 'a')).toHaveLength(1)
+    expect(await kept.find([issuer.url], 'a')).toHaveLength(1)
   }
   const passesTheTimeThatKeysAreKept = sleep(250)
   await passesTheTimeThatKeysAreKept
-  expect(await short.find(issuer.url, 'a')).toEqual([])
+  expect(await short.find([issuer.url], 'a')).toEqual([])
   kept.forget(issuer.url)
-  expect(await kept.find(issuer.url, 'a')).toEqual([])
+  expect(await kept.find([issuer.url], 'a')).toEqual([])
 })
 
 test('of a set only those keys are read that are public, long enough, and for signatures', async () => {

@@ -31,18 +31,26 @@ export class KeySets {
     this.#times = times
   }
 
-  /** The keys of that id; none when the issuer does not have it, or has not answered for too long. */
-  async find(url: string, id: string): Promise<readonly ExternalKey[]> {
-    const { freshMs, keptMs, pauseMs } = this.#times
+  /** The keys of that id in some sets; none when no issuer has it, or it has not answered for too long. */
+  async find(urls: readonly string[], id: string): Promise<readonly ExternalKey[]> {
+    const { freshMs, keptMs } = this.#times
+    const fresh = this.#known(urls, id, freshMs)
+    if (fresh.length > 0) return fresh
+    await Promise.all(urls.map((url) => this.#refresh(url)))
+    return this.#known(urls, id, keptMs)
+  }
+
+  #known(urls: readonly string[], id: string, withinMs: number): readonly ExternalKey[] {
+    const isOfUse = ({ fetchedAt }: Kept): boolean => performance.now() - fetchedAt < withinMs
+    const sets = urls.map((url) => this.#entry(url)).filter(isOfUse)
+    return sets.flatMap(({ keys }) => keys).filter((key) => key.id === id)
+  }
+
+  async #refresh(url: string): Promise<void> {
     const kept = this.#entry(url)
-    const known = (): readonly ExternalKey[] => kept.keys.filter((key) => key.id === id)
-    const isFresh = performance.now() - kept.fetchedAt < freshMs
-    if (!isFresh || known().length === 0) {
-      const isDue = performance.now() - kept.triedAt >= pauseMs
-      if (kept.fetching === null && isDue) kept.fetching = this.#fetch(url, kept)
-      await kept.fetching
-    }
-    return performance.now() - kept.fetchedAt < keptMs ? known() : []
+    const isDue = performance.now() - kept.triedAt >= this.#times.pauseMs
+    if (kept.fetching === null && isDue) kept.fetching = this.#fetch(url, kept)
+    await kept.fetching
   }
 
   /** Forgets what was fetched from a URL. */

@@ -63,7 +63,7 @@ async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
   await call.plane.databases.applyAll(call.databases(), { dropStreams: true })
 }
 
-/** Whoever is between here and there would decide which keys are good. */
+/** With plain HTTP, those between here and there would decide which keys are good. */
 function checkUrl(text: string): void {
   const url = URL.canParse(text) ? new URL(text) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))

@@ -37,13 +37,16 @@ export class ExternalTokens {
     request: ServiceRequest,
     hasTablePermissions: boolean,
   ): Promise<ServiceRequest> {
-    const urls = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
-    const parts = urls.length === 0 ? null : partsOf(claimedToken(request) ?? '')
+    const sets = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
+    const parts = sets.length === 0 ? null : partsOf(claimedToken(request) ?? '')
     const id = parts?.header['kid']
     // tokens of our own do not name their key
     if (parts === null || id === undefined) return request
     if (typeof id !== 'string' || parts.header['crit'] !== undefined) throw unauthorized('The JWT is invalid')
-    const keys = (await Promise.all(urls.map(({ url }) => this.#sets.find(url, id)))).flat()
+    const keys = await this.#sets.find(
+      sets.map(({ url }) => url),
+      id,
+    )
     if (!keys.some((key) => hasSigned(key, parts))) throw unauthorized('The JWT is invalid')
     const rights = rightsFrom(parts, row)
     const isPlain = Array.isArray(rights['perm']) ? rights['perm'].length === 0 : rights['perm'] == null
