@@ -1,7 +1,7 @@
 import { type ExternalKey, readKeySet } from './external-key.ts'
 
 /** How long what, in ms. */
-export interface KeySetTimes {
+interface KeySetTimes {
   /** A set is used without asking for it again. */
   readonly freshMs: number
   /** A set is used while its issuer does not answer. */

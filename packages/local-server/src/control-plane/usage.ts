@@ -88,13 +88,10 @@ export class Usage {
     )
     const each = rows.map(({ id }) => this.ofDatabase(id, period))
     const sum = (of: keyof UsageTotal): number => each.reduce((total, usage) => total + usage[of], 0)
-    const there = {
-      rowsRead: sum('rowsRead'),
-      rowsWritten: sum('rowsWritten'),
-      bytesSynced: sum('bytesSynced'),
-    }
-    const used = onlyGroup === null ? this.#total('organization', organization, period) : there
-    return { ...used, storageBytes: sum('storageBytes') }
+    const storageBytes = sum('storageBytes')
+    if (onlyGroup === null) return { ...this.#total('organization', organization, period), storageBytes }
+    const [rowsRead, rowsWritten, bytesSynced] = [sum('rowsRead'), sum('rowsWritten'), sum('bytesSynced')]
+    return { rowsRead, rowsWritten, bytesSynced, storageBytes }
   }
 
   #write(row: DatabaseRow, sample: UsageSample): void {

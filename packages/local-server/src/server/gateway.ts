@@ -172,12 +172,12 @@ export class Gateway {
       return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
     if (!isAddressAllowed(record.configuration.allowedIps, request.remoteAddress))
       return errorResponse(403, `\`${name}\` may not be reached from this address`)
-    const inOwnWords = await externalTokens
+    const exchanged = await externalTokens
       .exchange(record, request, backend.hasTablePermissions)
       .catch(refusalResponse)
-    if ('status' in inOwnWords) return inOwnWords
+    if ('status' in exchanged) return exchanged
     usage.touch(record.id)
-    const response = await backend.handle(record.id, inOwnWords)
+    const response = await backend.handle(record.id, exchanged)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     // back ends know ids only; people know names

@@ -1,6 +1,6 @@
 import { hasSigned } from '../../auth/external-key.ts'
 import { type Claims, mintToken, partsOf, type TokenParts } from '../../auth/jwt.ts'
-import { KeySets, type KeySetTimes } from '../../auth/key-sets.ts'
+import { KeySets } from '../../auth/key-sets.ts'
 import { claimedToken } from '../../auth/token-check.ts'
 import type { ServiceRequest } from '../../http/service-request.ts'
 import { Refusal } from '../refusal.ts'
@@ -15,11 +15,10 @@ const LEEWAY_SECONDS = 60
  */
 export class ExternalTokens {
   readonly #registry: Registry
-  readonly #sets: KeySets
+  readonly #sets = new KeySets()
 
-  constructor(registry: Registry, times?: KeySetTimes) {
+  constructor(registry: Registry) {
     this.#registry = registry
-    this.#sets = new KeySets(times)
   }
 
   /** Has a key set fetched anew, should it be needed again. */
