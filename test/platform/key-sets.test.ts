@@ -106,6 +106,11 @@ test('an issuer is trusted by the organization that has named it alone, and unti
   const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
   const open = await sql(app.host, token, ['BEGIN', 'INSERT INTO t VALUES (8)'], { keep: true })
   expect(open.error).toBeNull()
+  const headers = { authorization: `Bearer ${token}` }
+  const changes = await fetch(`http://${app.host}/beta/listen?table=t`, { headers })
+  let hasEnded = false
+  const end = (): void => void (hasEnded = true)
+  void changes.body?.pipeTo(new WritableStream()).then(end, end)
   await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
   await scene.done('POST', '/v1/organizations/mine/groups', { body: { name: 'default', location: 'local' } })
   const { database } = await scene.done('POST', '/v1/organizations/mine/databases', {
@@ -113,7 +118,9 @@ test('an issuer is trusted by the organization that has named it alone, and unti
   })
   const foreign = issuer.token('key', { a: 'rw', id: database.DbId, exp: inAnHour })
   expect((await sql(database.Hostname, foreign, 'SELECT 1')).status).toBe(401)
+  expect([changes.status, hasEnded]).toEqual([200, false])
   await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
+  await expect.poll(() => hasEnded).toBe(true)
   expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
   expect((await sql(app.host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
