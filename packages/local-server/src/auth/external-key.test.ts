@@ -22,7 +22,7 @@ test('a key has signed what it has signed, in the form of its algorithm, and not
     ])
     for (const seal of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), good.seal.subarray(1), asDer])
       expect(hasSigned(key, { ...good, seal })).toBe(false)
-    expect(hasSigned(key, { ...good, signed: Buffer.from(`${good.signed}x`) })).toBe(false)
+    expect(hasSigned(key, { ...good, signed: Buffer.concat([good.signed, Buffer.of(0)]) })).toBe(false)
     for (const alg of ['none', 'HS256', 'RS512', 'PS256', 'eddsa', undefined, null, 5, ['RS256']])
       expect([alg, hasSigned(key, { ...good, header: { alg } })]).toEqual([alg, false])
     for (const other of keys.filter(({ id }) => id !== algorithm))
