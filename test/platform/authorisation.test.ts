@@ -104,7 +104,8 @@ const O = '/v1/organizations/{organizationSlug}'
 const DECIDED: Readonly<Record<string, Scopes>> = {
   // the command line asks for it with whatever token it has, to learn which organization is meant
   'GET /v2/organizations': ANY,
-  // the scope `read` is for locations, too
+  // the scope `read` is for usage and locations, too
+  [`GET ${O}/usage`]: READ,
   'GET /v2/organizations/{organizationSlug}/locations': READ,
   // what is about money
   [`POST ${O}/billing/portal`]: ADMIN,
@@ -133,13 +134,12 @@ const LAST_DEEDS = ['POST /v1/auth/invalidate', `DELETE ${O}`]
 function isAllowed(route: KnownRoute, caller: Caller): boolean {
   const { method, path } = route
   const scopes = scopesOf(route)
-  const isAboutOrganization = path.includes('{organizationSlug}') || path.includes('{slug}')
   if (path === '/v1/organizations' && method === 'GET') return true
   if (scopes.min_level === 'any') return true
   if (path.startsWith('/v1/locations'))
     return caller.level !== 'group' || caller.scopes?.includes('read') === true
   if (scopes.min_level === 'unrestricted') return caller.level === 'unrestricted'
-  if (isAboutOrganization && caller.isForeign === true) return false
+  if (isAboutOrganization(route) && caller.isForeign === true) return false
   if (caller.level === 'group')
     return scopes.min_level === 'group' && caller.scopes?.includes(scopes.group_scope ?? '') === true
   // revoking tokens narrows what is found instead
@@ -150,10 +150,19 @@ function isAllowed(route: KnownRoute, caller: Caller): boolean {
   return (method === 'GET' && scopes.role !== 'member') || caller.role !== 'viewer'
 }
 
-/** Who is let in: everybody where no token is needed, nobody whose token is none, others by their rights. */
-function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 {
+/**
+ * Who is let in: everybody where no token is needed, nobody whose token is none, others by their rights. To those who have
+ * nothing to do with an organization it does not exist.
+ */
+function expectation(route: KnownRoute, caller: Caller): 'let in' | 401 | 403 | 404 {
   if (scopesOf(route).min_level === 'none') return 'let in'
-  return caller.refused ?? (isAllowed(route, caller) ? 'let in' : 403)
+  if (caller.refused !== undefined) return caller.refused
+  if (isAllowed(route, caller)) return 'let in'
+  return caller.isForeign === true && isAboutOrganization(route) ? 404 : 403
+}
+
+function isAboutOrganization({ path }: KnownRoute): boolean {
+  return path.includes('{organizationSlug}') || path.includes('{slug}')
 }
 
 /** What is wrong with how a caller fares on a route; null for nothing. */
@@ -164,7 +173,8 @@ async function difference(route: KnownRoute, caller: Caller): Promise<string | n
   const hasBody = route.method !== 'GET' && route.method !== 'DELETE'
   const body = hasBody ? { body: '{"overages":1,"role":1}' } : {}
   const { status, body: answer } = await scene.ask(route.method, path, { token: caller.token, ...body })
-  const isRefused = status === 401 || status === 403
+  const isHidden = status === 404 && answer?.error === 'organization not found'
+  const isRefused = status === 401 || status === 403 || isHidden
   const found = isRefused ? status : status < 500 || status === 501 ? 'let in' : status
   const asked = `${caller.name}: ${route.method} ${path}`
   if (wanted !== found) return `${asked}: ${found}, not ${wanted} ${JSON.stringify(answer)}`
@@ -242,6 +252,13 @@ test('tokens of others: admins see and revoke all of the organization, members t
     body: { token: idOf('by-member') },
   })
   expect((await scene.ask('GET', own, { token: mine })).status).toBe(401)
+  // nor does a token for one organization learn what another one has
+  const other = `/v1/organizations/other/api-tokens/${foreignId}`
+  const alone = tokenOf('organization')
+  expect(await scene.ask('DELETE', other, { token: alone })).toEqual({
+    status: 404,
+    body: { error: 'organization not found' },
+  })
   // unrestricted ones are not found there
   const unrestricted = (await scene.done('GET', '/v1/auth/api-tokens')).tokens[0]
   expect((await revoke(unrestricted.id, 'admin')).status).toBe(404)

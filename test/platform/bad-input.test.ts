@@ -105,6 +105,7 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   configuration({ size_limit: -5 }),
   configuration({ block_reads: 'yes' }),
   configuration({ delete_protection: 1 }),
+  configuration({ delete_protecton: true }),
   configuration({ allowed_ips: ['nowhere'] }),
   configuration({ allowed_ips: ['10.0.0.0/99'] }),
   configuration({ allowed_ips: '10.0.0.1' }),
@@ -127,7 +128,9 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['POST', '/groups/default/transfer', { organization: 'nowhere' }],
   ['POST', '/groups/default/transfer', {}],
   ['PATCH', '', { overages: 'yes' }],
-  ['PATCH', '', { require_mfa: true }],
+  ['PATCH', '', { overages: true, blocked_reads: true }],
+  ['PATCH', '', { require_mfa: 'yes' }],
+  ['PATCH', '/groups/default/configuration', { protection: true }],
   ['DELETE', '', undefined],
   ['POST', '/members', { username: 'nobody' }],
   ['POST', '/members', { username: 'owner' }],
@@ -140,12 +143,37 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['GET', '/invoices?type=mine', undefined],
   ['GET', '/databases?limit=0', undefined],
   ['GET', '/databases?cursor=x', undefined],
+  ['GET', '/databases?type=tables', undefined],
   ['GET', '/databases/app/usage?from=2023-12-12T00:00:00', undefined],
   ['GET', '/databases/app/usage?from=2024-01-02T00:00:00Z&to=2024-01-01T00:00:00Z', undefined],
   ['POST', '/databases/dumps', {}],
-  ['POST', '/databases/app/wakeup', {}],
-  ['POST', '/databases/app/instances', { location: 'ams' }],
 ]
+
+test('what the service has and this server has not is refused with one code', async () => {
+  const database = { name: 'x', group: 'default' }
+  const from = (more: object) => ({ ...database, seed: { type: 'database', name: 'app', ...more } })
+  for (const body of [
+    { ...database, use_tursodb: true },
+    { ...database, remote_encryption: { encryption_key: 'k', encryption_cipher: 'aes256gcm' } },
+    { ...database, seed: { type: 'database_upload' } },
+    from({ timestamp: '2024-01-01T00:00:00Z' }),
+  ])
+    expect(await scene.ask('POST', `${own}/databases`, { body })).toMatchObject({
+      status: 400,
+      body: { error: expect.any(String), code: 'not_supported' },
+    })
+  for (const [method, path] of [
+    ['POST', '/databases/app/instances'],
+    ['DELETE', '/databases/app/instances/local'],
+    ['POST', '/databases/app/transfer'],
+    ['POST', '/databases/app/seed'],
+    ['POST', '/groups/default/aws/migration/start'],
+  ] as const)
+    expect(await scene.ask(method, own + path, { body: '{}' })).toMatchObject({
+      status: 501,
+      body: { error: expect.any(String), code: 'not_supported' },
+    })
+})
 
 test('a request with a mistake is refused with a reason, and changes nothing', async () => {
   const before = await everything()

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { Scene } from './platform-scene.ts'
 
 /*
@@ -187,24 +187,22 @@ test('a session, from login to destroy', async () => {
   // db export asks at the bare host; the token says for which database
   const [origin] = host.replace('http://', '').split('/')
   const info = await fetch(`http://${origin}/info`, { headers: { authorization: `Bearer ${jwt}` } })
-  if (inject('target') === 'embedded') {
-    const { current_generation: generation } = (await info.json()) as { current_generation: number }
-    const exported = await fetch(`http://${origin}/export/${generation}`, {
-      headers: { authorization: `Bearer ${jwt}` },
-    })
-    const file = join(directory, 'exported.db')
-    await writeFile(file, Buffer.from(await exported.arrayBuffer()))
-    const opened = new DatabaseSync(file, { readOnly: true })
-    expect(opened.prepare('SELECT a FROM t').all()).toEqual([{ a: 42 }])
-    opened.close()
-    const frames = await fetch(`http://${origin}/sync/${generation}/1/1`, {
-      headers: { authorization: `Bearer ${jwt}` },
-    })
-    expect(frames.status).toBe(404)
-    expect((await fetch(`http://${origin}/export/${generation}`)).status).toBe(401)
-    const { bytes_synced: bytes } = (await cli.ask('GET', `${O}/databases/imported/usage`)).database.usage
-    expect(bytes).toBeGreaterThanOrEqual(4_096)
-  } else expect(info.status).toBe(400)
+  const { current_generation: generation } = (await info.json()) as { current_generation: number }
+  const exported = await fetch(`http://${origin}/export/${generation}`, {
+    headers: { authorization: `Bearer ${jwt}` },
+  })
+  const file = join(directory, 'exported.db')
+  await writeFile(file, Buffer.from(await exported.arrayBuffer()))
+  const opened = new DatabaseSync(file, { readOnly: true })
+  expect(opened.prepare('SELECT a FROM t').all()).toEqual([{ a: 42 }])
+  opened.close()
+  const frames = await fetch(`http://${origin}/sync/${generation}/1/1`, {
+    headers: { authorization: `Bearer ${jwt}` },
+  })
+  expect(frames.status).toBe(404)
+  expect((await fetch(`http://${origin}/export/${generation}`)).status).toBe(401)
+  const { bytes_synced: bytes } = (await cli.ask('GET', `${O}/databases/imported/usage`)).database.usage
+  expect(bytes).toBeGreaterThanOrEqual(4_096)
 
   // db config: null leaves as it is
   await cli.ask('PATCH', `${O}/databases/app/configuration`, { allow_attach: null, delete_protection: true })

@@ -70,7 +70,7 @@ function summary(rows: readonly string[]): string {
   const count = (at: number, value: string): number => cells.filter((row) => row[at] === value).length
   const documented = count(2, 'yes')
   const outcomesOf = (at: number): string =>
-    `${count(at, 'yes')} do their work, ${count(at, '400')} answer 400, ${count(at, '501')} answer 501`
+    `${count(at, 'yes')} do their work, ${count(at, '501')} answer 501`
   return `${rows.length} routes, ${documented} of them documented. Embedded: ${outcomesOf(4)}. sqld: ${outcomesOf(5)}.`
 }
 
@@ -89,11 +89,10 @@ test('each route answers as docs/platform.md says', () => {
   expect(readFileSync(PAGE, 'utf8')).toBe(text)
 })
 
-test('what comes of a route is success, a refusal with a reason, or 501', () => {
+test('what comes of a route is success, or 501 with a reason', () => {
   const counts: Record<string, number> = {}
   for (const outcome of outcomes.values()) counts[outcome] = (counts[outcome] ?? 0) + 1
-  // 400: what this server refuses for good, as adding instances; the last of docs/limits.md
-  expect(Object.keys(counts).sort()).toEqual(['400', '501', 'yes'])
+  expect(Object.keys(counts).sort()).toEqual(['501', 'yes'])
   const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual([])
 })

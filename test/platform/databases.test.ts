@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { Scene, sql } from './platform-scene.ts'
 
 describe('what a database begins as', () => {
@@ -89,6 +89,8 @@ describe('what a database begins as', () => {
       { name: 'x', group: 'default', schema: 'child' },
     ])
       expect((await scene.ask('POST', `${scene.own}/databases`, { body })).status).toBe(400)
+    const typed = await scene.done('GET', `${scene.own}/databases?type=schema`)
+    expect(typed.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
     const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
     const refused = await scene.ask('DELETE', `${scene.own}/databases/parent`)
@@ -227,6 +229,60 @@ test('after a deletion the name is free, and nothing of the old database shows',
   expect((await sql(young.host, token, 'SELECT 1')).status).toBe(401)
   const { rows } = await sql(young.host, await scene.tokenFor('app'), 'SELECT count(*) FROM sqlite_schema')
   expect(rows).toEqual([['0']])
+})
+
+test('the size of a database is known soon after its first write, also to those who have asked before', async () => {
+  const scene = await Scene.forTest()
+  const { host } = await scene.create('app')
+  await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+  const size = async () =>
+    (await scene.done('GET', `${scene.own}/usage`)).organization.usage.storage_bytes as number
+  await expect.poll(size, { timeout: 20_000 }).toBeGreaterThanOrEqual(8_192)
+})
+
+test('only a database that is there is healthy; the bare URL is that of the server', async () => {
+  const scene = await Scene.forTest()
+  const { host } = await scene.create('app')
+  const health = async (url: string) => {
+    const response = await fetch(`${url}/health`)
+    return [response.status, await response.text()]
+  }
+  expect(await health(`http://${host}`)).toEqual([200, ''])
+  expect(await health(`${scene.server.url}/nowhere`)).toEqual([
+    404,
+    JSON.stringify({ error: "Namespace `nowhere` doesn't exist" }),
+  ])
+  await scene.done('DELETE', `${scene.own}/databases/app`)
+  expect((await health(`http://${host}`))[0]).toBe(404)
+  await scene.server.removeDatabase('default')
+  expect(await health(scene.server.url)).toEqual([200, ''])
+})
+
+test('one that is protected stays, also for the program that runs the server', async () => {
+  const scene = await Scene.forTest()
+  const { host } = await scene.create('app')
+  const path = `${scene.own}/databases/app`
+  await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: true } })
+  await expect(scene.server.removeDatabase('app')).rejects.toThrow('is protected from deletion')
+  expect((await scene.ask('DELETE', path)).status).toBe(400)
+  expect((await sql(host, await scene.tokenFor('app'), 'SELECT 1')).rows).toEqual([['1']])
+  await scene.done('PATCH', `${path}/configuration`, { body: { delete_protection: false } })
+  await scene.server.removeDatabase('app')
+  expect((await scene.ask('GET', path)).status).toBe(404)
+})
+
+test('what the server says of its times is passed on as it was', async () => {
+  const { server } = await Scene.forTest()
+  const response = await fetch(`${server.url}/v2/pipeline`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${await server.createToken('default')}` },
+    body: '{"requests":[{"type":"execute","stmt":{"sql":"SELECT 1"}}]}',
+  })
+  await response.text()
+  const bytes = Buffer.from(response.headers.get('server-timing') ?? '', 'latin1')
+  // an encoding that was made twice would have two more bytes in its micro sign
+  expect(bytes.toString('utf8')).toMatch(/^(?:[\x20-\x7e]|µ)*$/)
+  if (inject('target') === 'sqld') expect(bytes.toString('utf8')).toContain('libsql_query_exec;dur=')
 })
 
 test('rows read and written are counted, also those before a restart and of databases that are gone', async () => {

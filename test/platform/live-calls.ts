@@ -9,6 +9,7 @@ import { fill, NAMES } from './documented-routes.ts'
 import type { Scene } from './platform-scene.ts'
 
 const O = '/v1/organizations/{organizationSlug}'
+const O2 = '/v2/organizations/{organizationSlug}'
 const D = `${O}/databases/{databaseName}`
 const G = `${O}/groups/{groupName}`
 
@@ -54,6 +55,8 @@ const BODIES: Readonly<Record<string, object>> = {
   [`POST ${G}/rename`]: { name: 'new' },
   [`POST ${O}/subscription`]: { plan: 'scaler', timeline: 'yearly', overages: true },
   [`PUT ${O}/billing/customer`]: { name: 'n', email: 'e', billing_address: { line1: 'l', postal_code: 'p' } },
+  [`PUT ${O2}/jwks/{jwksName}`]: { jwks_url: 'https://issuer.test/jwks.json' },
+  [`POST ${O2}/jwks-template`]: { database: 'app', scope: 'read-only' },
   'POST /v1/organizations': { name: 'n' },
   'POST /v1/organizations/stripe-customer': { name: 'n' },
   'POST /v1/auth/api-tokens/{tokenName}': { organization: 'local' },

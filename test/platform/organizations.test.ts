@@ -45,8 +45,9 @@ describe('groups', () => {
     const stranger = await neighbour(scene)
     const transfer = (organization: string) =>
       scene.ask('POST', `${own}/groups/team/transfer`, { body: { organization } })
-    // whoever is nobody there cannot give it away
-    expect((await transfer('other')).status).toBe(403)
+    // to those who are nobody there it does not exist
+    for (const unknown of ['other', 'nowhere'])
+      expect(await transfer(unknown)).toEqual({ status: 404, body: { error: 'organization not found' } })
     await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
     expect((await transfer('mine')).body).toMatchObject({ name: 'team', primary: 'local' })
     expect((await scene.ask('GET', `${own}/databases/app`)).status).toBe(404)
@@ -58,7 +59,7 @@ describe('groups', () => {
     expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
     expect(
       (await scene.ask('GET', '/v1/organizations/mine/databases/app', { token: stranger.token })).status,
-    ).toBe(403)
+    ).toBe(404)
   })
 
   test('an archived one sleeps until it is unarchived', async () => {
@@ -69,12 +70,20 @@ describe('groups', () => {
     expect((await sql(host, token, 'SELECT 1')).status).toBe(502)
     const create = () =>
       scene.ask('POST', `${scene.own}/databases`, { body: { name: 'late', group: 'default' } })
+    const wakeUp = () => scene.ask('POST', `${scene.own}/databases/app/wakeup`)
+    expect(await wakeUp()).toEqual({
+      status: 400,
+      body: { error: 'database app is part of a group, please unarchive the group instead' },
+    })
     expect((await create()).body).toEqual({
       error: 'cannot create database on group default because it is archived',
     })
     expect((await scene.done('GET', `${scene.own}/databases/app`)).database.archived).toBe(true)
     await scene.done('POST', `${scene.own}/groups/default/unarchive`)
     expect((await sql(host, token, 'SELECT 1')).status).toBe(200)
+    // nothing sleeps
+    expect(await wakeUp()).toEqual({ status: 200, body: undefined })
+    expect((await scene.ask('POST', `${scene.own}/databases/nowhere/wakeup`)).status).toBe(404)
     expect((await create()).status).toBe(200)
     await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('there is no group "nowhere"')
   })
@@ -100,7 +109,7 @@ describe('members and invites', () => {
     const token = await scene.platform.createUser({ username: 'bob', email: 'bob@example.test' })
     const create = () =>
       scene.ask('POST', `${own}/databases`, { token, body: { name: 'bobs', group: 'default' } })
-    expect((await create()).status).toBe(403)
+    expect((await create()).status).toBe(404)
     await scene.done('POST', `${own}/members`, { body: { username: 'bob', role: 'viewer' } })
     expect((await create()).status).toBe(403)
     expect((await scene.ask('POST', `${own}/members`, { body: { username: 'bob' } })).status).toBe(409)
@@ -112,7 +121,7 @@ describe('members and invites', () => {
     const wanted = { organization: 'local', group: 'default', scopes: ['read'] }
     expect((await scene.ask('POST', '/v1/auth/api-tokens/g', { token, body: wanted })).status).toBe(403)
     expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
-    expect((await scene.ask('GET', own, { token })).status).toBe(403)
+    expect((await scene.ask('GET', own, { token })).status).toBe(404)
     expect((await scene.ask('GET', own, { token: scoped })).status).toBe(401)
     const codes = (await scene.done('GET', `${own}/audit-logs`)).audit_logs.map(
       ({ code }: { code: string }) => code,
@@ -143,6 +152,67 @@ describe('members and invites', () => {
       expect([status, body.code]).toEqual([402, 'feature_not_available_for_starter_plan'])
     }
   })
+})
+
+test('a user has an organization of the same name, and is its owner', async () => {
+  const scene = await Scene.forTest()
+  const token = await scene.platform.createUser({ username: 'bob' })
+  const organizations = await scene.done('GET', '/v1/organizations', { token })
+  expect(organizations).toMatchObject([{ slug: 'bob', type: 'personal', plan_id: 'starter' }])
+  const { usage } = (await scene.done('GET', '/v1/organizations/bob/usage', { token })).organization
+  expect(usage).toMatchObject({ databases: 0, groups: 0, rows_read: 0 })
+  expect((await scene.ask('DELETE', '/v1/organizations/bob', { token })).status).toBe(400)
+  // neither to others, nor to the owner of the server
+  expect((await scene.ask('GET', '/v1/organizations/bob')).status).toBe(404)
+  await scene.done('POST', '/v1/organizations', { body: { name: 'taken' } })
+  await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow('an organization "taken"')
+})
+
+test('an organization is changed by those who work with it, in the fields that it has', async () => {
+  const scene = await Scene.forTest()
+  const change = (body: object, token = scene.platform.token) =>
+    scene.ask('PATCH', scene.own, { body, token })
+  const both = { overages: true, require_mfa: true }
+  expect((await change(both)).body.organization).toMatchObject(both)
+  expect((await scene.done('GET', scene.own)).organization).toMatchObject(both)
+  expect((await change({ overages: null })).body.organization).toMatchObject(both)
+  expect((await change({ ...both, blocked_reads: true })).status).toBe(400)
+  const token = await scene.platform.createUser({ username: 'bob' })
+  await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob', role: 'viewer' } })
+  expect((await change({ overages: false }, token)).status).toBe(403)
+  await scene.done('PATCH', `${scene.own}/members/bob`, { body: { role: 'member' } })
+  expect((await change({ overages: false }, token)).body.organization.overages).toBe(false)
+})
+
+test('usage is what was used, and beside it what the plan allows; a token of a group sees what its group has used', async () => {
+  const scene = await Scene.forTest()
+  const { own, platform } = scene
+  await scene.done('POST', `${own}/subscription`, { body: { plan: 'starter' } })
+  await scene.done('POST', `${own}/groups`, { body: { name: 'team', location: 'fra' } })
+  for (const [name, group] of [
+    ['app', 'default'],
+    ['other', 'team'],
+  ] as const) {
+    const { host } = await scene.create(name, { group })
+    const token = await scene.tokenFor(name)
+    const statements = ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)', 'SELECT a FROM t']
+    expect((await sql(host, token, statements)).error).toBeNull()
+  }
+  const usageFor = async (token = platform.token) =>
+    (await scene.done('GET', `${own}/usage`, { token })).organization
+  const whole = await usageFor()
+  expect(whole.usage).toMatchObject({ databases: 3, groups: 2, locations: 2 })
+  expect(Object.keys(whole.allowance).sort()).toEqual(Object.keys(whole.usage).sort())
+  expect(whole.allowance).toMatchObject({ rows_written: 10_000_000, databases: 100, groups: 1 })
+  const reach = { organization: platform.organization, group: 'team' }
+  const part = await usageFor(await scene.mint('reader', { ...reach, scopes: ['read'] }))
+  expect(part.usage).toMatchObject({ databases: 1, groups: 1, locations: 1 })
+  expect(part.databases).toHaveLength(1)
+  expect(part.usage.rows_read).toBe(part.databases[0].total.rows_read)
+  expect(part.usage.rows_read).toBeGreaterThan(0)
+  expect(whole.usage.rows_read).toBe(2 * part.usage.rows_read)
+  const maker = await scene.mint('maker', { ...reach, scopes: ['db:create'] })
+  expect((await scene.ask('GET', `${own}/usage`, { token: maker })).status).toBe(403)
 })
 
 test('paths without an organization mean the own one', async () => {
@@ -237,6 +307,7 @@ describe('organizations that share a server', () => {
       other.token,
     )
     for (const token of [other.token, organizationToken, groupToken]) {
+      // not 403: it would say that there is such an organization
       for (const [method, path] of [
         ['GET', 'databases'],
         ['GET', 'databases/app'],
@@ -246,13 +317,13 @@ describe('organizations that share a server', () => {
         ['DELETE', 'groups/default'],
         ['GET', 'usage'],
       ] as const)
-        expect([path, (await scene.ask(method, `${scene.own}/${path}`, { token })).status]).toEqual([
+        expect([path, await scene.ask(method, `${scene.own}/${path}`, { token })]).toEqual([
           path,
-          403,
+          { status: 404, body: { error: 'organization not found' } },
         ])
       expect(
         (await scene.done('GET', '/v1/organizations', { token })).map(({ slug }: { slug: string }) => slug),
-      ).toEqual(['other'])
+      ).toEqual(token === other.token ? ['owner-of-other', 'other'] : ['other'])
     }
     // what of the neighbour's is named in a body
     const create = (body: object) =>

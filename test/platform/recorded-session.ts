@@ -311,9 +311,20 @@ async function inspect(session: Session): Promise<void> {
     await session.ask('GET', `${O}/usage`)
     await session.ask('GET', `${O}/subscription`)
   })
+  await session.command('org jwks save idp https://issuer.test/jwks.json', async () => {
+    const body = { jwks_url: 'https://issuer.test/jwks.json', region: 'local' }
+    await session.ask('PUT', `${O2}/jwks/idp`, body)
+  })
   await session.command('org jwks list', async () => {
+    const { jwks } = await session.ask('GET', `${O2}/jwks`)
+    assert.equal(jwks[0].jwks_name, 'idp')
+  })
+  await session.command('org jwks remove idp', async () => {
+    await session.ask('DELETE', `${O2}/jwks/idp`, { region: 'local' })
+  })
+  await session.command('org jwks template --database copy', async () => {
     // what is not there says so
-    assert.equal((await session.try('GET', `${O2}/jwks`)).status, 501)
+    assert.equal((await session.try('GET', `${O2}/jwks-template`)).status, 501)
   })
 }
 

@@ -49,6 +49,14 @@ const INVITES: TestEntry = [
   ORGANIZATIONS,
   'an invite waits for its address, is replaced by the next one, and needs the plan',
 ]
+const ISSUERS: TestEntry = [
+  'key-sets.test.ts',
+  'databases accept the tokens of an issuer that the operator has named',
+]
+const ISSUER_REMOVED: TestEntry = [
+  'key-sets.test.ts',
+  'an issuer is trusted by the organization that has named it alone, and until it is removed',
+]
 const OTHERS_TOKENS: TestEntry = ['authorisation.test.ts', 'tokens of others: admins see and revoke all']
 const MATRIX: TestEntry = ['authorisation.test.ts', 'each route, by each kind of token']
 const ISOLATION: TestEntry = [ORGANIZATIONS, 'never reach each other through the platform API']
@@ -67,6 +75,7 @@ const TESTS: Readonly<Record<string, TestEntry>> = {
   [`POST ${O}/databases`]: COPY,
   [`POST ${O}/databases/dumps`]: DUMP,
   [`GET ${D}`]: DELETED,
+  [`POST ${D}/wakeup`]: ARCHIVED,
   [`DELETE ${D}`]: DELETED,
   [`GET ${D}/configuration`]: CONFIGURED,
   [`PATCH ${D}/configuration`]: CONFIGURED,
@@ -96,6 +105,10 @@ const TESTS: Readonly<Record<string, TestEntry>> = {
   [`GET ${O2}/invites`]: INVITES,
   [`POST ${O2}/invites`]: INVITES,
   [`DELETE ${O2}/invites/{email}`]: INVITES,
+  [`GET ${O2}/jwks`]: ISSUERS,
+  [`PUT ${O2}/jwks/{jwksName}`]: ISSUERS,
+  [`DELETE ${O2}/jwks/{jwksName}`]: ISSUER_REMOVED,
+  [`POST ${O2}/jwks-template`]: ISSUERS,
   [`GET ${O}/invites`]: SESSION,
   [`POST ${O}/invite`]: SESSION,
   [`DELETE ${O}/invites/{email}`]: SESSION,

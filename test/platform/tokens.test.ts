@@ -115,9 +115,21 @@ describe('tokens for databases', () => {
     await scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body: { allow_attach: true } })
     expect(await sql(app.host, token, attach)).toMatchObject({ error: null, rows: [['7']] })
     expect(await isRefused(await scene.tokenFor('app'))).toBe(true)
+    // by name, as well; without the right to attach it nothing is learned of it
+    const byName = (name: string) => [`/* a */ attach database ${name} AS x`, 'SELECT a FROM x.t']
+    for (const name of ['"other"', 'other', '[other]'])
+      expect(await sql(app.host, token, byName(name))).toMatchObject({ error: null, rows: [['7']] })
+    const refused = await sql(app.host, await scene.tokenFor('app'), byName('"other"'))
+    expect(JSON.stringify(refused)).not.toContain(other.id)
+    expect(refused.rows).toEqual([])
+    const minted = await scene.server.createToken('app', { access: 'read-only', attach: ['other'] })
+    expect((await sql(app.host, minted, byName('"other"'))).rows).toEqual([['7']])
+    await expect(scene.server.createToken('app', { attach: ['nowhere'] })).rejects.toThrow('"nowhere"')
     // of another group nothing can be attached
     await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
     await scene.create('far', { group: 'team' })
+    await expect(scene.server.createToken('app', { attach: ['far'] })).rejects.toThrow('another group')
+    expect((await sql(app.host, token, byName('"far"'))).rows).toEqual([])
     const far = { permissions: { read_attach: { databases: ['far'] } } }
     expect((await scene.ask('POST', `${scene.own}/databases/app/auth/tokens`, { body: far })).status).toBe(
       400,

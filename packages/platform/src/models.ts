@@ -88,8 +88,10 @@ export interface Organization
 
 export interface OrganizationUsage extends Raw {
   readonly uuid: string
-  /** What was used in this period. The documentation calls it the plan's allowance; that is in `plans()`. */
+  /** What was used in this period: the service's own tools read it so, though its documents call it the plan's allowance. */
   readonly usage: UsageFigures & Numbers<'databases' | 'locations' | 'groups'>
+  /** What the plan allows, 0 is no limit. The local server sends it; of the cloud service it is in `plans()`. */
+  readonly allowance?: UsageFigures & Numbers<'databases' | 'locations' | 'groups'>
   readonly databases: readonly DatabaseUsage[]
 }
 

@@ -31,12 +31,29 @@ export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now())
 
 /** The claims of a token that one of the keys has signed; null for any other text. Times are not looked at. */
 export function readToken(token: string, keys: readonly KeyObject[]): Claims | null {
+  const parts = partsOf(token)
+  if (parts?.header['alg'] !== 'EdDSA') return null
+  const { claims, signed, seal } = parts
+  return keys.some((key) => verify(null, signed, key, seal)) ? claims : null
+}
+
+/** A token taken apart; its signature is not checked. */
+export interface TokenParts {
+  readonly header: Claims
+  readonly claims: Claims
+  /** What the signature is of. */
+  readonly signed: Buffer
+  readonly seal: Buffer
+}
+
+/** Null for a text that is no token. */
+export function partsOf(token: string): TokenParts | null {
   const [head, body, signature, ...rest] = token.split('.')
+  const header = decodePart(head)
   const claims = decodePart(body)
-  if (rest.length > 0 || claims === null || decodePart(head)?.['alg'] !== 'EdDSA') return null
-  const text = Buffer.from(`${head}.${body}`)
+  if (rest.length > 0 || claims === null || header === null) return null
   const seal = decodeBase64Url(signature) ?? Buffer.of()
-  return keys.some((key) => verify(null, text, key, seal)) ? claims : null
+  return { header, claims, signed: Buffer.from(`${head}.${body}`), seal }
 }
 
 /** What a token says; its signature is not checked. */

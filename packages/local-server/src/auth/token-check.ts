@@ -62,10 +62,15 @@ function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   return header.slice(blank + 1).trim()
 }
 
+/** The token that a request comes with, if any. */
+export function claimedToken({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
+  const given = headers['authorization'] ?? headers['x-authorization']
+  return /^Bearer +(\S+)\s*$/i.exec(String(given ?? ''))?.[1] ?? null
+}
+
 /** The database a token says it is for; its signature has not been checked. */
-export function claimedDatabase({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
-  const token = /^Bearer +(\S+)$/i.exec(String(headers['authorization'] ?? ''))?.[1]
-  const id = claimsOf(token ?? '')?.['id']
+export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): string | null {
+  const id = claimsOf(claimedToken(request) ?? '')?.['id']
   return typeof id === 'string' ? id : null
 }
 

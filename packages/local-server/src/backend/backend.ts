@@ -24,23 +24,11 @@ export type DatabaseSource =
   | { readonly type: 'file'; readonly file: string }
   /** What a file of SQL statements makes. */
   | { readonly type: 'dump'; readonly file: string }
-  /** A copy of another database, now or as it was at a time. */
-  | { readonly type: 'fork'; readonly from: DatabaseId; readonly at: Date | null }
+  /** A copy of another database. */
+  | { readonly type: 'fork'; readonly from: DatabaseId }
   /** A database whose schema others have. */
   | { readonly type: 'schema' }
   | { readonly type: 'schema-child'; readonly parent: DatabaseId }
-
-/** What a back end can do besides what all of them can. */
-export interface BackendFeatures {
-  /** `fork` at a time. */
-  readonly pointInTime: boolean
-  /** `schema` and `schema-child`, and `/v1/jobs`. */
-  readonly schemaDatabases: boolean
-  /** Tokens with permissions for single tables (the claim `perm`). */
-  readonly tablePermissions: boolean
-  /** ATTACH of another database of the back end. */
-  readonly attach: boolean
-}
 
 /** What a database has done since its count began. */
 export interface UsageSample {
@@ -69,7 +57,8 @@ export type SchemaRole = 'plain' | 'schema' | 'child'
 /** An engine that holds databases by opaque id. Knows nothing of names, or of who owns a token. */
 export interface DatabaseBackend extends AsyncDisposable {
   readonly kind: 'embedded' | 'sqld'
-  readonly features: BackendFeatures
+  /** Whether tokens can have permissions for single tables (the claim `perm`). */
+  readonly hasTablePermissions: boolean
   /** Moves what is on the disk and not known out of the way, before the start; resolves with its ids. */
   setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine; resolves with what `GET /version` answers. */

@@ -7,6 +7,7 @@ import { Databases } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { ApiTokenRow } from './registry/rows.ts'
 import { ApiTokens } from './tokens/api-tokens.ts'
+import { ExternalTokens } from './tokens/external-tokens.ts'
 import { Usage } from './usage.ts'
 
 /** How often what databases have used is written down. */
@@ -37,6 +38,7 @@ export class ControlPlane {
   readonly apiTokens: ApiTokens
   /** Signs what the server itself asks its back end for. */
   readonly controlKey: KeyPair
+  readonly externalTokens: ExternalTokens
   #running: RunningParts | null = null
   #sampler: NodeJS.Timeout | null = null
   #sampling: Promise<void> | null = null
@@ -47,6 +49,7 @@ export class ControlPlane {
     this.addresses = new Addresses(registry, home.organization, domain)
     this.audit = new AuditLog(registry)
     this.apiTokens = new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY))
+    this.externalTokens = new ExternalTokens(registry)
     this.controlKey = keyNamed(registry, 'control-key')
   }
 

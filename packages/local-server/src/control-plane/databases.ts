@@ -170,7 +170,7 @@ export class Databases {
 
   /**
    * From now on it cannot be found, and its name is free; resolves when its data is gone.
-   * @throws Refusal while others share its schema
+   * @throws Refusal while it is protected, or others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {
     this.checkRemovable(row)
@@ -178,8 +178,10 @@ export class Databases {
     await this.finishRemoval(row)
   }
 
-  /** @throws Refusal while others share the schema of a database */
-  checkRemovable({ id, name, isSchema }: DatabaseRow): void {
+  /** @throws Refusal for a database that is protected, or whose schema others share */
+  checkRemovable({ id, name, isSchema, configuration }: DatabaseRow): void {
+    if (configuration.deleteProtection)
+      throw new Refusal(400, `database ${name} is protected from deletion; unset delete_protection first`)
     const { rows } = this.#options.registry.databases
     if (isSchema && rows.some(({ schema, state }) => schema === id && state !== 'deleting'))
       throw new Refusal(400, `cannot delete \`${name}\` because databases are still refering to it`)

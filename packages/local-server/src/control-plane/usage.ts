@@ -3,6 +3,8 @@ import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 
 const HOUR_MS = 3_600_000
+/** libsql-server says about a second late how large a database is. */
+const COUNTED_AFTER_MS = 3_000
 
 /** What was used in a period; storage is that of now. */
 export interface UsageTotal {
@@ -26,7 +28,8 @@ export class Usage {
   readonly #registry: Registry
   readonly #backend: DatabaseBackend
   #last: Promise<void> = Promise.resolve()
-  readonly #touched = new Set<DatabaseId>()
+  /** When each was used last that has to be asked, by a clock that is never set. */
+  readonly #touched = new Map<DatabaseId, number>()
   readonly #bytesSynced = new Map<DatabaseId, number>()
 
   constructor(registry: Registry, backend: DatabaseBackend) {
@@ -42,13 +45,14 @@ export class Usage {
 
   /** A database is in use: it has to be asked the next time. */
   touch(id: DatabaseId): void {
-    this.#touched.add(id)
+    this.#touched.set(id, performance.now())
   }
 
   /** Writes down what was used since the last time, of all databases that were. */
   async sampleTouched(): Promise<void> {
-    const rows = [...this.#touched].flatMap((id) => this.#registry.databases.get(id) ?? [])
-    this.#touched.clear()
+    const rows = [...this.#touched.keys()].flatMap((id) => this.#registry.databases.get(id) ?? [])
+    const now = performance.now()
+    for (const [id, at] of this.#touched) if (now - at > COUNTED_AFTER_MS) this.#touched.delete(id)
     await this.sample(rows)
   }
 
@@ -77,11 +81,17 @@ export class Usage {
     return { ...totals, storageBytes: this.#lastSample(id)?.storageBytes ?? 0 }
   }
 
-  /** What the databases of an organization have used, with those that are gone. */
-  ofOrganization(organization: string, period: Period): UsageTotal {
-    const rows = this.#registry.databases.rows.filter((row) => row.organization === organization)
-    const storageBytes = rows.reduce((sum, { id }) => sum + this.ofDatabase(id, period).storageBytes, 0)
-    return { ...this.#total('organization', organization, period), storageBytes }
+  /** What the databases of an organization have used, with those that are gone; of a group, those that are there. */
+  ofOrganization(organization: string, period: Period, onlyGroup: string | null): UsageTotal {
+    const rows = this.#registry.databases.rows.filter(
+      (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
+    )
+    const each = rows.map(({ id }) => this.ofDatabase(id, period))
+    const sum = (of: keyof UsageTotal): number => each.reduce((total, usage) => total + usage[of], 0)
+    const storageBytes = sum('storageBytes')
+    if (onlyGroup === null) return { ...this.#total('organization', organization, period), storageBytes }
+    const [rowsRead, rowsWritten, bytesSynced] = [sum('rowsRead'), sum('rowsWritten'), sum('bytesSynced')]
+    return { rowsRead, rowsWritten, bytesSynced, storageBytes }
   }
 
   #write(row: DatabaseRow, sample: UsageSample): void {

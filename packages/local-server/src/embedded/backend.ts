@@ -2,7 +2,6 @@ import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TokenCheck } from '../auth/token-check.ts'
 import {
-  type BackendFeatures,
   BackendRefusal,
   type DatabaseBackend,
   type DatabaseId,
@@ -12,6 +11,7 @@ import {
   type UsageSample,
 } from '../backend/backend.ts'
 import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
+import { answerExport } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
@@ -43,7 +43,6 @@ import {
   type RunningCursor,
 } from './database-worker.ts'
 import { TableRights } from './engine/table-rights.ts'
-import { answerExport } from './export-response.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
@@ -72,12 +71,7 @@ export interface EmbeddedOptions {
 /** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
 export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
-  readonly features: BackendFeatures = {
-    pointInTime: false,
-    schemaDatabases: true,
-    tablePermissions: true,
-    attach: true,
-  }
+  readonly hasTablePermissions = true
   readonly #directory: string
   readonly #tokens: TokenCheck
   readonly #workers: WorkerPool
@@ -141,8 +135,6 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    if (source.type === 'fork' && source.at !== null)
-      throw new BackendRefusal('the back end "embedded" keeps no past: a copy is made of the present only')
     if (source.type === 'fork') this.#checkCopied(source.from)
     if (source.type === 'schema-child') this.#checkCopied(source.parent)
     if (source.type === 'schema-child') await this.#addChild(id, source.parent)
@@ -227,10 +219,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (isExportRoute(request.path)) {
         checkReadsAll(call)
         this.#checkNotBlocked(id)
-        // a client that only looks whether it is there
-        if (request.method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
-        const { signal } = request
-        return await answerExport(request.path, () => this.#exports.make(id, signal), signal)
+        return await answerExport(request, () => this.#exports.make(id, request.signal))
       }
       const text = await readText(request.body)
       // a body may have taken its time, and the token may have been ended meanwhile

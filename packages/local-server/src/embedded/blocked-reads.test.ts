@@ -57,7 +57,7 @@ test('nothing of it can be read by any way, and everything when it is open again
   const ways: Record<string, () => Promise<string>> = {
     execute: () => run(backend, { type: 'execute', stmt: { sql: 'select secret from t' } }),
     describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
-    fork: () => backend.create(COPY, { type: 'fork', from: ID, at: null }, OPEN).then(() => 'made', String),
+    fork: () => backend.create(COPY, { type: 'fork', from: ID }, OPEN).then(() => 'made', String),
     dump: async () => ((await send(backend, '/dump')).status === 200 ? 'given' : 'Operation was blocked'),
     export: async () =>
       (await send(backend, '/export/1')).status === 200 ? 'given' : 'Operation was blocked',

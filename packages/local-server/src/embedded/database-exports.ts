@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseId } from '../backend/backend.ts'
+import type { ExportedFile } from '../backend/export-response.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
 /** What is needed to make files of databases. */
@@ -11,12 +12,6 @@ export interface ExportParts {
   readonly workers: WorkerPool
   /** Copies a database as it is to a file, and to the log that belongs to it. */
   readonly snapshot: (id: DatabaseId, path: string, signal: AbortSignal) => Promise<void>
-}
-
-/** A file with all of a database in it, for the caller alone. */
-export interface ExportedFile {
-  readonly path: string
-  readonly remove: () => Promise<void>
 }
 
 /** Files with all of a database in them. Requests to the database go on meanwhile, transactions too. */

@@ -52,10 +52,13 @@ export function asString(value: unknown, expected = 'a string'): string {
   return value
 }
 
+/** A number, also as text: the service's documents write it so, though libsql-server refuses that. */
 export function asNumber(value: unknown): number {
-  if (typeof value !== 'number') throw wrongType(value, 'f64')
-  if (!Number.isFinite(value)) throw new JsonShapeError('number out of range')
-  return value
+  const isText = typeof value === 'string' && /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value)
+  if (typeof value !== 'number' && !isText) throw wrongType(value, 'f64')
+  const number = Number(value)
+  if (!Number.isFinite(number)) throw new JsonShapeError('number out of range')
+  return number
 }
 
 export function asInteger(value: unknown, type: 'i32' | 'u32'): number {

@@ -31,9 +31,16 @@ export function createBackend(
   notices: Notices,
 ): DatabaseBackend {
   const isOpen = !auth
+  // databases are attached by name or id, and only those of the same group
+  const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
+    const { databases } = registry
+    const group = databases.get(from)?.group
+    const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
+    return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
+  }
   if (backend === 'sqld') {
     const onNotice = (id: DatabaseId, text: string): void => void notices.emit('notice', id, text)
-    const own = { directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath, onNotice }
+    const own = { directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath, onNotice, idOf }
     // a server by URL is one for all groups
     if (sqld !== undefined) return new SqldBackend({ ...own, remote: sqld })
     return new SqldGroups({
@@ -41,13 +48,6 @@ export function createBackend(
       groupOf: (id) => registry.databases.get(id)?.group,
       hasGroup: (group) => registry.groups.get(group) !== undefined,
     })
-  }
-  // databases are attached by name or id, and only those of the same group
-  const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
-    const { databases } = registry
-    const group = databases.get(from)?.group
-    const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
-    return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
   const isKept = dataDirectory !== undefined
   return new EmbeddedBackend({ directory: join(directory, 'databases'), isKept, isOpen, dialect, idOf })

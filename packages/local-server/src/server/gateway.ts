@@ -4,6 +4,7 @@ import type { DatabaseId } from '../backend/backend.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { RESERVED_NAMES } from '../backend/reserved-names.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
+import { Refusal } from '../control-plane/refusal.ts'
 import type { DatabaseRow } from '../control-plane/registry/rows.ts'
 import { isAddressAllowed } from '../control-plane/rules/allowed-ips.ts'
 import {
@@ -145,9 +146,12 @@ export class Gateway {
     }
   }
 
-  /** A database behind a server that does not answer is not healthy. */
+  /** A database that is not there, or behind a server that does not answer, is not healthy. */
   async #health({ name, record }: Target): Promise<ServiceResponse> {
-    const trouble = record && (await this.#options.controlPlane.backend.troubleOf?.(record.id))
+    // the bare URL is asked for the server: it may have no default database
+    if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
+    if (record === undefined || !this.#options.controlPlane.databases.isReady(record)) return notThere(name)
+    const trouble = await this.#options.controlPlane.backend.troubleOf?.(record.id)
     return trouble ? errorResponse(503, `\`${name}\`: ${trouble}`) : textResponse(200, null, '')
   }
 
@@ -162,15 +166,18 @@ export class Gateway {
     if (this.#options.access.isCrossSiteLoad(request)) {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
-    const { backend, databases, registry, usage } = this.#options.controlPlane
-    if (record === undefined || !databases.isReady(record))
-      return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
+    const { backend, databases, externalTokens, registry, usage } = this.#options.controlPlane
+    if (record === undefined || !databases.isReady(record)) return notThere(name)
     if (registry.groups.get(record.group)?.isArchived === true)
       return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
     if (!isAddressAllowed(record.configuration.allowedIps, request.remoteAddress))
       return errorResponse(403, `\`${name}\` may not be reached from this address`)
+    const exchanged = await externalTokens
+      .exchange(record, request, backend.hasTablePermissions)
+      .catch(refusalResponse)
+    if ('status' in exchanged) return exchanged
     usage.touch(record.id)
-    const response = await backend.handle(record.id, request)
+    const response = await backend.handle(record.id, exchanged)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     // back ends know ids only; people know names
@@ -225,6 +232,15 @@ function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | n
   if (!isRead || (length === '0' && headers['transfer-encoding'] === undefined)) return null
   const { body } = errorResponse(400, `A ${method} request has no body here`)
   return { status: 400, headers: { 'content-type': 'application/json', connection: 'close' }, body }
+}
+
+function refusalResponse(error: unknown): ServiceResponse {
+  if (!(error instanceof Refusal)) throw error
+  return errorResponse(error.status, error.message)
+}
+
+function notThere(name: string): ServiceResponse {
+  return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
 }
 
 function safeDecode(segment: string): string {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { DirectoryLock } from '../base/directory-lock.ts'
 import { checkOptionNames } from '../base/known-options.ts'
-import { keyNamed, newMember, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
+import { keyNamed, newMember, newOrganization, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import type { OpenChange } from '../control-plane/pending-changes.ts'
 import { Registry } from '../control-plane/registry/registry.ts'
@@ -46,8 +46,8 @@ export class LocalPlatform {
   }
 
   /**
-   * Makes a user who has an unrestricted API token and no organization but those that have invited the address.
-   * Rejects when the name is taken.
+   * Makes a user who has an unrestricted API token, an organization of the user's own name, and those that have invited
+   * the address. Rejects when the name is taken, by a user or an organization.
    * @returns the token
    */
   async createUser(user: NewPlatformUser): Promise<string> {
@@ -84,11 +84,16 @@ function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUse
   const { username, email = `${username}@localhost` } = user
   if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')
   if (registry.findUser(username) !== undefined) throw new Error(`there is a user "${username}" already`)
+  if (registry.findOrganization(username) !== undefined)
+    throw new Error(`there is an organization "${username}" already`)
   const row: UserRow = { id: randomUUID(), username, name: username, email }
+  const own = newOrganization(username, username, 'personal', 'starter')
   const token = apiTokens.make(row, { name: username, organization: null, group: null, scopes: null })
   const invites = registry.invites.rows.filter((invite) => invite.email === email)
   registry.transaction(() => {
     registry.users.put(row)
+    registry.organizations.put(own)
+    registry.members.put(newMember(own.id, row.id, 'owner'))
     registry.apiTokens.put(token)
     for (const { id, organization, role } of invites) {
       registry.members.put(newMember(organization, row.id, role))

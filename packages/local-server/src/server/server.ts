@@ -202,8 +202,8 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /**
-   * Writes a database to a new SQLite file, which any SQLite can open. Its open streams end. Rejects when the file exists,
-   * and on the back end `sqld`.
+   * Writes a database as it is at one moment to a new SQLite file, which any SQLite can open; reads and writes go on. Rejects
+   * when the file exists, and with a libsql-server by URL.
    */
   async exportDatabase(name: string, file: string): Promise<void> {
     await this.#service.exportDatabase(name, file)

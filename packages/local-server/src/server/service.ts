@@ -64,6 +64,8 @@ export interface TokenOptions {
   readonly access?: TokenAccess
   /** Without, the token does not expire. */
   readonly expiresInSeconds?: number
+  /** Names of databases that may be attached and read, if they allow it (`allowAttach`). @default [] */
+  readonly attach?: readonly string[]
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
@@ -201,12 +203,17 @@ export class Service implements AsyncDisposable {
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
-    checkOptionNames('createToken', options, ['access', 'expiresInSeconds'])
-    const { access = 'full-access', expiresInSeconds = null } = options
+    checkOptionNames('createToken', options, ['access', 'expiresInSeconds', 'attach'])
+    const { access = 'full-access', expiresInSeconds = null, attach: names = [] } = options
     if (!this.#parts.auth) throw new Error('this server takes no tokens; start it with `auth: true`')
     if (access !== 'full-access' && access !== 'read-only')
       throw new TypeError(`createToken: no such access: ${String(access)}`)
-    return mintDatabaseToken(this.#database(name), { access, expiresInSeconds, attach: [], tables: [] })
+    const database = this.#database(name)
+    const attach = names.map((other) => this.#database(other))
+    const far = attach.find(({ group }) => group !== database.group)
+    if (far !== undefined)
+      throw new Error(`database "${far.name}" is in another group and cannot be attached`)
+    return mintDatabaseToken(database, { access, expiresInSeconds, attach, tables: [] })
   }
 
   /** A token for the creator of a database, where tokens are needed. */

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { stat } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TokenCheck } from '../auth/token-check.ts'
 import {
-  type BackendFeatures,
   BackendRefusal,
   type DatabaseBackend,
   type DatabaseId,
@@ -14,6 +13,7 @@ import {
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { checkLoaded, readDump } from '../backend/dumps.ts'
+import { answerExport, type ExportedFile } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
@@ -26,12 +26,13 @@ import {
   textResponse,
 } from '../http/service-request.ts'
 import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
+import { copyOpenDatabase } from './copy-open-database.ts'
 import type { SenderRights } from './onward-tokens.ts'
 import { OpenAnswers } from './open-responses.ts'
 import { OwnRequests } from './own-requests.ts'
 import { finish } from './rebuild.ts'
 import { findRefusal } from './sql-guard.ts'
-import { type ClientCall, StreamRequests } from './stream-requests.ts'
+import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
 import { WriteService } from './write-service.ts'
 import type { WatchTimes } from './write-watch.ts'
@@ -42,6 +43,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly onNotice: (id: DatabaseId, text: string) => void
   /** When a server counts as one that answers no write any more; undefined for the usual times. */
   readonly watchTimes?: WatchTimes
+  /** What a name in ATTACH means. By default nothing: databases are attached by id only. */
+  readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
 }
 
 /** As good as no limit; the server takes null for "as before". */
@@ -64,18 +67,10 @@ interface Counts {
 
 const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
 
-/** What libsql-server can do besides what all back ends can. */
-export const SQLD_FEATURES: BackendFeatures = {
-  pointInTime: false,
-  schemaDatabases: true,
-  tablePermissions: false,
-  attach: true,
-}
-
 /** The database API of a real libsql-server, with a namespace of it for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
-  readonly features = SQLD_FEATURES
+  readonly hasTablePermissions = false
   readonly #options: SqldBackendOptions
   readonly #tokens: TokenCheck
   readonly #upstream: Upstream
@@ -98,9 +93,8 @@ export class SqldBackend implements DatabaseBackend {
     })
     this.#own = new OwnRequests(this.#upstream)
     const { remote, onNotice, watchTimes } = options
-    const fileOf = (id: DatabaseId): string => join(this.#dataFolder, id, 'data')
     this.#writes = new WriteService(this.#upstream, this.#own, {
-      fileOf: remote === undefined ? fileOf : null,
+      fileOf: remote === undefined ? (id) => this.#fileOf(id) : null,
       onNotice,
       watchTimes,
     })
@@ -108,6 +102,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
+    await rm(this.#exportsFolder, { recursive: true, force: true })
     const version = await this.#upstream.start()
     if (this.#options.remote !== undefined) await this.#proveSeparate()
     return version
@@ -162,8 +157,6 @@ export class SqldBackend implements DatabaseBackend {
     const config = this.#config(settings)
     this.#bases.set(id, Promise.resolve(NOTHING))
     if (source.type === 'fork') {
-      if (source.at !== null)
-        throw new BackendRefusal('this server keeps no past: a copy is made of the present only')
       await admin.fork(source.from, id)
       // it begins with the keys of the other one
       await admin.configure(id, config)
@@ -172,10 +165,29 @@ export class SqldBackend implements DatabaseBackend {
     this.#configured(id, settings)
   }
 
-  async exportTo(): Promise<void> {
-    throw new BackendRefusal(
-      'a database is exported by the back end "embedded" only; libsql-server has /dump',
-    )
+  /** @throws BackendRefusal for a server elsewhere */
+  async exportTo(id: DatabaseId, file: string): Promise<void> {
+    await this.#upstream.alive()
+    await copyOpenDatabase(this.#fileOf(id), file)
+  }
+
+  async #export(id: DatabaseId): Promise<ExportedFile> {
+    const folder = this.#exportsFolder
+    await mkdir(folder, { recursive: true })
+    const path = join(folder, `${randomUUID()}.db`)
+    await this.exportTo(id, path)
+    return { path, remove: async () => await rm(path, { force: true }) }
+  }
+
+  /** What is left there by a process that was killed is removed at the start. */
+  get #exportsFolder(): string {
+    return join(this.#options.directory, 'exports')
+  }
+
+  #fileOf(id: DatabaseId): string {
+    if (this.#options.remote !== undefined)
+      throw new BackendRefusal('the files of a libsql-server by URL are elsewhere; it has /dump')
+    return join(this.#dataFolder, id, 'data')
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
@@ -249,23 +261,31 @@ export class SqldBackend implements DatabaseBackend {
       await this.#baseOf(id).catch(() => null)
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
       // the server would not mind
-      if (blockReads && (request.path === '/dump' || request.path === '/beta/listen'))
+      const readsAll = request.path === '/dump' || isExportRoute(request.path)
+      if (blockReads && (readsAll || request.path === '/beta/listen'))
         return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
-      if (isExportRoute(request.path))
-        return errorResponse(
-          400,
-          'a database is exported by the back end "embedded" only; libsql-server has /dump',
-        )
+      if (isExportRoute(request.path)) return await answerExport(request, () => this.#export(id))
       if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
-      return await this.#streams.handle(id, request, () => ({
-        rights: this.#tokens.permissionsOf(request, id),
-        blockReads: this.#settings.get(id)?.blockReads === true,
-      }))
+      return await this.#streams.handle(id, request, () => this.#rulesNow(id, request))
     } catch (error) {
+      if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
       if (isBroken(error)) return errorResponse(502, ENDED)
       throw error
+    }
+  }
+
+  #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
+    const rights = this.#tokens.permissionsOf(request, id)
+    return {
+      rights,
+      blockReads: this.#settings.get(id)?.blockReads === true,
+      // of others not even the id is learned
+      idOf: (name) => {
+        const other = this.#options.idOf?.(id, name)
+        return other !== undefined && this.#attachable(rights.attach).includes(other) ? other : undefined
+      },
     }
   }
 

@@ -11,7 +11,7 @@ import {
 } from '../backend/backend.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
-import { SQLD_FEATURES, SqldBackend, type SqldBackendOptions } from './backend.ts'
+import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './binary.ts'
 import { versionOf } from './process.ts'
 
@@ -46,7 +46,7 @@ interface GroupServer {
  */
 export class SqldGroups implements DatabaseBackend {
   readonly kind = 'sqld' as const
-  readonly features = SQLD_FEATURES
+  readonly hasTablePermissions = false
   readonly #options: SqldGroupsOptions
   readonly #servers = new Map<string, GroupServer>()
   #isClosed = false
@@ -91,8 +91,8 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).create(id, source, settings)
   }
 
-  async exportTo(id: DatabaseId): Promise<void> {
-    await (await this.#serverOf(id)).exportTo()
+  async exportTo(id: DatabaseId, file: string): Promise<void> {
+    await (await this.#serverOf(id)).exportTo(id, file)
   }
 
   /** A server that does not run gets them when it starts. */

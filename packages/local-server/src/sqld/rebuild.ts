@@ -8,6 +8,7 @@ import {
 } from '../hrana/request-decoder.ts'
 import { encodeCursorBody, encodePipelineBody } from '../hrana/request-encoder.ts'
 import { readBytes, type ServiceResponse } from '../http/service-request.ts'
+import type { IdOfName } from './attach-names.ts'
 import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
 import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
@@ -29,6 +30,7 @@ export interface BodyRules {
   readonly mayWrite: boolean
   /** Whether reads are blocked. */
   readonly blockReads: boolean
+  readonly idOf: IdOfName
   /** Whether the stream of a baton has another database attached. */
   readonly hadAttached: (baton: string) => boolean
 }
@@ -56,12 +58,7 @@ function asPipeline({ baton, steps }: CursorBody): PipelineBody {
   return { baton, requests: [{ type: 'batch', steps }] }
 }
 
-function senderOf(
-  { mayWrite, blockReads, hadAttached }: BodyRules,
-  baton: string | null,
-  attaches: boolean,
-): Sender {
-  const sender = { mayWrite, blockReads }
+function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, attaches: boolean): Sender {
   if (baton !== null && hadAttached(baton)) return { ...sender, attach: 'attached' }
   if (!attaches) return sender
   return { ...sender, attach: baton === null ? 'attached' : 'late' }
@@ -73,7 +70,8 @@ export async function finish(answer: IncomingMessage, body: Readable): Promise<S
   const headers: Record<string, string> = {}
   for (const name of ANSWER_HEADERS) {
     const value = answer.headers[name]
-    if (value !== undefined) headers[name] = String(value)
+    // node reads a header as Latin-1 and writes it as UTF-8
+    if (value !== undefined) headers[name] = Buffer.from(String(value), 'latin1').toString('utf8')
   }
   if (status >= 400) return { status, headers, body: (await readBytes(answer)).toString('utf8') }
   return { status, headers, body }

@@ -1,4 +1,5 @@
 import type { PipelineRequest, StatementRequest } from '../hrana/pipeline-types.ts'
+import { attachById, type IdOfName } from './attach-names.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
 /** The server answers this as blocked where reads are. */
@@ -8,6 +9,7 @@ const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
 
 /** What is known of the sender of a request, and of its stream. */
 export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
+  readonly idOf: IdOfName
   /** Whether reads are blocked. */
   readonly blockReads: boolean
 }
@@ -35,11 +37,9 @@ export function guardRequest(request: PipelineRequest, sender: Sender): Pipeline
         steps: request.steps.map((step) => ({ ...step, statement: guardStatement(step.statement, sender) })),
       }
     case 'sequence':
-      return request.sql === null
-        ? request
-        : { ...request, sql: guardSql(request.sql, { ...sender, kind: 'run' }) }
+      return request.sql === null ? request : { ...request, sql: guardSql(request.sql, sender, 'run') }
     case 'store_sql':
-      return { ...request, sql: guardSql(request.sql, { ...sender, kind: 'store' }) }
+      return { ...request, sql: guardSql(request.sql, sender, 'store') }
     case 'describe':
       return guardDescribe(request, sender)
     case 'close_sql':
@@ -75,11 +75,12 @@ function executing(sql: string): PipelineRequest {
 
 function guardStatement(statement: StatementRequest, sender: Sender): StatementRequest {
   if (statement.sql === null) return statement
-  return { ...statement, sql: guardSql(statement.sql, { ...sender, kind: 'run' }) }
+  return { ...statement, sql: guardSql(statement.sql, sender, 'run') }
 }
 
-function guardSql(sql: string, use: SqlUse): string {
-  const refusal = findRefusal(sql, use)
+function guardSql(given: string, sender: Sender, kind: SqlUse['kind']): string {
+  const sql = attachById(given, sender.idOf)
+  const refusal = findRefusal(sql, { ...sender, kind })
   if (refusal === null) return sql
   return refusal.type === 'permissions' ? NEEDS_WRITE_RIGHT : refusedSql(refusal)
 }

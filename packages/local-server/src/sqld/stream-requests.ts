@@ -4,6 +4,7 @@ import type { DatabaseId } from '../backend/backend.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { readText } from '../hrana/request-decoder.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
+import type { IdOfName } from './attach-names.ts'
 import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
 import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
 import type { SenderRights } from './onward-tokens.ts'
@@ -27,6 +28,7 @@ export interface ClientCall extends Call {
 export interface StreamRules {
   readonly rights: SenderRights
   readonly blockReads: boolean
+  readonly idOf: IdOfName
 }
 
 /** Requests with a body: they go on a stream. */
@@ -49,10 +51,10 @@ export class StreamRequests {
     rulesNow: () => StreamRules,
   ): Promise<ServiceResponse> {
     const given = await readText(request.body)
-    const { rights, blockReads } = rulesNow()
+    const { rights, ...rules } = rulesNow()
     const { write: mayWrite } = rights
     const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
-    const body = rebuildBody(request.path, given, { mayWrite, blockReads, hadAttached })
+    const body = rebuildBody(request.path, given, { ...rules, mayWrite, hadAttached })
     if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }

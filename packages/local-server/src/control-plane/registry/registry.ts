@@ -7,6 +7,7 @@ import type {
   DatabaseRow,
   GroupRow,
   InviteRow,
+  KeySetRow,
   MemberRow,
   OrganizationRow,
   UserRow,
@@ -30,6 +31,7 @@ export class Registry {
   readonly groups: Table<GroupRow>
   readonly databases: Table<DatabaseRow>
   readonly apiTokens: Table<ApiTokenRow>
+  readonly keySets: Table<KeySetRow>
   readonly findOrganization: (slug: string) => OrganizationRow | undefined
   readonly findUser: (username: string) => UserRow | undefined
   readonly #findGroup: (key: string) => GroupRow | undefined
@@ -48,6 +50,7 @@ export class Registry {
     this.groups = new Table(file, 'database_group')
     this.databases = new Table(file, 'database')
     this.apiTokens = new Table(file, 'api_token')
+    this.keySets = new Table(file, 'key_set')
     this.findOrganization = this.organizations.index(({ slug }) => slug)
     this.findUser = this.users.index(({ username }) => username)
     this.#findGroup = this.groups.index(({ organization, name }) => pair(organization, name))
@@ -67,6 +70,7 @@ export class Registry {
       this.groups,
       this.databases,
       this.apiTokens,
+      this.keySets,
     ]
   }
 

@@ -106,6 +106,14 @@ export interface DatabaseRow {
   readonly createdAt: number
 }
 
+/** The key set (JWKS) of an issuer whose tokens the databases of an organization accept. */
+export interface KeySetRow {
+  readonly id: string
+  readonly organization: string
+  readonly name: string
+  readonly url: string
+}
+
 export interface ApiTokenRow {
   readonly id: string
   readonly user: string

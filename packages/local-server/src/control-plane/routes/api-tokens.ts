@@ -5,6 +5,7 @@ import { checkTokenName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { expandScopes } from '../rules/scopes.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
+import { roleIn } from './authorize.ts'
 import type { Call } from './call.ts'
 import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { apiTokenView } from './views.ts'
@@ -69,9 +70,8 @@ function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'sc
     return { organization: null, group: null, scopes: null }
   }
   const organization = registry.findOrganization(slug)
-  if (organization === undefined) throw new Refusal(404, 'organization not found')
-  const role = registry.membership(organization.id, call.caller.user.id)?.role
-  if (role === undefined) throw new Refusal(403, 'you are not a member of this organization')
+  const role = roleIn(registry, call.caller, organization)
+  if (organization === undefined || role === undefined) throw new Refusal(404, 'organization not found')
   if (groupName == null) {
     if (scopes != null) throw new Refusal(400, 'scopes need a group')
     return { organization: organization.id, group: null, scopes: null }

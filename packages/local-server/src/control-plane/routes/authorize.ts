@@ -16,7 +16,7 @@ export interface AccessRequest {
 /**
  * Decides whether a caller may use a route at all, for every route alike. What a group's token may see of an
  * organization is narrowed where databases and groups are looked up.
- * @throws Refusal 403 for a token of the wrong kind and for strangers, 404 for an organization that does not exist
+ * @throws Refusal 403 for a token of the wrong kind, 404 for an organization that does not exist or is not the caller's
  */
 export function authorize(registry: Registry, { access, caller, slug }: AccessRequest): Grant {
   const { token } = caller
@@ -30,11 +30,9 @@ export function authorize(registry: Registry, { access, caller, slug }: AccessRe
     return { caller, organization: null, role: null, group: null }
   }
   const organization = slug === null ? ownOrganization(registry, caller) : registry.findOrganization(slug)
-  if (organization === undefined) throw new Refusal(404, 'organization not found')
-  if (token.organization !== null && token.organization !== organization.id)
-    throw new Refusal(403, 'the token is scoped to another organization')
-  const role = registry.membership(organization.id, caller.user.id)?.role
-  if (role === undefined) throw new Refusal(403, 'you are not a member of this organization')
+  const role = roleIn(registry, caller, organization)
+  // a caller does not learn which organizations there are
+  if (organization === undefined || role === undefined) throw new Refusal(404, 'organization not found')
   if (token.group !== null) {
     if (access.level !== 'group') throw new Refusal(403, 'this needs a token that is not scoped to a group')
     checkScope(caller, access.scope)
@@ -42,6 +40,17 @@ export function authorize(registry: Registry, { access, caller, slug }: AccessRe
   if (!isAtLeast(role, access.role))
     throw new Refusal(403, `this is only allowed for ${atLeast(access.role)}`)
   return { caller, organization, role, group: token.group }
+}
+
+/** The role of a caller in an organization; undefined where the user, or the token, has nothing to do with it. */
+export function roleIn(
+  registry: Registry,
+  { token, user }: Caller,
+  organization: OrganizationRow | undefined,
+): Role | undefined {
+  if (organization === undefined) return undefined
+  if (token.organization !== null && token.organization !== organization.id) return undefined
+  return registry.membership(organization.id, user.id)?.role
 }
 
 function checkScope({ token }: Caller, scope: Scope): void {

@@ -1,5 +1,4 @@
 import * as v from 'valibot'
-import { Refusal } from '../refusal.ts'
 import type { DatabaseConfiguration } from '../registry/rows.ts'
 import { checkAllowedIps } from '../rules/allowed-ips.ts'
 import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
@@ -8,7 +7,7 @@ import type { Call } from './call.ts'
 import { DATABASE, documented, type Route } from './route.ts'
 
 /** Null leaves a field as it is; of the two lists it clears them. */
-const ConfigurationBody = v.object({
+const ConfigurationBody = v.strictObject({
   size_limit: v.nullish(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(0))])),
   allow_attach: v.nullish(v.boolean()),
   block_reads: v.nullish(v.boolean()),
@@ -28,10 +27,8 @@ export const configurationRoutes: readonly Route[] = [
 async function changeConfiguration(call: Call) {
   const row = call.database()
   const given = call.body(ConfigurationBody)
-  const { backend, databases } = call.plane
+  const { databases } = call.plane
   const { configuration: before } = row
-  if (given.allow_attach === true && !backend.features.attach)
-    throw new Refusal(400, `allow_attach is not supported by the back end "${backend.kind}"`)
   checkAllowedIps(given.allowed_ips ?? [])
   const configuration: DatabaseConfiguration = {
     sizeLimitBytes:

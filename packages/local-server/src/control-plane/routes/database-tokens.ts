@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { newKeyPair } from '../../auth/jwt.ts'
 import { TABLE_ACTIONS } from '../../hrana/table-actions.ts'
 import type { AuditCode } from '../audit.ts'
-import { Refusal } from '../refusal.ts'
+import { notSupported, Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenWish } from '../tokens/database-tokens.ts'
@@ -54,11 +54,9 @@ function readWish(call: Call, group: string): TokenWish {
   if (access !== 'full-access' && access !== 'read-only')
     throw new Refusal(400, 'invalid authorization: it is full-access or read-only')
   const tables = (body.fine_grained_permissions ?? []).map(({ t, a }) => ({ t: t ?? null, a }))
-  if (tables.length > 0 && !backend.features.tablePermissions)
-    throw new Refusal(400, `fine_grained_permissions are not supported by the back end "${backend.kind}"`)
+  if (tables.length > 0 && !backend.hasTablePermissions)
+    throw notSupported(`fine_grained_permissions are not supported by the back end "${backend.kind}"`)
   const names = body.permissions?.read_attach?.databases ?? []
-  if (names.length > 0 && !backend.features.attach)
-    throw new Refusal(400, `read_attach is not supported by the back end "${backend.kind}"`)
   return {
     access,
     tables,

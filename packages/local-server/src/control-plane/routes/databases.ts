@@ -3,10 +3,9 @@ import * as v from 'valibot'
 import type { DatabaseSource } from '../../backend/backend.ts'
 import { RESERVED_NAMES } from '../../backend/reserved-names.ts'
 import { NEW_CONFIGURATION } from '../databases.ts'
-import { Refusal } from '../refusal.ts'
+import { notSupported, Refusal } from '../refusal.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { checkDatabaseName } from '../rules/names.ts'
-import { readTime } from '../rules/period.ts'
 import { readSizeLimit } from '../rules/size-limit.ts'
 import { scoped } from './access.ts'
 import type { ByteShare } from './byte-budget.ts'
@@ -47,11 +46,11 @@ export const databaseRoutes: readonly Route[] = [
   documented('GET', DATABASE, scoped('read'), (call) => ({ database: databaseView(call, call.database()) })),
   documented('DELETE', DATABASE, scoped('db:delete'), deleteDatabase),
   undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), wakeDatabase),
-  undocumented('POST', `${DATABASE}/transfer`, scoped('db:configure'), transferDatabase),
 ]
 
 function listDatabases(call: Call) {
-  const { group, schema, parent, cursor } = Object.fromEntries(call.request.query)
+  const { group, schema, parent, cursor, type } = Object.fromEntries(call.request.query)
+  if (type !== undefined && type !== 'schema') throw new Refusal(400, 'invalid type: it is schema')
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
   const last = cursor === undefined ? null : readCursor(cursor)
@@ -62,6 +61,7 @@ function listDatabases(call: Call) {
     .filter(({ view }) => group === undefined || view.group === group)
     .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
     .filter(({ view }) => parent === undefined || view.parent?.id === parent)
+    .filter(({ view }) => type === undefined || view.is_schema)
     // behind the last one that was listed, whether it is still there or not
     .filter(({ row }) => last === null || compareAge(row, last) > 0)
   const page = wanted.slice(0, Math.min(limit, MAX_LISTED))
@@ -102,9 +102,8 @@ async function createDatabase(call: Call) {
   checkFree(call, body.name)
   if (group.isArchived)
     throw new Refusal(400, `cannot create database on group ${group.name} because it is archived`)
-  if (body.remote_encryption != null)
-    throw new Refusal(400, 'remote_encryption is not supported by this server')
-  if (body.use_tursodb === true) throw new Refusal(400, 'use_tursodb is not supported by this server')
+  if (body.remote_encryption != null) throw notSupported('remote_encryption is not supported by this server')
+  if (body.use_tursodb === true) throw notSupported('use_tursodb is not supported by this server')
   const configuration = { ...NEW_CONFIGURATION, sizeLimitBytes: readSizeLimit(body.size_limit ?? '') }
   const { source, parent } = await readSource(call, body, group)
   try {
@@ -171,7 +170,7 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
     }
   }
   if (seed.type === 'database_upload')
-    throw new Refusal(400, 'seed.type database_upload is not supported by this server; upload a dump')
+    throw notSupported('seed.type database_upload is not supported by this server; upload a dump')
   throw new Refusal(400, `invalid seed.type: ${seed.type.slice(0, 40)}; known: database, dump`)
 }
 
@@ -180,15 +179,13 @@ function readFork(call: Call, seed: NonNullable<NewDatabaseBody['seed']>): Sourc
   if (name == null || name === '') throw new Refusal(400, 'seed.name is missing')
   const parent = call.database(name)
   if (parent.isSchema) throw new Refusal(400, 'a schema database cannot be copied')
-  const at = seed.timestamp == null ? null : new Date(readTime('seed.timestamp', seed.timestamp))
-  if (at !== null && at.getTime() > Date.now()) throw new Refusal(400, 'seed.timestamp is in the future')
-  return { source: { type: 'fork', from: parent.id, at }, parent }
+  if (seed.timestamp != null)
+    throw notSupported('this server keeps no past: a copy is made of the present only (seed.timestamp)')
+  return { source: { type: 'fork', from: parent.id }, parent }
 }
 
 async function deleteDatabase(call: Call) {
   const row = call.database()
-  if (row.configuration.deleteProtection)
-    throw new Refusal(400, `database ${row.name} is protected from deletion; unset delete_protection first`)
   const { databases } = call.plane
   databases.checkRemovable(row)
   const data = { database: row.name }
@@ -225,14 +222,9 @@ async function uploadDump(call: Call) {
   }
 }
 
-function wakeDatabase(call: Call): never {
-  throw new Refusal(
-    400,
-    `database ${call.database().name} is part of a group, please unarchive the group instead`,
-  )
-}
-
-function transferDatabase(call: Call): never {
-  call.database()
-  throw new Refusal(400, 'a database belongs to its group; transfer the group instead')
+/** Groups sleep, databases do not: there is nothing to do for one whose group is awake. */
+function wakeDatabase(call: Call): void {
+  const { name, group } = call.database()
+  if (call.plane.registry.groups.get(group)?.isArchived === true)
+    throw new Refusal(400, `database ${name} is part of a group, please unarchive the group instead`)
 }

@@ -7,6 +7,7 @@ import { isLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { organizationWide, scoped } from './access.ts'
+import { roleIn } from './authorize.ts'
 import type { Call } from './call.ts'
 import { documented, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -28,7 +29,7 @@ const NewGroupBody = v.object({
   location: v.string(),
   extensions: v.nullish(v.union([v.literal('all'), v.array(v.picklist(EXTENSIONS))])),
 })
-const GroupConfigurationBody = v.object({ delete_protection: v.nullish(v.boolean()) })
+const GroupConfigurationBody = v.strictObject({ delete_protection: v.nullish(v.boolean()) })
 
 export const groupRoutes: readonly Route[] = [
   documented('GET', `${ORGANIZATION}/groups`, scoped('read'), (call) => ({
@@ -118,11 +119,9 @@ async function transferGroup(call: Call) {
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(v.object({ organization: v.string() }))
   const receiver = registry.findOrganization(slug)
-  if (receiver === undefined) throw new Refusal(404, 'organization not found')
-  const role = registry.membership(receiver.id, call.caller.user.id)?.role
-  const { token } = call.caller
-  const reachesIt = token.organization === null || token.organization === receiver.id
-  if (role === undefined || !isAtLeast(role, 'admin') || !reachesIt)
+  const role = roleIn(registry, call.caller, receiver)
+  if (receiver === undefined || role === undefined) throw new Refusal(404, 'organization not found')
+  if (!isAtLeast(role, 'admin'))
     throw new Refusal(403, `transferring is only allowed for admin or owner of ${slug}`)
   if (receiver.id === group.organization) throw new Refusal(400, `the group is in ${slug} already`)
   checkGroupIsFree(call, receiver.id, group.name)

@@ -18,8 +18,6 @@ export const instanceRoutes: readonly Route[] = [
     scoped('read'),
     (call) => void findInstance(call),
   ),
-  undocumented('POST', `${DATABASE}/instances`, scoped('db:configure'), refuseReplicas),
-  undocumented('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), refuseReplicas),
 ]
 
 /** There is one of each database: the primary. */
@@ -33,12 +31,4 @@ function findInstance(call: Call) {
   const name = call.param('instanceName')
   if (instance.name !== name) throw new Refusal(404, `could not find instance with name ${name.slice(0, 80)}`)
   return instance
-}
-
-function refuseReplicas(call: Call): never {
-  call.database()
-  throw new Refusal(
-    400,
-    'instances cannot be added or removed on this server: a database has its primary alone',
-  )
 }

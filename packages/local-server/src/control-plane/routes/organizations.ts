@@ -57,12 +57,14 @@ function createOrganization(call: Call) {
 function updateOrganization(call: Call) {
   const { organization, plane } = call
   const wanted = call.body(
-    v.object({ overages: v.nullish(v.boolean()), require_mfa: v.nullish(v.boolean()) }),
+    v.strictObject({ overages: v.nullish(v.boolean()), require_mfa: v.nullish(v.boolean()) }),
   )
-  // there is no second factor here, so all users would be locked out
-  if (wanted.require_mfa === true)
-    throw new Refusal(400, 'require_mfa needs multi-factor authentication, which this server does not have')
-  const changed = { ...organization, overages: wanted.overages ?? organization.overages }
+  const changed = {
+    ...organization,
+    overages: wanted.overages ?? organization.overages,
+    // kept, without effect: there is no second factor here
+    requireMfa: wanted.require_mfa ?? organization.requireMfa,
+  }
   const data = { overages: changed.overages }
   const audit = { code: 'org-set-overages', message: 'set overages', data } as const
   call.commit(changed.overages === organization.overages ? null : audit, () =>
@@ -73,14 +75,14 @@ function updateOrganization(call: Call) {
 
 function deleteOrganization(call: Call): void {
   const { organization, plane } = call
-  const { registry, home } = plane
-  if (organization.id === home.organization.id)
-    throw new Refusal(400, 'the organization of the server cannot be deleted')
+  const { registry } = plane
+  if (organization.type === 'personal') throw new Refusal(400, 'a personal organization cannot be deleted')
   if (call.groups().length > 0) throw new Refusal(400, 'delete the groups of the organization first')
   const isIts = (row: { readonly organization: string | null }): boolean =>
     row.organization === organization.id
   call.commit(null, () => {
     for (const { id } of registry.apiTokens.rows.filter(isIts)) registry.apiTokens.delete(id)
+    for (const { id } of registry.keySets.rows.filter(isIts)) registry.keySets.delete(id)
     for (const { id } of registry.members.rows.filter(isIts)) registry.members.delete(id)
     for (const { id } of registry.invites.rows.filter(isIts)) registry.invites.delete(id)
     registry.organizations.delete(organization.id)

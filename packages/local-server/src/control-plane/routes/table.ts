@@ -7,6 +7,7 @@ import { databaseRoutes } from './databases.ts'
 import { groupRoutes } from './groups.ts'
 import { instanceRoutes } from './instances.ts'
 import { inviteRoutes } from './invites.ts'
+import { keySetRoutes } from './key-sets.ts'
 import { locationRoutes } from './locations.ts'
 import { memberRoutes } from './members.ts'
 import { organizationRoutes } from './organizations.ts'
@@ -31,5 +32,6 @@ export const ROUTES: readonly Route[] = [
   ...auditLogRoutes,
   ...billingRoutes,
   ...userRoutes,
+  ...keySetRoutes,
   ...absentRoutes,
 ]

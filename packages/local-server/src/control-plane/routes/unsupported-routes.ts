@@ -1,12 +1,14 @@
-import { Refusal } from '../refusal.ts'
+import { notSupported } from '../refusal.ts'
 import { ANY_TOKEN, organizationWide, PUBLIC, type RouteAccess, scoped } from './access.ts'
 import { DATABASE, GROUP, ORGANIZATION_2, type Route, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
-const JWKS = 'key sets of others (JWKS) are not supported by this server: it signs tokens itself'
+const TEMPLATE = 'a GET request has no body here: ask for a template with POST'
 const V3 = 'the API /v3 is not supported by this server; use /v1'
 const AWS = 'this server runs on no AWS region'
 const SEED = 'a database is seeded when it is created: POST the seed with its name and group'
+const TRANSFER = 'a database belongs to its group: transfer the group instead'
+const INSTANCES = 'a database has its primary alone: instances are neither added nor removed'
 const VERSION = 'databases have the version of the server'
 const OAUTH =
   'OAuth is not supported by this server; an API token is made with POST /v1/auth/api-tokens/{name}'
@@ -16,16 +18,14 @@ const V3_GROUPS = '/v3/organizations/:organizationId/groups'
 
 /** What the service has and this server has not: it says so to callers that may ask, and nothing is accepted and ignored. */
 export const absentRoutes: readonly Route[] = [
+  absent('POST', `${DATABASE}/transfer`, scoped('db:configure'), TRANSFER),
+  absent('POST', `${DATABASE}/instances`, scoped('db:configure'), INSTANCES),
+  absent('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), INSTANCES),
   absent('POST', `${DATABASE}/seed`, scoped('db:create'), SEED),
   absent('POST', `${DATABASE}/update`, scoped('db:configure'), VERSION),
   absent('POST', `${GROUP}/aws/migration/start`, MEMBER, AWS),
   absent('POST', `${GROUP}/aws/migration/abort`, MEMBER, AWS),
-  absent('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), JWKS),
-  absent('PUT', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, JWKS),
-  absent('DELETE', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, JWKS),
-  absent('POST', `${ORGANIZATION_2}/jwks-template`, MEMBER, JWKS),
-  // how the command line asks for it
-  absent('GET', `${ORGANIZATION_2}/jwks-template`, MEMBER, JWKS),
+  absent('GET', `${ORGANIZATION_2}/jwks-template`, MEMBER, TEMPLATE),
   absent('GET', V3_DATABASES, ANY_TOKEN, V3),
   absent('POST', V3_DATABASES, ANY_TOKEN, V3),
   absent('GET', `${V3_DATABASES}/:databaseId`, ANY_TOKEN, V3),
@@ -40,6 +40,6 @@ export const absentRoutes: readonly Route[] = [
 
 function absent(method: Route['method'], path: string, access: RouteAccess, reason: string): Route {
   return undocumented(method, path, access, () => {
-    throw new Refusal(501, reason)
+    throw notSupported(reason, 501)
   })
 }

@@ -1,10 +1,11 @@
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readPeriod } from '../rules/period.ts'
+import { planNamed } from '../rules/plans.ts'
 import type { Period } from '../usage.ts'
-import { organizationWide, scoped } from './access.ts'
+import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, undocumented } from './route.ts'
-import { usageView } from './views.ts'
+import { allowanceView, usageView } from './views.ts'
 
 export const usageRoutes: readonly Route[] = [
   documented('GET', `${DATABASE}/usage`, scoped('read'), databaseUsage),
@@ -13,7 +14,7 @@ export const usageRoutes: readonly Route[] = [
     return { top_queries: queries.length === 0 ? null : queries }
   }),
   undocumented('GET', `${DATABASE}/usage/queries`, scoped('read'), topQueries),
-  documented('GET', `${ORGANIZATION}/usage`, organizationWide('viewer'), organizationUsage),
+  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), organizationUsage),
 ]
 
 async function databaseUsage(call: Call) {
@@ -38,8 +39,9 @@ async function topQueries(call: Call) {
   }))
 }
 
+/** What the databases have used that the caller's token reaches, beside what the plan of the organization allows. */
 async function organizationUsage(call: Call) {
-  const { organization, plane } = call
+  const { organization, onlyGroup, plane } = call
   const period = readPeriod(undefined, undefined, Date.now())
   await plane.usage.sampleTouched()
   const databases = call.databases()
@@ -48,11 +50,12 @@ async function organizationUsage(call: Call) {
     organization: {
       uuid: organization.id,
       usage: {
-        ...usageView(plane.usage.ofOrganization(organization.id, period)),
+        ...usageView(plane.usage.ofOrganization(organization.id, period, onlyGroup)),
         databases: databases.length,
         groups: groups.length,
         locations: new Set(groups.flatMap(({ locations }) => locations)).size,
       },
+      allowance: allowanceView(planNamed(organization.plan)),
       databases: databases.map((row) => usageOf(call, row, period)),
     },
   }

@@ -1,6 +1,7 @@
 import { Refusal } from '../refusal.ts'
 import type { ApiTokenRow, DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
 import { LOCAL } from '../rules/locations.ts'
+import type { Plan } from '../rules/plans.ts'
 import type { UsageTotal } from '../usage.ts'
 import type { Call } from './call.ts'
 
@@ -93,6 +94,13 @@ export function usageView({ rowsRead, rowsWritten, storageBytes, bytesSynced }: 
     storage_bytes: storageBytes,
     bytes_synced: bytesSynced,
   }
+}
+
+/** The same fields as of what was used; 0 is no limit. */
+export function allowanceView({ quotas }: Plan) {
+  const { rowsRead, rowsWritten, storage, bytesSynced, databases, groups, locations } = quotas
+  const used = { rowsRead, rowsWritten, storageBytes: storage, bytesSynced }
+  return { ...usageView(used), databases, groups, locations }
 }
 
 /** @throws Refusal unless the role is one that can be given */

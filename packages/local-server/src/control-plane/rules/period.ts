@@ -16,7 +16,7 @@ export function readPeriod(from: string | undefined, to: string | undefined, now
 }
 
 /** A time with its zone, in ms since 1970. @throws Refusal */
-export function readTime(name: string, text: string): number {
+function readTime(name: string, text: string): number {
   const time = TIME.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time)) {
     throw new Refusal(

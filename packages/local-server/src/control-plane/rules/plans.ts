@@ -53,6 +53,13 @@ export function isPlan(name: string): boolean {
   return PLANS.some((plan) => plan.name === name)
 }
 
+/** @throws Error for a name that is no plan's */
+export function planNamed(name: string): Plan {
+  const plan = PLANS.find((each) => each.name === name)
+  if (plan === undefined) throw new Error(`there is no plan "${name}"`)
+  return plan
+}
+
 /** Whether a plan has the audit log and invites. */
 export function hasTeamFeatures(name: string): boolean {
   return name !== 'starter' && name !== 'developer'

@@ -1,16 +1,27 @@
 import { open } from 'node:fs/promises'
-import { errorResponse, type ServiceResponse, textResponse } from '../http/service-request.ts'
-import type { ExportedFile } from './database-exports.ts'
+import {
+  errorResponse,
+  type ServiceRequest,
+  type ServiceResponse,
+  textResponse,
+} from '../http/service-request.ts'
+
+/** A file with all of a database in it, for the caller alone. */
+export interface ExportedFile {
+  readonly path: string
+  readonly remove: () => Promise<void>
+}
 
 /** A file is always the newest here, and has no frames to be added to it. */
 const GENERATION = 1
 
 /** Answers a route by which a database is fetched as a file; `make` writes the database to a new file. */
 export async function answerExport(
-  path: string,
+  { method, path, signal }: Pick<ServiceRequest, 'method' | 'path' | 'signal'>,
   make: () => Promise<ExportedFile>,
-  signal: AbortSignal,
 ): Promise<ServiceResponse> {
+  // a client that only looks whether it is there
+  if (method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
   if (path === '/info')
     return textResponse(200, 'application/json', JSON.stringify({ current_generation: GENERATION }))
   if (path !== `/export/${GENERATION}`) return errorResponse(404, 'there is nothing newer than the file')

@@ -1,0 +1,86 @@
+import * as v from 'valibot'
+import { isLoopback } from '../../auth/access-policy.ts'
+import { TABLE_ACTIONS } from '../../hrana/table-actions.ts'
+import { notSupported, Refusal } from '../refusal.ts'
+import { pair } from '../registry/registry.ts'
+import type { KeySetRow } from '../registry/rows.ts'
+import { checkTokenName } from '../rules/names.ts'
+import { organizationWide } from './access.ts'
+import type { Call } from './call.ts'
+import { ORGANIZATION_2, type Route, undocumented } from './route.ts'
+
+const MEMBER = organizationWide('member')
+const MAX_SETS = 10
+
+const TemplateBody = v.object({
+  database: v.nullish(v.string()),
+  group: v.nullish(v.string()),
+  scope: v.optional(v.picklist(['full-access', 'read-only']), 'full-access'),
+  permissions: v.nullish(
+    v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+  ),
+})
+
+/** Issuers whose tokens the databases of an organization accept, by their key sets (JWKS). */
+export const keySetRoutes: readonly Route[] = [
+  undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), (call) => ({
+    jwks: setsOf(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
+  })),
+  undocumented('PUT', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, saveSet),
+  undocumented('DELETE', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, removeSet),
+  undocumented('POST', `${ORGANIZATION_2}/jwks-template`, MEMBER, makeTemplate),
+]
+
+function setsOf({ organization, plane }: Call): readonly KeySetRow[] {
+  return plane.registry.keySets.rows.filter((row) => row.organization === organization.id)
+}
+
+async function saveSet(call: Call): Promise<void> {
+  const name = call.param('jwksName')
+  checkTokenName(name)
+  const { jwks_url: url } = call.body(v.object({ jwks_url: v.string() }))
+  checkUrl(url)
+  const { organization, plane } = call
+  const id = pair(organization.id, name)
+  const old = plane.registry.keySets.get(id)
+  if (old === undefined && setsOf(call).length >= MAX_SETS)
+    throw new Refusal(400, `an organization has ${MAX_SETS} key sets at most`)
+  call.commit(null, () => plane.registry.keySets.put({ id, organization: organization.id, name, url }))
+  if (old !== undefined && old.url !== url) await endStreams(call, old)
+}
+
+async function removeSet(call: Call): Promise<void> {
+  const name = call.param('jwksName')
+  const row = setsOf(call).find((set) => set.name === name)
+  if (row === undefined) throw new Refusal(404, `could not find key set ${name.slice(0, 80)}`)
+  call.commit(null, () => call.plane.registry.keySets.delete(row.id))
+  await endStreams(call, row)
+}
+
+/** What its tokens have opened ends with a set: which streams those are is not known. */
+async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
+  call.plane.externalTokens.forget(url)
+  await call.plane.databases.applyAll(call.databases(), { dropStreams: true })
+}
+
+/** With plain HTTP, those between here and there would decide which keys are good. */
+function checkUrl(text: string): void {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
+  if (!isSafe || url.username !== '' || url.password !== '' || text.length > 2_000)
+    throw new Refusal(
+      400,
+      'jwks_url is an https URL without a name and a password; http on this machine only',
+    )
+}
+
+/** The claims that the tokens of an issuer need. */
+function makeTemplate(call: Call) {
+  const { database, group, scope, permissions } = call.body(TemplateBody)
+  if ((database == null) === (group == null)) throw new Refusal(400, 'name a database or a group')
+  if (permissions != null && permissions.length > 0 && !call.plane.backend.hasTablePermissions)
+    throw notSupported(`permissions are not supported by the back end "${call.plane.backend.kind}"`)
+  const subject = database == null ? { gid: call.group(group ?? '').id } : { id: call.database(database).id }
+  const a = scope === 'read-only' ? 'ro' : 'rw'
+  return { template: { a, ...subject, perm: permissions ?? [] } }
+}

@@ -1,0 +1,82 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { Scene, sql } from './platform-scene.ts'
+
+/** What the pages for users say of the database API, on the back end of this run. */
+
+/** A change stream, and the text that has arrived on it. */
+async function listen(host: string, token: string, query: string) {
+  const leaving = new AbortController()
+  const { status, body } = await fetch(`http://${host}/beta/listen${query}`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: leaving.signal,
+  })
+  const stream = { status, text: '' }
+  const reading = (async () => {
+    for await (const part of body ?? []) stream.text += Buffer.from(part).toString()
+  })().catch(() => {})
+  onTestFinished(async () => {
+    leaving.abort()
+    await reading
+  })
+  return stream
+}
+
+test('a change stream tells of the actions that it was asked for, of all when of none; the table has to be named', async () => {
+  const scene = await Scene.forTest()
+  const { host } = await scene.create('app')
+  const token = await scene.tokenFor('app')
+  await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
+  const all = await listen(host, token, '?table=t')
+  const deletes = await listen(host, token, '?table=t&action=delete')
+  const both = await listen(host, token, '?table=t&action=delete&action=insert')
+  for (const statement of [
+    'UPDATE t SET a = 3 WHERE a = 2',
+    'INSERT INTO t VALUES (4)',
+    'DELETE FROM t WHERE a > 0',
+  ])
+    expect((await sql(host, token, statement)).error).toBeNull()
+  const told = ({ text }: { text: string }) => text.match(/\{.*\}/g)
+  await expect
+    .poll(() => [all, deletes, both].map(told))
+    .toEqual([
+      ['{"update":1}', '{"insert":1}', '{"delete":3}'],
+      ['{"delete":3}'],
+      ['{"insert":1}', '{"delete":3}'],
+    ])
+  expect((await listen(host, token, '')).status).toBe(400)
+  expect((await listen(host, token, '?table=t&action=drop')).status).toBe(400)
+})
+
+test('a schema database gives no dump; its child does', async () => {
+  const scene = await Scene.forTest()
+  const parent = await scene.create('parent', { is_schema: true })
+  const child = await scene.create('child', { schema: 'parent' })
+  await sql(parent.host, await scene.tokenFor('parent'), 'CREATE TABLE t (a)')
+  const dump = async (host: string, token: string) => {
+    const answer = await fetch(`http://${host}/dump`, { headers: { authorization: `Bearer ${token}` } })
+    return [answer.status, await answer.text()]
+  }
+  expect(await dump(parent.host, await scene.tokenFor('parent'))).toEqual([
+    400,
+    '{"error":"database is not a primary"}',
+  ])
+  expect(await dump(child.host, await scene.tokenFor('child'))).toEqual([
+    200,
+    expect.stringContaining('CREATE TABLE t (a)'),
+  ])
+})
+
+test('a float is a number, or the text of one', async () => {
+  const scene = await Scene.forTest()
+  const { host } = await scene.create('app')
+  const headers = { authorization: `Bearer ${await scene.tokenFor('app')}` }
+  const send = async (value: unknown) => {
+    const stmt = { sql: 'SELECT typeof(?1), ?1', args: [{ type: 'float', value }] }
+    const body = JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] })
+    const answer = await fetch(`http://${host}/v2/pipeline`, { method: 'POST', headers, body })
+    return [answer.status, await answer.text()]
+  }
+  for (const value of [1.5, '1.5', '15e-1'])
+    expect(await send(value)).toEqual([200, expect.stringContaining('{"type":"float","value":1.5}')])
+  for (const value of ['', '1.5x', 'Infinity', null]) expect((await send(value))[0]).toBe(400)
+})

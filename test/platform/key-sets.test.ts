@@ -1,0 +1,166 @@
+import { createPublicKey } from 'node:crypto'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { confusedSeal, Issuer } from '../targets/issuer.ts'
+import { Scene, sql } from './platform-scene.ts'
+
+const SETS = '/v2/organizations/local/jwks'
+
+async function start() {
+  const scene = await Scene.forTest()
+  const issuer = await Issuer.start()
+  onTestFinished(() => issuer[Symbol.asyncDispose]())
+  const app = await scene.create('app')
+  await sql(app.host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+  await scene.done('PUT', `${SETS}/idp`, { body: { jwks_url: issuer.url, region: 'local' } })
+  const inAnHour = Math.floor(Date.now() / 1_000) + 3_600
+  const template = async (body: object) =>
+    (await scene.done('POST', '/v2/organizations/local/jwks-template', { body })).template
+  return { scene, issuer, app, inAnHour, template }
+}
+
+test('databases accept the tokens of an issuer that the operator has named, as far as their template goes', async () => {
+  const { scene, issuer, app, inAnHour, template } = await start()
+  expect(await scene.done('GET', SETS)).toEqual({ jwks: [{ jwks_name: 'idp', jwks_url: issuer.url }] })
+  const full = { ...(await template({ database: 'app', scope: 'full-access' })), exp: inAnHour }
+  const reader = { ...(await template({ database: 'app', scope: 'read-only' })), exp: inAnHour }
+  const ofGroup = { ...(await template({ group: 'default', scope: 'full-access' })), exp: inAnHour }
+  expect([full.id, ofGroup.id, typeof ofGroup.gid]).toEqual([app.id, undefined, 'string'])
+  for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) issuer.add(algorithm, algorithm)
+  for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
+    const write = (claims: object) =>
+      sql(app.host, issuer.token(algorithm, claims), ['UPDATE t SET a = 7', 'SELECT a FROM t'])
+    for (const claims of [full, ofGroup]) expect((await write(claims)).rows).toEqual([['7']])
+    const read = await sql(app.host, issuer.token(algorithm, reader), 'SELECT a FROM t')
+    expect(read).toMatchObject({ status: 200, rows: [['7']] })
+    const refused = await write(reader)
+    expect(refused.status === 403 || refused.error !== null).toBe(true)
+  }
+  expect(issuer.asked).toBe(1)
+  const headers = { authorization: `Bearer ${issuer.token('EdDSA', reader)}` }
+  expect(await (await fetch(`http://${app.host}/dump`, { headers })).text()).toContain('INSERT INTO t')
+  // other tokens go on
+  expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
+})
+
+test('what is not in order is refused', async () => {
+  const { scene, issuer, app, inAnHour } = await start()
+  const other = await scene.create('other')
+  await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
+  const { group: team } = await scene.done('GET', `${scene.own}/groups/team`)
+  const jwk = issuer.add('rsa', 'RS256')
+  issuer.add('ed', 'EdDSA')
+  const good = { a: 'rw', id: app.id, exp: inAnHour }
+  const status = async (token: string, host = app.host) => (await sql(host, token, 'SELECT 1')).status
+  expect(await status(issuer.token('rsa', good))).toBe(200)
+  const pem = createPublicKey({ key: jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString()
+  const seconds = (from: number): number => Math.floor(Date.now() / 1_000) + from
+  const bad: Record<string, string> = {
+    'no signature': issuer.token('rsa', good, { alg: 'none' }, () => Buffer.of()),
+    'a public key taken for a secret': issuer.token('rsa', good, { alg: 'HS256' }, confusedSeal(pem)),
+    'a public key taken for a secret, as the issuer has it': issuer.token(
+      'rsa',
+      good,
+      { alg: 'HS256' },
+      confusedSeal(JSON.stringify(jwk)),
+    ),
+    'the algorithm of another key': issuer.token('rsa', good, { alg: 'EdDSA' }),
+    'the name of another key': issuer.token('rsa', good, { kid: 'ed' }),
+    'a key that is not known': issuer.token('rsa', good, { kid: 'unknown' }),
+    'a name that is none': issuer.token('rsa', good, { kid: 5 }),
+    'no name of a key': issuer.token('ed', good, { kid: undefined }),
+    'a key of its own': issuer.token('ed', good, { kid: 'own', jwk: issuer.add('own', 'EdDSA') }),
+    'a rule that is not understood': issuer.token('rsa', good, { crit: ['b64'], b64: false }),
+    'another signature': issuer.token('rsa', good, {}, () => Buffer.alloc(256, 1)),
+    'an end in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
+    'no end': issuer.token('rsa', { ...good, exp: undefined }),
+    'an end that is no number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
+    'a beginning in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
+    'another audience': issuer.token('rsa', { ...good, aud: 'shop' }),
+    'no rights': issuer.token('rsa', { ...good, a: undefined }),
+    'rights that are none': issuer.token('rsa', { ...good, a: 'roa' }),
+    'lists of rights': issuer.token('rsa', { ...good, p: { rw: { ns: [app.id] } } }),
+  }
+  issuer.keys.delete('own')
+  for (const [what, token] of Object.entries(bad)) expect([what, await status(token)]).toEqual([what, 401])
+  const elsewhere: Record<string, object> = {
+    'another database': { ...good, id: other.id },
+    'another group': { a: 'rw', gid: team.uuid, exp: inAnHour },
+    'another group than that of the database': { ...good, gid: team.uuid },
+    'no database': { a: 'rw', exp: inAnHour },
+    'a name instead of an id': { ...good, id: 'app' },
+  }
+  for (const [what, claims] of Object.entries(elsewhere))
+    expect([what, await status(issuer.token('rsa', claims))]).toEqual([what, 404])
+  expect(await status(issuer.token('rsa', good), other.host)).toBe(404)
+  // it reads nothing, or only that table
+  const narrow = { ...good, perm: [{ t: ['u'], a: ['data_read'] }] }
+  const read = await sql(app.host, issuer.token('rsa', narrow), 'SELECT a FROM t')
+  expect(read.rows).toEqual([])
+  if (inject('target') === 'sqld') expect(read.status).toBe(401)
+  expect(await status(issuer.token('rsa', good))).toBe(200)
+})
+
+test('an issuer is trusted by the organization that has named it alone, and until it is removed', async () => {
+  const { scene, issuer, app, inAnHour } = await start()
+  issuer.add('key', 'EdDSA')
+  const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
+  const open = await sql(app.host, token, ['BEGIN', 'INSERT INTO t VALUES (8)'], { keep: true })
+  expect(open.error).toBeNull()
+  const headers = { authorization: `Bearer ${token}` }
+  const changes = await fetch(`http://${app.host}/beta/listen?table=t`, { headers })
+  let hasEnded = false
+  const end = (): void => void (hasEnded = true)
+  void changes.body?.pipeTo(new WritableStream()).then(end, end)
+  await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
+  await scene.done('POST', '/v1/organizations/mine/groups', { body: { name: 'default', location: 'local' } })
+  const { database } = await scene.done('POST', '/v1/organizations/mine/databases', {
+    body: { name: 'app', group: 'default' },
+  })
+  const foreign = issuer.token('key', { a: 'rw', id: database.DbId, exp: inAnHour })
+  expect((await sql(database.Hostname, foreign, 'SELECT 1')).status).toBe(401)
+  expect([changes.status, hasEnded]).toEqual([200, false])
+  await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
+  await expect.poll(() => hasEnded).toBe(true)
+  expect((await sql(app.host, token, 'SELECT 1')).status).toBe(401)
+  expect((await sql(app.host, token, 'COMMIT', { baton: open.baton })).status).toBe(401)
+  expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
+  expect((await scene.ask('DELETE', `${SETS}/idp`)).status).toBe(404)
+  expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
+})
+
+test('a key that is new at the issuer is found; an issuer that does not answer keeps nobody out who was let in', async () => {
+  const { issuer, app, inAnHour } = await start()
+  issuer.add('first', 'ES256')
+  const status = async (kid: string) =>
+    (await sql(app.host, issuer.token(kid, { a: 'ro', id: app.id, exp: inAnHour }), 'SELECT 1')).status
+  expect(await status('first')).toBe(200)
+  issuer.add('second', 'ES256')
+  // it is asked again after 10 s at the earliest
+  await expect.poll(() => status('second'), { timeout: 20_000 }).toBe(200)
+  expect(issuer.asked).toBe(2)
+  issuer.answer = { status: 500, body: '' }
+  issuer.add('third', 'ES256')
+  expect([await status('first'), await status('third')]).toEqual([200, 401])
+})
+
+test('only what can be a key set is saved', async () => {
+  const { scene } = await start()
+  for (const jwks_url of [
+    'http://issuer.test/jwks.json',
+    'https://user:secret@issuer.test/jwks.json',
+    'file:///etc/passwd',
+    'nowhere',
+    5,
+  ])
+    expect((await scene.ask('PUT', `${SETS}/x`, { body: { jwks_url } })).status).toBe(400)
+  const template = (body: object) =>
+    scene.ask('POST', '/v2/organizations/local/jwks-template', { body }).then(({ status }) => status)
+  expect(await template({})).toBe(400)
+  expect(await template({ database: 'app', group: 'default' })).toBe(400)
+  expect(await template({ database: 'nowhere' })).toBe(404)
+  expect(await template({ database: 'app', scope: 'everything' })).toBe(400)
+  for (let number = 2; number <= 10; number += 1)
+    await scene.done('PUT', `${SETS}/set-${number}`, { body: { jwks_url: 'https://issuer.test/jwks' } })
+  const more = { jwks_url: 'https://issuer.test/jwks' }
+  expect((await scene.ask('PUT', `${SETS}/one-too-many`, { body: more })).status).toBe(400)
+})

@@ -1,0 +1,76 @@
+import { createHmac, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Algorithm = 'RS256' | 'ES256' | 'EdDSA'
+
+/** An issuer of tokens on this machine, with a key set (JWKS) that can be changed, and can fail. */
+export class Issuer implements AsyncDisposable {
+  readonly #http: Server
+  /** What the key set has. */
+  readonly keys = new Map<string, JsonWebKey>()
+  readonly #private = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
+  /** What is answered instead of the key set, if anything. */
+  answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
+  /** How often it was asked. */
+  asked = 0
+
+  private constructor() {
+    this.#http = createServer((_, response) => {
+      this.asked += 1
+      const { status, body, location } = this.answer ?? {
+        status: 200,
+        body: JSON.stringify({ keys: [...this.keys.values()] }),
+      }
+      response.writeHead(status, location === undefined ? {} : { location }).end(body)
+    })
+  }
+
+  static async start(): Promise<Issuer> {
+    const issuer = new Issuer()
+    await new Promise<void>((resolve) => issuer.#http.listen(0, '127.0.0.1', resolve))
+    return issuer
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}/jwks.json`
+  }
+
+  /** Makes a key, and puts its public half into the key set. */
+  add(kid: string, algorithm: Algorithm, more: object = {}, bits = 2_048): JsonWebKey {
+    const { publicKey, privateKey } =
+      algorithm === 'RS256'
+        ? generateKeyPairSync('rsa', { modulusLength: bits })
+        : algorithm === 'ES256'
+          ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
+          : generateKeyPairSync('ed25519')
+    const jwk = { ...publicKey.export({ format: 'jwk' }), kid, ...more }
+    this.keys.set(kid, jwk)
+    this.#private.set(kid, { algorithm, key: privateKey })
+    return jwk
+  }
+
+  /** A token; `header` and `seal` to make it a bad one. */
+  token(kid: string, claims: object, header: object = {}, seal?: (text: Buffer) => Buffer): string {
+    const secret = this.#private.get(kid)
+    if (secret === undefined) throw new Error(`there is no key ${kid}`)
+    const { algorithm, key } = secret
+    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const text = `${part({ alg: algorithm, typ: 'JWT', kid, ...header })}.${part(claims)}`
+    const bytes = Buffer.from(text)
+    const made =
+      seal?.(bytes) ??
+      sign(algorithm === 'EdDSA' ? null : 'sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
+    return `${text}.${made.toString('base64url')}`
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#http.closeAllConnections()
+    await new Promise((resolve) => this.#http.close(resolve))
+  }
+}
+
+/** Signs as those do who know a public key and hope that it is taken for a secret. */
+export function confusedSeal(secret: string): (text: Buffer) => Buffer {
+  return (text) => createHmac('sha256', secret).update(text).digest()
+}
