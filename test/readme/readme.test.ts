@@ -106,7 +106,7 @@ test('programs pass the strictest checks of TypeScript that applications use', {
   const checked = promisify(execFile)(tsc, ['-p', own, '--pretty', 'false'], { cwd: own })
   const said = await checked.then(
     () => '',
-    (error: { stdout?: string }) => error.stdout ?? String(error),
+    (error: Error & { stdout?: string }) => error.stdout ?? error.message,
   )
   expect(said.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
 })

@@ -1,4 +1,4 @@
-import type { Client, Executor, InStatement, ObjectRow, ResultSet, Transaction } from '@batonsql/core'
+import type { Client, Executor, InStatement, ResultSet, Transaction } from '@batonsql/core'
 import { expectTypeOf, test } from 'vitest'
 
 declare const db: Client
@@ -9,7 +9,7 @@ test('a batch has a result for each statement', () => {
     [ResultSet, ResultSet]
   >()
   const many: InStatement[] = []
-  expectTypeOf(tx.batch(many)).resolves.toEqualTypeOf<ResultSet<ObjectRow>[]>()
+  expectTypeOf(tx.batch(many)).resolves.toEqualTypeOf<ResultSet[]>()
 })
 
 test('with the type of the rows of each, or of all', () => {
