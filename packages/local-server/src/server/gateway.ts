@@ -16,6 +16,8 @@ import {
 } from '../http/service-request.ts'
 import { WindowFeed } from '../window/window-feed.ts'
 import { WindowPage } from '../window/window-page.ts'
+import { metricsText, type RequestCount } from './metrics.ts'
+import type { ServerLog } from './server-log.ts'
 import { welcomePage } from './welcome-page.ts'
 
 /** The database at the bare URL. */
@@ -52,6 +54,7 @@ export interface GatewayOptions {
   readonly access: AccessPolicy
   /** Whether there is a page that shows what goes over the wire. */
   readonly window: boolean
+  readonly log: ServerLog
 }
 
 /**
@@ -61,7 +64,7 @@ export interface GatewayOptions {
 export class Gateway {
   readonly #options: GatewayOptions
   /** Of databases that exist: requests for others must not fill the memory. */
-  readonly #counts = new Map<DatabaseId, number>()
+  readonly #counts = new Map<DatabaseId, RequestCount>()
   readonly #feed: WindowFeed | null
   readonly #window: WindowPage | null
   #total = 0
@@ -76,7 +79,12 @@ export class Gateway {
   requestCount(name?: string): number {
     if (name === undefined) return this.#total
     const record = this.#find(name)
-    return record === undefined ? 0 : (this.#counts.get(record.id) ?? 0)
+    return record === undefined ? 0 : (this.#counts.get(record.id)?.requests ?? 0)
+  }
+
+  /** What Prometheus reads. */
+  metrics(): string {
+    return metricsText(this.#options.controlPlane, this.#counts, this.#options.version)
   }
 
   /** Tells the log, and those who look at the wire, what happened to the server of a database. */
@@ -84,7 +92,8 @@ export class Gateway {
     const { addresses, registry } = this.#options.controlPlane
     const row = registry.databases.get(id)
     const name = row === undefined ? id : addresses.pathOf(row)
-    console.error(`${name}: ${text}`)
+    if (this.#options.log.isOn) this.#options.log.event('warn', 'database', { database: name, text })
+    else console.error(`${name}: ${text}`)
     this.#feed?.notice(name, text)
   }
 
@@ -108,7 +117,8 @@ export class Gateway {
     const { name, path } = address
     const record = this.#find(name)
     this.#total += 1
-    if (record !== undefined) this.#counts.set(record.id, (this.#counts.get(record.id) ?? 0) + 1)
+    const count = record && this.#countOf(record.id)
+    if (count) count.requests += 1
     const route = this.#routeOf({ name, record }, { ...request, path })
     if (route === null) return textResponse(404, null, '')
     const { allow } = route
@@ -116,9 +126,18 @@ export class Gateway {
       const headers = { ...this.#options.access.preflightHeaders(request, 'GET, HEAD, POST'), allow }
       return { status: 200, headers, body: '' }
     }
-    return allow.split(',').includes(request.method)
-      ? await route.answer()
-      : { status: 405, headers: { allow }, body: '' }
+    if (!allow.split(',').includes(request.method)) return { status: 405, headers: { allow }, body: '' }
+    const startedAt = performance.now()
+    const response = await route.answer()
+    if (count) count.seconds += (performance.now() - startedAt) / 1_000
+    if (count && response.status >= 500) count.failed += 1
+    return response
+  }
+
+  #countOf(id: DatabaseId): RequestCount {
+    const count = this.#counts.get(id) ?? { requests: 0, failed: 0, seconds: 0 }
+    this.#counts.set(id, count)
+    return count
   }
 
   #routeOf(target: Target, request: ServiceRequest): Route | null {

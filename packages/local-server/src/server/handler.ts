@@ -3,6 +3,7 @@ import { checkOptionNames } from '../base/known-options.ts'
 import type { ServiceResponse } from '../http/service-request.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import type { DatabaseAddress } from './server.ts'
+import { ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
   HOME_ORGANIZATION,
@@ -116,6 +117,7 @@ export class LocalHandler implements AsyncDisposable {
       organization: HOME_ORGANIZATION,
       domain: null,
       window: false,
+      log: new ServerLog('none'),
     })
     return await this.#service
   }

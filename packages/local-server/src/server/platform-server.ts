@@ -6,13 +6,14 @@ import { pipeline } from 'node:stream/promises'
 import type { AccessPolicy } from '../auth/access-policy.ts'
 import { checkOptionNames } from '../base/known-options.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
+import { Refusal } from '../control-plane/refusal.ts'
 import { createPlatformApp } from '../control-plane/routes/app.ts'
 import { DumpStore } from '../control-plane/routes/dump-store.ts'
 import { readLimited } from '../control-plane/routes/read-body.ts'
-import type { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
 import { listen, urlOf } from '../http/listen.ts'
-import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
+import { errorResponse, type ServiceResponse, textResponse } from '../http/service-request.ts'
 import { loginPage, loginRedirect, readLogin } from './login-page.ts'
+import type { ServerLog } from './server-log.ts'
 
 /** How the platform API is served. */
 export interface PlatformOptions {
@@ -60,6 +61,9 @@ export interface PlatformParts {
   /** What databases are reached at, as `127.0.0.1:8080`. */
   readonly databaseOrigin: () => string
   readonly version: string
+  /** What Prometheus reads. */
+  readonly metrics: () => string
+  readonly log: ServerLog
 }
 
 /** The platform API on a port of its own. */
@@ -75,7 +79,7 @@ export class PlatformServer {
   }
 
   static async start(options: PlatformOptions, parts: PlatformParts): Promise<PlatformServer> {
-    const { controlPlane, access, dataDirectory, host, databaseOrigin, version } = parts
+    const { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log } = parts
     const http = createServer({ insecureHTTPParser: false, requireHostHeader: true })
     const dumps = await DumpStore.open(join(dataDirectory, 'dumps'))
     const server = new PlatformServer(http, host, dumps)
@@ -91,8 +95,9 @@ export class PlatformServer {
     http.on(
       'request',
       (from: IncomingMessage, to: ServerResponse) =>
-        void serve({ app, access, apiTokens: controlPlane.apiTokens }, from, to),
+        void serve({ app, access, controlPlane, metrics }, from, to),
     )
+    log.watch(http, 'platform')
     await listen(http, options.port ?? 0, host)
     return server
   }
@@ -109,8 +114,7 @@ export class PlatformServer {
   }
 }
 
-interface Handler {
-  readonly apiTokens: ApiTokens
+interface Handler extends Pick<PlatformParts, 'controlPlane' | 'metrics'> {
   readonly app: (request: Request) => Promise<Response>
   readonly access: AccessPolicy
 }
@@ -128,6 +132,7 @@ async function serve(parts: Handler, from: IncomingMessage, to: ServerResponse):
     }
     const path = (from.url ?? '/').replace(/[?#].*$/, '')
     if (path === '/' || path === '/signup') return respondWith(to, await login(parts, from))
+    if (path === '/metrics') return respondWith(to, answerMetrics(parts, from))
     const response = await app(toRequest(from))
     for (const [name, value] of [...response.headers, ...Object.entries(cors)]) to.setHeader(name, value)
     to.statusCode = response.status
@@ -141,8 +146,22 @@ async function serve(parts: Handler, from: IncomingMessage, to: ServerResponse):
   }
 }
 
+/** For the operator alone: it names the databases of all organizations. */
+function answerMetrics({ controlPlane, metrics }: Handler, from: IncomingMessage): ServiceResponse {
+  if (from.method !== 'GET') return errorResponse(405, 'GET only')
+  try {
+    const { user, token } = controlPlane.apiTokens.check(from.headers.authorization)
+    if (user.id !== controlPlane.home.owner.id || token.organization !== null || token.group !== null)
+      return errorResponse(403, 'metrics are for an unrestricted token of the owner of this server')
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return errorResponse(error.status, error.message)
+  }
+  return textResponse(200, 'text/plain; version=0.0.4', metrics())
+}
+
 /** The page that the vendor's command line sends a browser to, and what it comes back with. */
-async function login({ apiTokens }: Handler, from: IncomingMessage): Promise<ServiceResponse> {
+async function login({ controlPlane }: Handler, from: IncomingMessage): Promise<ServiceResponse> {
   if (from.method !== 'POST') {
     const { searchParams } = new URL(from.url ?? '/', 'http://platform')
     return loginPage(readLogin(searchParams), null)
@@ -152,7 +171,7 @@ async function login({ apiTokens }: Handler, from: IncomingMessage): Promise<Ser
   const request = readLogin(fields)
   if (request.port === null) return loginPage(request, 'No command waits for the answer.')
   try {
-    apiTokens.check(`Bearer ${token}`)
+    controlPlane.apiTokens.check(`Bearer ${token}`)
   } catch {
     return loginPage(request, 'This is no API token of this server.')
   }

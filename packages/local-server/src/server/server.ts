@@ -11,6 +11,7 @@ import { WINDOW_PATH } from '../window/window-page.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
+import { LOG_LEVELS, type LogLevel, ServerLog } from './server-log.ts'
 import {
   type DatabaseOptions,
   HOME_ORGANIZATION,
@@ -56,6 +57,11 @@ export interface LocalServerOptions {
    * people on this machine only: other machines and other web pages are refused. @default false
    */
   readonly window?: boolean
+  /**
+   * What is written to stderr, as a line of JSON for each event: `errors`, requests that failed or were refused, starts and stops;
+   * `requests`, all of them. @default 'none'
+   */
+  readonly log?: LogLevel
 }
 
 /** Where to reach a database, in the form clients are configured with. */
@@ -78,6 +84,7 @@ const OPTION_NAMES = [
   'allowOrigins',
   'platform',
   'window',
+  'log',
 ] as const
 
 /** Starts the database service on this machine and waits until it answers. Close it, or `await using` it. */
@@ -87,19 +94,30 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   if (backend !== 'embedded' && backend !== 'sqld')
     throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
+  if (options.log !== undefined && !LOG_LEVELS.includes(options.log))
+    throw new TypeError(`startLocalServer: log is ${LOG_LEVELS.join(', ')}, not ${options.log}`)
   const { dialect } = options
   if (dialect !== undefined) checkDialect('startLocalServer', dialect)
   if (dialect !== undefined && backend !== 'embedded')
     throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
-  const service = await Service.start(serviceOptions({ ...options, backend, host }))
+  const log = new ServerLog(options.log ?? 'none')
+  const service = await Service.start(serviceOptions({ ...options, backend, host }, log))
   try {
     const strict = { insecureHTTPParser: false, requireHostHeader: true }
     const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
+    log.watch(http, 'databases')
     await listen(http, port, host)
-    const server = new LocalServer(service, http, host, options.window === true)
+    const server = new LocalServer(service, http, host, options.window === true, log)
     if (platform !== undefined) await server.servePlatform(platform)
+    log.event('info', 'start', {
+      url: server.url,
+      platformUrl: server.platform?.url,
+      backend,
+      version: service.version,
+      dataDirectory: options.dataDirectory,
+    })
     return server
   } catch (error) {
     await service.close()
@@ -107,7 +125,10 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   }
 }
 
-function serviceOptions(options: LocalServerOptions & { backend: Backend; host: string }): ServiceOptions {
+function serviceOptions(
+  options: Omit<LocalServerOptions, 'log'> & { backend: Backend; host: string },
+  log: ServerLog,
+): ServiceOptions {
   const { backend, dataDirectory, host, platform, sqldPath, sqld, domains = {}, allowOrigins = [] } = options
   return {
     backend,
@@ -122,6 +143,7 @@ function serviceOptions(options: LocalServerOptions & { backend: Backend; host: 
     organization: platform?.organization ?? HOME_ORGANIZATION,
     domain: platform?.domain ?? null,
     window: options.window ?? false,
+    log,
   }
 }
 
@@ -133,16 +155,19 @@ export class LocalServer implements AsyncDisposable {
   readonly #http: Server
   readonly #host: string
   readonly #hasWindow: boolean
+  readonly #log: ServerLog
   readonly port: number
   #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
   #closing: Promise<void> | null = null
 
   /** Made by {@link startLocalServer} only. */
-  constructor(service: Service, http: Server, host: string, hasWindow: boolean) {
+  // oxlint-disable-next-line max-params
+  constructor(service: Service, http: Server, host: string, hasWindow: boolean, log: ServerLog) {
     this.#service = service
     this.#http = http
     this.#host = host
     this.#hasWindow = hasWindow
+    this.#log = log
     this.port = (http.address() as AddressInfo).port
   }
 
@@ -224,7 +249,9 @@ export class LocalServer implements AsyncDisposable {
     const { controlPlane, access, dataDirectory, version } = this.#service
     const host = this.#host
     const databaseOrigin = (): string => this.url.replace(/^http:\/\//, '')
-    const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version }
+    const metrics = (): string => this.#service.metrics()
+    const log = this.#log
+    const parts = { controlPlane, access, dataDirectory, host, databaseOrigin, version, metrics, log }
     const server = await PlatformServer.start(options, parts)
     const local = new LocalPlatform(controlPlane, server.url, controlPlane.ownerToken())
     this.#platform = { server, local }
@@ -252,6 +279,7 @@ export class LocalServer implements AsyncDisposable {
     this.#http.closeAllConnections()
     await closed
     await this.#service.close()
+    this.#log.event('info', 'stop', {})
   }
 }
 

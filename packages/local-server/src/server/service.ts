@@ -13,6 +13,7 @@ import { mintDatabaseToken, type TokenAccess } from '../control-plane/tokens/dat
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 import { type BackendChoice, createBackend, type Notices } from './create-backend.ts'
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
+import type { ServerLog } from './server-log.ts'
 
 /** What a service is made of; the public entries check and complete it. */
 export interface ServiceOptions extends BackendChoice {
@@ -26,6 +27,7 @@ export interface ServiceOptions extends BackendChoice {
   readonly domain: string | null
   /** Whether there is a page that shows what goes over the wire. */
   readonly window: boolean
+  readonly log: ServerLog
 }
 
 /** Settings of a database that can be changed at any time. */
@@ -85,8 +87,8 @@ export class Service implements AsyncDisposable {
     this.#parts = parts
     this.version = version
     this.dataDirectory = parts.directory
-    const { controlPlane, access, domains, window, notices } = parts
-    this.#gateway = new Gateway({ controlPlane, version, domains, access, window })
+    const { controlPlane, access, domains, window, notices, log } = parts
+    this.#gateway = new Gateway({ controlPlane, version, domains, access, window, log })
     notices.on('notice', (id, text) => this.#gateway.notice(id, text))
   }
 
@@ -105,7 +107,18 @@ export class Service implements AsyncDisposable {
       backend = createBackend(options, directory, controlPlane, notices)
       const version = await controlPlane.start(backend)
       const service = new Service(
-        { directory, temporary, lock, controlPlane, access, domains, auth, window, notices },
+        {
+          directory,
+          temporary,
+          lock,
+          controlPlane,
+          access,
+          domains,
+          auth,
+          window,
+          notices,
+          log: options.log,
+        },
         version,
       )
       // later its absence, or that of its group, is deliberate
@@ -221,6 +234,11 @@ export class Service implements AsyncDisposable {
     return this.#parts.auth ? await this.createToken(name) : undefined
   }
 
+  /** What Prometheus reads. */
+  metrics(): string {
+    return this.#gateway.metrics()
+  }
+
   requestCount(name?: string): number {
     return this.#gateway.requestCount(name)
   }
@@ -287,6 +305,7 @@ interface ServiceParts {
   readonly auth: boolean
   readonly window: boolean
   readonly notices: Notices
+  readonly log: ServerLog
 }
 
 function checkDatabaseName(name: string): void {

@@ -1,0 +1,83 @@
+import type { DatabaseId } from '../backend/backend.ts'
+import type { ControlPlane } from '../control-plane/control-plane.ts'
+
+/** Requests to a database since the start. */
+export interface RequestCount {
+  requests: number
+  /** Those that were answered with a status from 500 up. */
+  failed: number
+  /** Time until their answers began, in sum. */
+  seconds: number
+}
+
+/** What Prometheus reads: requests and usage of each database, and what the process needs. */
+export function metricsText(
+  { registry, addresses, usage, backend }: ControlPlane,
+  counts: ReadonlyMap<DatabaseId, RequestCount>,
+  version: string,
+): string {
+  const databases = registry.databases.rows.map((row) => {
+    const { requests = 0, failed = 0, seconds = 0 } = counts.get(row.id) ?? {}
+    const label = labels({
+      database: addresses.pathOf(row),
+      group: registry.groups.get(row.group)?.name ?? '',
+    })
+    const used = usage.ofDatabase(row.id, { from: 0, to: Date.now() })
+    return { label, requests, failed, seconds, ...used }
+  })
+  const perDatabase = (
+    name: string,
+    type: 'counter' | 'gauge',
+    help: string,
+    of: (each: (typeof databases)[number]) => number,
+  ): string =>
+    metric(
+      name,
+      type,
+      help,
+      databases.map((each) => `${each.label} ${of(each)}`),
+    )
+  const { user, system } = process.cpuUsage()
+  return [
+    metric('baton_info', 'gauge', 'The server.', [`${labels({ version, backend: backend.kind })} 1`]),
+    perDatabase('baton_requests_total', 'counter', 'Requests to the database.', (each) => each.requests),
+    perDatabase(
+      'baton_requests_failed_total',
+      'counter',
+      'Requests that were answered with a status from 500 up.',
+      (each) => each.failed,
+    ),
+    perDatabase(
+      'baton_request_seconds_total',
+      'counter',
+      'Time until answers began, in sum.',
+      (each) => each.seconds,
+    ),
+    perDatabase(
+      'baton_rows_read_total',
+      'counter',
+      'Rows read, as usage counts them.',
+      (each) => each.rowsRead,
+    ),
+    perDatabase('baton_rows_written_total', 'counter', 'Rows written.', (each) => each.rowsWritten),
+    perDatabase('baton_storage_bytes', 'gauge', 'Size of the database.', (each) => each.storageBytes),
+    metric('process_cpu_seconds_total', 'counter', 'CPU time of the process.', [` ${(user + system) / 1e6}`]),
+    metric('process_resident_memory_bytes', 'gauge', 'Memory of the process.', [
+      ` ${process.memoryUsage.rss()}`,
+    ]),
+    metric('process_start_time_seconds', 'gauge', 'When the process began, since 1970.', [
+      ` ${(performance.timeOrigin / 1_000).toFixed(3)}`,
+    ]),
+  ].join('')
+}
+
+const metric = (name: string, type: string, help: string, values: readonly string[]): string =>
+  `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${values.map((value) => `${name}${value}\n`).join('')}`
+
+const labels = (values: Readonly<Record<string, string>>): string =>
+  `{${Object.entries(values)
+    .map(
+      ([name, value]) =>
+        `${name}="${value.replace(/["\\\n]/g, (sign) => (sign === '\n' ? '\\n' : `\\${sign}`))}"`,
+    )
+    .join()}}`

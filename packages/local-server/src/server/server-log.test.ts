@@ -1,0 +1,110 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createClient } from '@batonsql/core'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { startLocalServer } from './server.ts'
+import { type LogLevel, ServerLog } from './server-log.ts'
+
+interface Line {
+  readonly time: string
+  readonly level: string
+  readonly event: string
+  readonly path?: string
+  readonly status?: number
+  readonly isCutOff?: boolean
+}
+
+/** What a server with this level writes. */
+async function logged(
+  log: LogLevel,
+  act: (urls: { url: string; platform: string; token: string }) => Promise<unknown>,
+) {
+  const lines: string[] = []
+  const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
+  onTestFinished(() => spy.mockRestore())
+  const server = await startLocalServer({ log, platform: {} })
+  const token = await server.createToken('default')
+  await act({ url: server.url, platform: server.platform?.url ?? '', token })
+  await server.close()
+  expect(lines.join('\n')).not.toContain(token)
+  return lines.map((line) => JSON.parse(line) as Line)
+}
+
+const seen = (lines: readonly Line[]): unknown[] =>
+  lines.map(({ level, event, path, status }) => [level, event, ...(path === undefined ? [] : [path, status])])
+
+const act = async ({
+  url,
+  platform,
+  token,
+}: {
+  url: string
+  platform: string
+  token: string
+}): Promise<void> => {
+  await using db = createClient({ url, authToken: token })
+  await db.execute('select 1')
+  await fetch(`${url}/v2/pipeline?token=${token}`, { method: 'POST', body: '{"requests":[]}' })
+  await fetch(`${platform}/v1/organizations`, { headers: { authorization: `Bearer ${token}` } })
+}
+
+test('requests: all of them, with starts and stops, and no token', async () => {
+  const lines = await logged('requests', act)
+  expect(seen(lines)).toEqual([
+    ['info', 'start'],
+    ['info', 'request', '/v2/pipeline', 200],
+    ['warn', 'request', '/v2/pipeline', 401],
+    ['warn', 'request', '/v1/organizations', 401],
+    ['info', 'stop'],
+  ])
+  expect(lines[1]).toMatchObject({
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    listener: 'databases',
+    method: 'POST',
+    durationMs: expect.any(Number),
+    remoteAddress: '127.0.0.1',
+  })
+})
+
+test('errors: what failed or was refused, and starts and stops', async () => {
+  expect(seen(await logged('errors', act))).toEqual([
+    ['info', 'start'],
+    ['warn', 'request', '/v2/pipeline', 401],
+    ['warn', 'request', '/v1/organizations', 401],
+    ['info', 'stop'],
+  ])
+})
+
+test('none, the default: nothing', async () => {
+  expect(await logged('none', act)).toEqual([])
+})
+
+test('a server that fails is an error, a client that leaves is cut off, and a path cannot begin a line', async () => {
+  const lines: string[] = []
+  const log = new ServerLog('errors', (line) => lines.push(line))
+  const http = createServer((_, to) => {
+    to.statusCode = 503
+    to.write('x')
+    setImmediate(() => to.destroy())
+  })
+  onTestFinished(() => void http.close())
+  log.watch(http, 'databases')
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
+  const { port } = http.address() as AddressInfo
+  await fetch(`http://127.0.0.1:${port}/a%0Ab?secret`)
+    .then((answer) => answer.text())
+    .catch(() => {})
+  await expect.poll(() => lines).toHaveLength(1)
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    level: 'error',
+    path: '/a%0Ab',
+    status: 503,
+    isCutOff: true,
+  })
+})
+
+test('another level is refused', async () => {
+  await expect(startLocalServer({ log: 'debug' as LogLevel })).rejects.toThrow(
+    'startLocalServer: log is none, errors, requests, not debug',
+  )
+})

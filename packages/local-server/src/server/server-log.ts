@@ -1,0 +1,51 @@
+import type { Server } from 'node:http'
+
+/** What is logged: nothing; requests that failed or were refused; or all of them. */
+export const LOG_LEVELS = ['none', 'errors', 'requests'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/**
+ * The log of a server: a line of JSON on stderr for each event, with `time`, `level` (`info`, `warn`, `error`) and `event`. A
+ * request is logged when its answer has been sent, without its query, headers and body, so that no token gets into the log.
+ */
+export class ServerLog {
+  readonly #level: LogLevel
+  readonly #print: (line: string) => void
+
+  constructor(level: LogLevel, print = (line: string): void => console.error(line)) {
+    this.#level = level
+    this.#print = print
+  }
+
+  /** Whether events are logged at all. */
+  get isOn(): boolean {
+    return this.#level !== 'none'
+  }
+
+  event(level: 'info' | 'warn' | 'error', event: string, fields: object): void {
+    if (this.isOn) this.#print(JSON.stringify({ time: new Date().toISOString(), level, event, ...fields }))
+  }
+
+  /** Logs the requests of a listener. @param listener what it serves */
+  watch(server: Server, listener: 'databases' | 'platform'): void {
+    if (!this.isOn) return
+    server.on('request', (from, to) => {
+      const startedAt = performance.now()
+      to.once('close', () => {
+        const { statusCode: status } = to
+        const level = status >= 500 ? 'error' : status === 401 || status === 403 ? 'warn' : 'info'
+        if (level === 'info' && this.#level === 'errors') return
+        this.event(level, 'request', {
+          listener,
+          method: from.method,
+          host: from.headers.host,
+          path: from.url?.replace(/[?#].*$/s, ''),
+          status,
+          durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
+          remoteAddress: from.socket.remoteAddress,
+          ...(!to.writableFinished && { isCutOff: true }),
+        })
+      })
+    })
+  }
+}

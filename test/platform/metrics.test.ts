@@ -1,0 +1,55 @@
+import { createClient } from '@batonsql/core'
+import { expect, test } from 'vitest'
+import { Scene } from './platform-scene.ts'
+
+/** The values of a metric by its labels, as Prometheus reads them. */
+function valuesOf(text: string, name: string): Map<string, number> {
+  const lines = text
+    .split('\n')
+    .filter((line) => line.startsWith(name) && /^[{ ]/.test(line.slice(name.length)))
+  return new Map(
+    lines.map((line) => {
+      const at = line.lastIndexOf(' ')
+      return [line.slice(name.length, at), Number(line.slice(at + 1))]
+    }),
+  )
+}
+
+test('requests, usage and the process, in the form of Prometheus', async () => {
+  const scene = await Scene.forTest()
+  const { host } = await scene.create('orders')
+  const authToken = await scene.tokenFor('orders')
+  await using db = createClient({ url: `http://${host}`, authToken })
+  await db.batch(['create table t (a)', 'insert into t values (1), (2), (3)'])
+  const read = async (): Promise<string> => {
+    const answer = await fetch(`${scene.platform.url}/metrics`, {
+      headers: { authorization: `Bearer ${scene.platform.token}` },
+    })
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4'])
+    return await answer.text()
+  }
+  const label = '{database="orders",group="default"}'
+  await expect
+    .poll(async () => valuesOf(await read(), 'baton_rows_written_total').get(label))
+    .toBeGreaterThan(2)
+  const text = await read()
+  expect(valuesOf(text, 'baton_requests_total').get(label)).toBe(1)
+  expect(valuesOf(text, 'baton_requests_failed_total').get(label)).toBe(0)
+  expect(valuesOf(text, 'baton_request_seconds_total').get(label)).toBeGreaterThan(0)
+  expect(valuesOf(text, 'process_resident_memory_bytes').get('')).toBeGreaterThan(1e7)
+  // each line is a comment or a sample
+  for (const line of text.trimEnd().split('\n'))
+    expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{[^{}]*\})? [\d.e+-]+)$/)
+})
+
+test('only for an unrestricted token of the owner', async () => {
+  const scene = await Scene.forTest()
+  const status = async (token: string | null, method = 'GET'): Promise<number> =>
+    (await scene.ask(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
+  expect(await status(null)).toBe(401)
+  expect(await status('nonsense')).toBe(401)
+  const narrow = await scene.mint('narrow', { organization: scene.platform.organization })
+  expect(await status(narrow)).toBe(403)
+  expect(await status(scene.platform.token, 'POST')).toBe(405)
+  expect(await status(scene.platform.token)).toBe(200)
+})
