@@ -3,6 +3,7 @@ import { isLoopback } from '../auth/access-policy.ts'
 import { checkDialect, type Dialect } from '../hrana/dialect.ts'
 import { DEFAULT_DATABASE } from '../server/gateway.ts'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '../server/server.ts'
+import { LOG_LEVELS } from '../server/server-log.ts'
 import type { CommandInput } from './command-context.ts'
 import type { DEV_OPTIONS, ValuesOf } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
@@ -54,10 +55,14 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
   }
   const { dialect } = given
+  const log = LOG_LEVELS.find((level) => level === (given.log ?? 'none'))
+  if (log === undefined)
+    throw new UsageError(`baton dev: --log is ${LOG_LEVELS.join(', ')}, not ${given.log}`)
   const options = {
     backend,
     ...(dialect !== undefined && { dialect: readDialect(dialect) }),
     port,
+    log,
     window: given['no-window'] !== true,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),

@@ -46,6 +46,12 @@ export const DEV_OPTIONS = {
     help: 'Have a database of this name besides "default"; can be repeated',
   },
   auth: { type: 'boolean', help: 'Ask for a token; one is printed' },
+  log: {
+    type: 'string',
+    value: 'LEVEL',
+    choices: ['none', 'errors', 'requests'],
+    help: 'Write lines of JSON to stderr: errors (what failed or was refused) or requests (all; default none)',
+  },
   'allow-origin': {
     type: 'string',
     multiple: true,
