@@ -165,7 +165,32 @@ describe.skipIf(browserPath === null)(
       await expect
         .poll(() => page.locator('#timeline g.span > title').textContent())
         .toMatch(/stream 1: lost/)
+      // it is drawn as waiting, not as work, also when it is over
+      expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
       expect((await pipeline(server.url, [close], { baton: holder.baton })).status).toBe(200)
+      await page.locator('#rows tr').filter({ hasText: 'end of the stream' }).waitFor()
+    })
+
+    test('fits on a narrow screen, and says when it is not live any more', async () => {
+      const server = await startLocalServer({ window: true })
+      await using scene = await open(browser, server)
+      const { page } = scene
+      await page.setViewportSize({ width: 480, height: 800 })
+      await query(server.url, `select '${'long '.repeat(40)}'`)
+      await page.locator('#rows tr').first().waitFor()
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(480)
+      expect(await page.locator('#source').textContent()).toBe('live')
+      await server.close()
+      await page.getByText('not connected').waitFor()
+      expect(await page.locator('#source').textContent()).toBe('not live')
+    })
+
+    test('the page of the server links to it, where there is one', async () => {
+      for (const window of [true, false]) {
+        await using server = await startLocalServer({ window })
+        const page = await (await fetch(server.url, { headers: { accept: 'text/html' } })).text()
+        expect(page.includes('href="/_baton"')).toBe(window)
+      }
     })
 
     test('filter, errors only, pause, copy and keyboard', async () => {
@@ -190,8 +215,10 @@ describe.skipIf(browserPath === null)(
       await page.uncheck('#errors-only')
       expect(await rows.count()).toBe(5)
 
-      // by keys alone
-      await rows.first().focus()
+      // by keys alone, with the focus anywhere
+      await page.locator('h1').click()
+      await page.keyboard.press('ArrowDown')
+      expect(await page.locator('tr[aria-selected=true]').textContent()).toContain('select 4 as pear')
       await page.keyboard.press('ArrowDown')
       expect(await page.locator('tr[aria-selected=true]').textContent()).toContain('select 3 as apple')
       expect(await page.locator('#details').textContent()).toContain('select 3 as apple')

@@ -147,7 +147,7 @@ export class Gateway {
     switch (path) {
       case '/': {
         const wantsPage = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
-        return wantsPage ? read(() => welcomePage(version, request)) : null
+        return wantsPage ? read(() => welcomePage(version, request, this.#window !== null)) : null
       }
       case '/v2':
       case '/v3':

@@ -3,13 +3,13 @@ import { escapeHtml, htmlResponse } from '../http/html.ts'
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 
 /** For people who open the server's address in a browser. Says nothing about databases: it is shown without a token. */
-export function welcomePage(version: string, request: ServiceRequest): ServiceResponse {
+export function welcomePage(version: string, request: ServiceRequest, hasWindow: boolean): ServiceResponse {
   const url = hostName(request) === null ? 'this address' : `http://${String(request.headers['host'])}`
   const content = `<h1>Baton local server</h1>
 <p>${escapeHtml(version)}</p>
 <p>This is a database server; its clients are programs. Give one of them this URL:</p>
 <pre>DATABASE_URL=${escapeHtml(url)}</pre>
 <p>Other databases are at <code>${escapeHtml(url)}/NAME/</code>. <a href="/version">/version</a> and
-<a href="/health">/health</a> answer without a token.</p>`
+<a href="/health">/health</a> answer without a token.</p>${hasWindow ? '\n<p><a href="/_baton">/_baton</a> shows requests as they come, to people on this machine.</p>' : ''}`
   return htmlResponse(200, 'Baton local server', content, "form-action 'none'")
 }

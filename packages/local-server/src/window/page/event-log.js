@@ -182,6 +182,7 @@ function newRequest(n, at, database, sql) {
     rowsRead: 0,
     rowsWritten: 0,
     outcomes: [],
+    waitedUntil: null,
     error: null,
     span: null,
   }

@@ -7,7 +7,8 @@
  * @typedef {{ n: number, at: number, end: number | null, database: string, method: string, path: string,
  *   stream: number | null, bytes: number, answerBytes: number, statements: readonly Statement[], more: number,
  *   status: number | null, rows: number, rowsRead: number, rowsWritten: number, outcomes: readonly Outcome[],
- *   error: string | null, span: Span | null }} WireRequest
+ *   error: string | null, span: Span | null, waitedUntil: number | null }} WireRequest
+ *   A request; `waitedUntil` is when it got the write lock, if it had to wait for that.
  * @typedef {{ number: number, database: string, opened: number, lastAt: number, inFlight: number,
  *   span: Span | null }} Stream
  * @typedef {{ type: 'answer', n: number, at: number, status: number | null, bytes: number, rows: number,
@@ -68,6 +69,7 @@ export class WireModel {
       rowsWritten: 0,
       outcomes: [],
       error: null,
+      waitedUntil: null,
     })
   }
 
@@ -218,14 +220,17 @@ export class WireModel {
    * @param {Span | null} span
    * @param {number} at
    */
-  #lock({ database, at: asked }, span, at) {
+  #lock(request, span, at) {
+    const { database, at: asked } = request
     const holder = this.holders.get(database)
     if (holder === span && span !== null) return
     const isAnswering = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
     // what its own answer will say is known better then
     if (holder !== undefined && !isAnswering) this.closeSpan(holder, 'lost', at)
+    const since = Math.max(asked, this.#released.get(database) ?? 0)
+    if (since > asked && span?.lockSince == null) request.waitedUntil ??= since
     if (span === null || span.end !== null) return
-    span.lockSince ??= Math.max(asked, this.#released.get(database) ?? 0)
+    span.lockSince ??= since
     this.holders.set(database, span)
   }
 

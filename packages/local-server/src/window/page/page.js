@@ -228,7 +228,7 @@ function backToLive() {
   model = live
   range.value = '30'
   list.select(null)
-  byId('source').textContent = 'live'
+  showSource()
   byId('back').hidden = true
   pauseButton.hidden = false
   fileInput.value = ''
@@ -250,7 +250,7 @@ function onKey(event) {
     p: () => isFile() || togglePause(),
     c: () => list.copySelected(),
   }[event.key]
-  if (action === undefined) return
+  if (action === undefined) return list.onKey(event)
   event.preventDefault()
   action()
 }
@@ -270,15 +270,21 @@ document.addEventListener('drop', (event) => {
   void openFile(event.dataTransfer?.files[0])
 })
 
+/** @param {'open' | 'lost'} connection */
+function showConnection(connection) {
+  document.body.dataset['connection'] = connection
+  byId('connection').textContent = connection === 'open' ? 'connected' : 'not connected'
+  if (!isFile()) showSource()
+}
+
+/** What is shown are the requests as they come, as long as they can come. */
+function showSource() {
+  byId('source').textContent = document.body.dataset['connection'] === 'lost' ? 'not live' : 'live'
+}
+
 const events = new EventSource('/_baton/events')
-events.addEventListener('open', () => {
-  document.body.dataset['connection'] = 'open'
-  byId('connection').textContent = 'connected'
-})
-events.addEventListener('error', () => {
-  document.body.dataset['connection'] = 'lost'
-  byId('connection').textContent = 'not connected'
-})
+events.addEventListener('open', () => showConnection('open'))
+events.addEventListener('error', () => showConnection('lost'))
 events.addEventListener('message', ({ data }) => {
   const isNew = JSON.parse(data).map(take).includes(true)
   if (isFile()) return

@@ -10,7 +10,7 @@ const MAX_ROWS = 500
  * @param {WireRequest} request
  */
 function lineOf({ statements, path }) {
-  if (statements.length === 0) return path
+  if (statements.length === 0) return path.endsWith('/pipeline') ? 'end of the stream' : path
   return statements
     .map(({ sql }) => sql.replaceAll(/\s+/g, ' ').trim())
     .join('; ')
@@ -30,7 +30,6 @@ export class RequestList {
   /** @param {(text: string) => void} copy */
   constructor(copy) {
     this.#copy = copy
-    this.#body.addEventListener('keydown', (event) => this.#onKey(event))
   }
 
   get selected() {
@@ -91,13 +90,20 @@ export class RequestList {
     }
   }
 
-  /** @param {KeyboardEvent} event */
-  #onKey(event) {
-    const row = /** @type {HTMLElement | null} */ (document.activeElement?.closest('tr') ?? null)
-    if (row === null) return
+  /**
+   * Selects another row. Arrows work wherever the page has its focus, the other keys in the list.
+   * @param {KeyboardEvent} event
+   */
+  onKey(event) {
+    const focused = document.activeElement
+    const row = focused instanceof HTMLElement && focused.parentElement === this.#body ? focused : null
+    const isArrow = event.key === 'ArrowDown' || event.key === 'ArrowUp'
+    if (row === null && !isArrow) return
+    const chosen = this.#selected === null ? undefined : this.#rows.get(this.#selected.n)
+    const from = row ?? chosen
     const target = {
-      ArrowDown: row.nextElementSibling,
-      ArrowUp: row.previousElementSibling,
+      ArrowDown: from ? from.nextElementSibling : this.#body.firstElementChild,
+      ArrowUp: from ? from.previousElementSibling : this.#body.firstElementChild,
       Home: this.#body.firstElementChild,
       End: this.#body.lastElementChild,
       Enter: row,

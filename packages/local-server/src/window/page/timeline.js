@@ -149,7 +149,10 @@ function barParts({ span, from, to, requests }, y, x, view) {
   for (const request of requests) {
     if ((request.end ?? view.now) < view.from || request.at > view.to) continue
     const state = view.waiting.has(request) ? 'waiting' : stateOf(request)
-    const mark = box(request.at, request.end ?? view.now, `request ${state}`, 7, span === null ? 7 : 8)
+    const bottom = span === null ? 7 : 8
+    const since = request.waitedUntil ?? request.at
+    if (since > request.at) group.append(box(request.at, since, 'request waiting', 7, bottom))
+    const mark = box(since, request.end ?? view.now, `request ${state}`, 7, bottom)
     const text = request.statements[0]?.sql ?? request.path
     mark.append(
       drawn('title', {}, `${shortened(text, 200)}\n${durationText((request.end ?? view.now) - request.at)}`),
