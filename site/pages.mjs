@@ -21,6 +21,7 @@ export const GROUPS = [
       { from: 'README.md', to: 'index', title: 'Start' },
       { from: 'docs/concepts.md', to: 'concepts', title: 'Concepts' },
       { from: 'packages/local-server/README.md', section: 'In tests', to: 'testing', title: 'Testing' },
+      { from: 'docs/recipes.md', to: 'recipes', title: 'Recipes' },
       { from: 'docs/serverless.md', to: 'serverless', title: 'Serverless' },
       { from: 'docs/migrations.md', to: 'migrations', title: 'Migrations' },
       { from: 'packages/core/docs/errors.md', to: 'errors', title: 'Errors' },

@@ -32,7 +32,7 @@ afterAll(() => db.close())
 const folder = mkdtempSync(fileURLToPath(new URL('run-', import.meta.url)))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const programs = [...readmes, ...pages]
+const programs = [...readmes, ...pages, 'docs/recipes.md']
   .filter((file) => !FRAGMENTS.includes(file))
   .flatMap((file) =>
     blocksOf(join(root, file))
