@@ -340,7 +340,7 @@ export class Http {
 }
 
 /** Why a read is given up that waits for an index which will not come. */
-const INDEX_RESET = Symbol('dropped')
+const INDEX_RESET = Symbol('index reset')
 
 /** @throws the error of a request that was not answered */
 export function valueOf<R>(sent: Sent<R>): R {
