@@ -6,14 +6,13 @@ import { ROUTES } from '../../packages/local-server/src/control-plane/routes/tab
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
 import { furnish, inOrder, LiveCalls } from './live-calls.ts'
 import { Scene } from './platform-scene.ts'
-import { faultOfTest, ROUTES_WITH_TESTS, testOfRoute } from './route-tests.ts'
 
 // The table of docs/platform.md: for each route who may use it, the client's method (`request` where it has none of its own),
-// what comes of it on each back end when it is used by that method, and a test. `UPDATE_DOCS=1` writes it, on each back end its own column.
+// and what comes of it on each back end when it is used by that method. `UPDATE_DOCS=1` writes it, on each back end its own column.
 
 const PAGE = new URL('../../docs/platform.md', import.meta.url)
-const HEAD = '| route | who | documented | client | embedded | sqld | test |'
-const RULE = '|---|---|---|---|---|---|---|'
+const HEAD = '| route | who | documented | client | embedded | sqld |'
+const RULE = '|---|---|---|---|---|---|'
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`
 
@@ -56,12 +55,10 @@ function rowOf(route: Route, written: ReadonlyMap<string, string>): string {
   const column = (backend: string, at: number): string =>
     inject('target') === backend ? (outcomes.get(name) ?? '') : (cells[at] ?? '?')
   const method = methods.get(name)
-  const [file, title] = testOfRoute(name, route.isDocumented)
   const client = `\`${method ?? 'request'}\``
   const documented = route.isDocumented ? 'yes' : '–'
   const known = [`\`${name}\``, whose(route.access), documented, client]
-  const about = `${file.replace('test/platform/', '')}: ${title}`
-  return `| ${[...known, column('embedded', 4), column('sqld', 5), about].join(' | ')} |`
+  return `| ${[...known, column('embedded', 4), column('sqld', 5)].join(' | ')} |`
 }
 
 /** How many there are of what, in words. */
@@ -107,12 +104,4 @@ test('every documented route has a method', () => {
   const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   expect(documented).toHaveLength(49)
   expect(documented.filter((name) => !methods.has(name))).toEqual([])
-})
-
-test('the tests that the table names are there', () => {
-  const named = ROUTES.map((route) => testOfRoute(nameOf(route), route.isDocumented))
-  expect(named.flatMap((name) => faultOfTest(name) ?? [])).toEqual([])
-  expect(faultOfTest(['test/platform/coverage.test.ts', ['no such', 'title'].join(' ')])).not.toBeNull()
-  const names = ROUTES.map(nameOf)
-  expect(ROUTES_WITH_TESTS.filter((name) => !names.includes(name))).toEqual([])
 })
