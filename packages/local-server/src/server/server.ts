@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { isLoopback } from '../auth/access-policy.ts'
 import type { RemoteSqldOptions } from '../backend/backend.ts'
+import { endAll } from '../base/end-all.ts'
 import { checkOptionNames } from '../base/known-options.ts'
 import { checkDialect, type Dialect } from '../hrana/dialect.ts'
 import { listen, urlOf } from '../http/listen.ts'
@@ -94,15 +95,16 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
   const service = await Service.start(serviceOptions({ ...options, backend, host }))
+  let server: LocalServer | null = null
   try {
     const strict = { insecureHTTPParser: false, requireHostHeader: true }
     const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
     await listen(http, port, host)
-    const server = new LocalServer(service, http, host, options.window === true)
+    server = new LocalServer(service, http, host, options.window === true)
     if (platform !== undefined) await server.servePlatform(platform)
     return server
   } catch (error) {
-    await service.close()
+    await (server ?? service).close().catch(() => {}) // what kept it from starting says more
     throw error
   }
 }
@@ -247,11 +249,15 @@ export class LocalServer implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#service.refuseChanges()
-    await this.#platform?.server.close()
-    const closed = new Promise((resolve) => this.#http.close(resolve))
-    this.#http.closeAllConnections()
-    await closed
-    await this.#service.close()
+    await endAll([
+      () => this.#platform?.server.close(),
+      async () => {
+        const closed = new Promise((resolve) => this.#http.close(resolve))
+        this.#http.closeAllConnections()
+        await closed
+      },
+      () => this.#service.close(),
+    ])
   }
 }
 
