@@ -90,6 +90,8 @@ test('a port that is taken; --host, --domain and --allow-origin reach the server
     1,
     `baton: port ${port} of 0.0.0.0 is taken by another program; port 0 takes a free one\n`,
   ])
+  const third = await runBaton(['dev', '--port', '0', '--platform-port', port, '--host', '0.0.0.0'])
+  expect([third.code, third.errors]).toEqual([second.code, second.errors])
   const page = await fetch(`http://127.0.0.1:${port}/version`, { headers: { origin: 'https://a.b' } })
   expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, 'https://a.b'])
   const named = await new Promise((resolve, reject) => {
