@@ -24,9 +24,9 @@ function command<const Options extends OptionTable>(
   return definition
 }
 
-const DATABASE = 'URL|NAME'
+const DATABASE = '[URL|NAME]'
 const WHICH_DATABASE =
-  'NAME is a database of `baton dev` on this machine at port 8080; any other is named by its URL.'
+  'NAME is a database of `baton dev` on this machine at port 8080; any other is named by its URL, or else by DATABASE_URL.'
 const WHICH_API =
   'For the platform API of `baton dev --platform-port`, or any other, by its URL and an API token.'
 

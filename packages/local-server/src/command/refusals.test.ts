@@ -62,6 +62,15 @@ test('baton sql: a token is wanted, and taken from the option or the environment
   )
 })
 
+test('DATABASE_URL and DATABASE_TOKEN are taken when no argument says otherwise', async () => {
+  const env = { DATABASE_URL: url, DATABASE_TOKEN: await server.createToken('default') }
+  const table = 'one\n---\n  1\n'
+  expect(await sql(['select 1 as one'], {}, env)).toBe(table)
+  expect(await sql([url, 'select 1 as one'], {}, { ...env, DATABASE_URL: 'http://127.0.0.1:1' })).toBe(table)
+  expect(await sql(['select 1 as one'], {}, {})).toMatch(/^usage: .*neither a URL nor the name/)
+  expect(await sql([])).toMatch(/^usage: .*DATABASE_URL/)
+})
+
 test('baton sql: --timeout ends what takes longer, and 0 sets no limit', async () => {
   const token = { 'auth-token': await server.createToken('default') }
   const slow = 'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
