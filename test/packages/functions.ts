@@ -85,10 +85,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       const second = lambda.call('POST', { name: 'Grace' })
       lambda.thaw()
       expect(await second).toEqual([201, { id: 2, name: 'Grace' }])
-      expect(await lambda.call('POST', { name: 'Grace' })).toEqual([
-        409,
-        { error: 'that name is taken' },
-      ])
+      expect(await lambda.call('POST', { name: 'Grace' })).toEqual([409, { error: 'that name is taken' }])
       expect(await lambda.call('GET')).toEqual([
         200,
         [

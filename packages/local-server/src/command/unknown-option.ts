@@ -15,9 +15,9 @@ export function unknownOption(given: string, options: OptionTable): string {
 /** How many letters have to be added, removed or replaced. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at)
-  for (const [y, letter] of [...from].entries()) {
+  for (const [y, letter] of Array.from(from).entries()) {
     const next = [y + 1]
-    for (const [x, other] of [...to].entries()) {
+    for (const [x, other] of Array.from(to).entries()) {
       const replaced = (row[x] as number) + (letter === other ? 0 : 1)
       next.push(Math.min(replaced, (row[x + 1] as number) + 1, (next[x] as number) + 1))
     }
