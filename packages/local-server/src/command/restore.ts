@@ -30,7 +30,8 @@ export async function runRestore({
       onProgress: ({ statements }) => progress.show(`${statements.toLocaleString('en')} statements`),
     })
   } catch (error) {
-    if (error instanceof RestoreError)
+    // of what is no dump nothing was applied, and nothing is to be gone on with
+    if (error instanceof RestoreError && (error.applied > 0 || error.outcome === 'unknown'))
       throw new Error(`${error.message}\nThe same command with --resume goes on from there.`, {
         cause: error,
       })
