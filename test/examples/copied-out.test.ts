@@ -18,7 +18,7 @@ const manifestOf = (path: string): Manifest =>
 function versionOf(name: string): string | undefined {
   const own = /^@batonsql\/(.*)$/.exec(name)?.[1]
   if (own !== undefined) return `^${manifestOf(`packages/${own}`).version}`
-  return new RegExp(`^ {2}'?${name}'?: (\\S+)$`, 'm').exec(workspace)?.[1]
+  return new RegExp(`^ {2}'?${name}'?: (\\^?\\d\\S*)$`, 'm').exec(workspace)?.[1]
 }
 
 test.each(examples)('%s can be copied out: its versions are plain, and those of the repository', (name) => {
