@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Service, type ServiceOptions } from './service.ts'
 
 const optionsFor = (dataDirectory: string): ServiceOptions => ({
@@ -61,4 +61,27 @@ test('a close after which all is written says nothing', async () => {
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
+})
+
+test('a full disk is printed, once for its database; a value of that text, and a limit that was set, are not', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-full-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const service = await Service.start(optionsFor(directory))
+  onTestFinished(() => service.close())
+  const printed = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => printed.mockRestore())
+  const answer = vi.spyOn(service.controlPlane.backend, 'handle')
+  const answers = async (body: string): Promise<unknown> => {
+    answer.mockResolvedValue({ status: 200, headers: {}, body })
+    await insert(service)
+    return printed.mock.calls.map(([line]) => line as unknown)
+  }
+  const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
+  const line = 'default: a statement failed as the disk is full (SQLITE_FULL)'
+  expect(await answers(JSON.stringify({ value: full }))).toEqual([])
+  await service.updateDatabase('default', { sizeLimitBytes: 4_096_000 })
+  expect(await answers(full)).toEqual([])
+  await service.updateDatabase('default', { sizeLimitBytes: null })
+  expect(await answers(full)).toEqual([line])
+  expect(await answers(full)).toEqual([line])
 })
