@@ -73,6 +73,11 @@ export const GROUPS = [
       { from: 'packages/local-server/README.md', to: 'server/index', title: 'The server' },
       { from: 'packages/local-server/docs/command.md', to: 'server/command', title: 'The command baton' },
       {
+        from: 'packages/local-server/docs/testing.md',
+        to: 'server/testing',
+        title: 'Tests with other runners',
+      },
+      {
         from: 'packages/local-server/docs/window.md',
         to: 'server/window',
         title: 'The request inspector',

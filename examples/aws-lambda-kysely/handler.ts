@@ -33,7 +33,7 @@ export async function handler({ requestContext, body = '{}' }: Event): Promise<A
       return { statusCode: 201, body: JSON.stringify(added) }
     } catch (error) {
       if (!isUniqueViolation(error)) throw error
-      return { statusCode: 409, body: JSON.stringify({ error: 'there is one of that name' }) }
+      return { statusCode: 409, body: JSON.stringify({ error: 'that name is taken' }) }
     }
   }
   const guests = await db.selectFrom('guest').selectAll().orderBy('id').execute()

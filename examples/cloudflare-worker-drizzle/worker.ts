@@ -24,7 +24,7 @@ export default {
       return Response.json(await db.select().from(guest).orderBy(asc(guest.id)))
     } catch (error) {
       if (!isUniqueViolation(error)) throw error
-      return Response.json({ error: 'there is one of that name' }, { status: 409 })
+      return Response.json({ error: 'that name is taken' }, { status: 409 })
     } finally {
       // The answer does not wait for this, and the Worker is not ended before it.
       const noted = db.insert(visit).values({ method: request.method }).execute()

@@ -17,7 +17,7 @@ export function createApp(db: Client): Hono {
   })
 
   app.onError((error, context) => {
-    if (isUniqueViolation(error)) return context.json({ error: 'there is one of that name' }, 409)
+    if (isUniqueViolation(error)) return context.json({ error: 'that name is taken' }, 409)
     console.error(error)
     return context.json({ error: 'something went wrong' }, 500)
   })

@@ -5,7 +5,11 @@ export const guest = sqliteTable('guest', { id: integer().primaryKey(), name: te
 
 const kept = globalThis as { guestDatabase?: BatonDatabase }
 
-/** One for the process, also when `next dev` loads this module again. */
-export const db: BatonDatabase = (kept.guestDatabase ??= drizzle({
-  connection: { url: process.env['DATABASE_URL'] ?? '', authToken: process.env['DATABASE_TOKEN'] },
-}))
+/**
+ * One for the process, also when `next dev` loads this module again. It is made for the first request: `next build` loads
+ * modules, too, and has no database.
+ */
+export const database = (): BatonDatabase =>
+  (kept.guestDatabase ??= drizzle({
+    connection: { url: process.env['DATABASE_URL'] ?? '', authToken: process.env['DATABASE_TOKEN'] },
+  }))

@@ -90,6 +90,8 @@ test('a port that is taken; --host, --domain and --allow-origin reach the server
     1,
     `baton: port ${port} of 0.0.0.0 is taken by another program; port 0 takes a free one\n`,
   ])
+  const third = await runBaton(['dev', '--port', '0', '--platform-port', port, '--host', '0.0.0.0'])
+  expect([third.code, third.errors]).toEqual([second.code, second.errors])
   const page = await fetch(`http://127.0.0.1:${port}/version`, { headers: { origin: 'https://a.b' } })
   expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, 'https://a.b'])
   const named = await new Promise((resolve, reject) => {
@@ -133,7 +135,12 @@ test.each([
   [['--help'], 0, /baton dev \[options\]/, /^$/],
   [[], 2, /^$/, /say what to do/],
   [['serve'], 2, /^$/, /there is no command "serve"/],
-  [['dev', '--prot', '1'], 2, /^$/, /baton dev: Unknown option '--prot'/],
+  [
+    ['dev', '--prot', '1'],
+    2,
+    /^$/,
+    /baton dev: there is no option --prot \(it takes --data, .*\); did you mean --port\?\n$/,
+  ],
   [['dev', '--port', 'x'], 2, /^$/, /--port x is not a port/],
   [['dev', '--platform-port', 'x'], 2, /^$/, /--platform-port x is not a port/],
   [['dev', '--organization', 'x'], 2, /^$/, /need --platform-port/],
@@ -159,6 +166,16 @@ test.each([
     /^$/,
     /^baton: the directory \/dev\/null\/x cannot be written: .*\n$/,
   ],
+  [
+    ['dev', '--port', '0', '--data', import.meta.filename],
+    2,
+    /^$/,
+    /--data is a directory, and .* is a file; --open .* serves a copy of it/,
+  ],
+  [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: there is no database "nope"/],
+  [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect is for the back end embedded/],
+  [['token', '--help'], 0, /^baton token create DATABASE/, /^$/],
+  [['dump'], 2, /^$/, /say which database: .* DATABASE_URL/],
   [['dev', '--backend', 'x'], 2, /^$/, /--backend is embedded or sqld, not x/],
   [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: no such dialect: x; it is "sqld" or "cloud"/],
   [['sqld'], 2, /^$/, /baton sqld: say what to do\n\n {2}baton sqld install/],
@@ -168,7 +185,7 @@ test.each([
     /^$/,
     /baton databases: there is no "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
   ],
-  [['export', 'app'], 2, /^$/, /baton export: FILE.db missing\n\n {2}baton export NAME FILE.db/],
+  [['export', 'app'], 2, /^$/, / {2}baton export NAME FILE.db .*\n\nbaton export: FILE.db missing\n$/],
   [['user', 'ada', 'bob'], 2, /^$/, /baton user: "bob" is one argument too many/],
   [['completion', 'tcsh'], 2, /^$/, /the shell is bash, zsh, fish, not tcsh/],
 ])('baton %j', async (args, code, output, errors) => {

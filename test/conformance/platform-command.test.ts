@@ -30,6 +30,9 @@ test('baton databases and baton token, with the platform API', { timeout: 60_000
   })
   expect([write.code, write.errors]).toEqual([1, expect.stringMatching(/HTTP 403|BLOCKED/)])
 
+  const unknown = await api('token', 'create', 'app', '--expiration', 'tomorrow')
+  expect([unknown.code, unknown.errors]).toEqual([2, expect.stringContaining('2w1d30m or 1h, or never')])
+
   const unsure = await api('databases', 'destroy', 'app')
   expect([unsure.code, unsure.errors]).toEqual([2, expect.stringContaining('--yes')])
   expect(await api('databases', 'destroy', 'app', '--yes')).toEqual({
@@ -48,4 +51,23 @@ test('baton databases and baton token, with the platform API', { timeout: 60_000
     await asked.sees('"kept" was not deleted')
     expect(await asked.end()).toBe(1)
   }
+})
+
+test('baton token: tokens of the platform API are made, listed and taken back', {
+  timeout: 60_000,
+}, async () => {
+  const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
+  const api = (...args: string[]) => runBaton(args, { env })
+
+  const minted = await api('token', 'mint', 'ci')
+  expect([minted.code, minted.errors]).toEqual([0, ''])
+  const elsewhere = await api('token', 'mint', 'other', '--organization', 'no-such')
+  expect([elsewhere.code, elsewhere.output]).toEqual([1, ''])
+  const asCi = { env: { ...env, BATON_API_TOKEN: minted.output.trim() } }
+  const listed = await runBaton(['token', 'list'], asCi)
+  expect([listed.code, listed.output]).toEqual([0, expect.stringMatching(/^ci +\S+ +\d{4}-\d\d-\d\d/m)])
+  expect((await api('token', 'revoke', 'ci')).output).toBe('ci is revoked\n')
+  const refused = await runBaton(['token', 'list'], asCi)
+  expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining('401')])
+  expect((await api('token', 'revoke', 'ci')).code).toBe(1)
 })

@@ -63,7 +63,7 @@ test.concurrent('the prompt says when the time of a transaction is over', { time
   await terminal.sees('The transaction was rolled back')
   expect(await terminal.answer('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
 
-  terminal.type('.quit\n')
+  terminal.type('exit\n')
   expect(await terminal.end()).toBe(0)
 })
 

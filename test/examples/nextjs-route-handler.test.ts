@@ -32,11 +32,17 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
+test('is loaded without DATABASE_URL, as `next build` does; a request then says what is missing', async () => {
+  vi.stubEnv('DATABASE_URL', undefined)
+  const { GET } = await import('../../examples/nextjs-route-handler/app/api/guests/route.ts')
+  await expect(GET()).rejects.toThrow(/url/)
+})
+
 test('two GETs see what was added between them', async () => {
   const { GET, POST, dynamic, runtime } = await import(
     '../../examples/nextjs-route-handler/app/api/guests/route.ts'
   )
-  const { db } = await import('../../examples/nextjs-route-handler/database.ts')
+  const { database: openDatabase } = await import('../../examples/nextjs-route-handler/database.ts')
   const add = (name: string): Promise<Response> =>
     POST(new Request('http://app/api/guests', { method: 'POST', body: JSON.stringify({ name }) }))
   expect([dynamic, runtime]).toEqual(['force-dynamic', 'nodejs'])
@@ -44,7 +50,7 @@ test('two GETs see what was added between them', async () => {
   expect((await add('Ada')).status).toBe(201)
   expect(await (await GET()).json()).toEqual([{ id: 1, name: 'Ada' }])
   expect((await add('Ada')).status).toBe(409)
-  await db.$client.close()
+  await openDatabase().$client.close()
 })
 
 /** What two equal queries count, with a row added between them. */

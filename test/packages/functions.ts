@@ -54,7 +54,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       const bindings = { DATABASE_URL: url, DATABASE_TOKEN: authToken }
       await using worker = await serveWorker(entry, bundle, bindings)
       expect(await ask(worker, 'Ada')).toEqual([201, { id: 1, name: 'Ada' }])
-      expect(await ask(worker, 'Ada')).toEqual([409, { error: 'there is one of that name' }])
+      expect(await ask(worker, 'Ada')).toEqual([409, { error: 'that name is taken' }])
       expect(await ask(worker)).toEqual([200, [{ id: 1, name: 'Ada' }]])
       const visits = async (): Promise<unknown> =>
         (
@@ -85,10 +85,7 @@ export function testFunctions({ project, commandOf }: RuntimeTests): void {
       const second = lambda.call('POST', { name: 'Grace' })
       lambda.thaw()
       expect(await second).toEqual([201, { id: 2, name: 'Grace' }])
-      expect(await lambda.call('POST', { name: 'Grace' })).toEqual([
-        409,
-        { error: 'there is one of that name' },
-      ])
+      expect(await lambda.call('POST', { name: 'Grace' })).toEqual([409, { error: 'that name is taken' }])
       expect(await lambda.call('GET')).toEqual([
         200,
         [

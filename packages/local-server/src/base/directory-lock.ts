@@ -51,7 +51,9 @@ export class DirectoryLock implements AsyncDisposable {
       return new DirectoryLock(directory, await hold(directory))
     } catch (error) {
       if (!isBusy(error))
-        throw new Error(`the directory ${directory} cannot be locked: ${String(error)}`, { cause: error })
+        throw new Error(`the directory ${directory} cannot be locked: ${(error as Error).message}`, {
+          cause: error,
+        })
       throw new Error(`the directory ${directory} is in use by ${await readOwner(directory)}`, {
         cause: error,
       })
@@ -115,11 +117,21 @@ async function hold(directory: string): Promise<Held> {
     const identity = await processIdentity(process.pid)
     const owner: Owner = { pid: process.pid, host: hostname(), identity }
     const note = JSON.stringify(owner)
-    await writeFile(join(directory, OWNER_NAME), note)
+    await writeNote(join(directory, OWNER_NAME), note)
     return { database, file: await fileAt(path), note }
   } catch (error) {
     database.close()
     throw error
+  }
+}
+
+/** Where it cannot be written, no half of it stays. */
+async function writeNote(path: string, note: string): Promise<void> {
+  try {
+    await writeFile(path, note)
+  } catch (error) {
+    await rm(path, { force: true }).catch(() => {})
+    throw new Error(`${path} cannot be written: ${(error as Error).message}`, { cause: error })
   }
 }
 

@@ -24,9 +24,9 @@ function command<const Options extends OptionTable>(
   return definition
 }
 
-const DATABASE = 'URL|NAME'
+const DATABASE = '[URL|NAME]'
 const WHICH_DATABASE =
-  'NAME is a database of `baton dev` on this machine at port 8080; any other is named by its URL.'
+  'NAME is a database of `baton dev` on this machine at port 8080; any other is named by its URL, or else by DATABASE_URL.'
 const WHICH_API =
   'For the platform API of `baton dev --platform-port`, or any other, by its URL and an API token.'
 
@@ -93,6 +93,30 @@ export const COMMANDS: readonly Command[] = [
     details: WHICH_API,
     options: TOKEN_OPTIONS,
     load: async () => (await import('./token.ts')).createToken,
+  }),
+  command({
+    words: ['token', 'mint'],
+    operands: ['NAME'],
+    summary: 'Make a token for the platform API and print it; it is not shown again.',
+    details: `${WHICH_API} With --organization it is for that one only, else for all of its maker.`,
+    options: API_OPTIONS,
+    load: async () => (await import('./token.ts')).mintApiToken,
+  }),
+  command({
+    words: ['token', 'list'],
+    operands: [],
+    summary: 'List the tokens for the platform API.',
+    details: WHICH_API,
+    options: API_OPTIONS,
+    load: async () => (await import('./token.ts')).listApiTokens,
+  }),
+  command({
+    words: ['token', 'revoke'],
+    operands: ['NAME'],
+    summary: 'Take back a token for the platform API.',
+    details: WHICH_API,
+    options: API_OPTIONS,
+    load: async () => (await import('./token.ts')).revokeApiToken,
   }),
   command({
     words: ['export'],

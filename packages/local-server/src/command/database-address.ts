@@ -22,7 +22,8 @@ export function openDatabase(
   { env }: CommandContext,
   more: Partial<ClientConfig> = {},
 ): Client {
-  const authToken = values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? env['TURSO_AUTH_TOKEN']
+  const authToken =
+    values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? env['DATABASE_TOKEN'] ?? env['TURSO_AUTH_TOKEN']
   try {
     return createClient({
       url: urlOf(target),
@@ -36,9 +37,33 @@ export function openDatabase(
   }
 }
 
+/**
+ * Which database a command is for: its first argument, or DATABASE_URL when there are no more arguments than `following`.
+ * @throws UsageError when neither names one
+ */
+export function readTarget(
+  operands: readonly string[],
+  following: 0 | 1,
+  { env }: CommandContext,
+): { readonly target: string; readonly rest: readonly string[] } {
+  const [first, ...rest] = operands
+  if (first !== undefined && operands.length > following) return { target: first, rest }
+  const url = env['DATABASE_URL']
+  if (url) return { target: url, rest: operands }
+  // one argument that is no database is refused as such
+  if (first !== undefined && following === 1) return { target: first, rest }
+  throw new UsageError('baton: say which database: its URL or NAME, or DATABASE_URL in the environment')
+}
+
+const isUrl = (text: string): boolean => /^[a-z][a-z+]*:\S*$/i.test(text)
+const isName = (text: string): boolean => /^[a-z0-9][a-z0-9-]*$/.test(text)
+
+/** Whether a text has the form of a URL, or of a name of a database. */
+export const isTarget = (text: string): boolean => isUrl(text) || isName(text)
+
 function urlOf(target: string): string {
-  if (/^[a-z][a-z+]*:/i.test(target)) return target
-  if (/^[a-z0-9][a-z0-9-]*$/.test(target)) return `${LOCAL_SERVER}/${target}/`
+  if (isUrl(target)) return target
+  if (isName(target)) return `${LOCAL_SERVER}/${target}/`
   throw new UsageError(
     `baton: ${JSON.stringify(target)} is neither a URL nor the name of a database. For a file: \`baton dev --open FILE.db\` serves a copy of it.`,
   )

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { parse as parsePath } from 'node:path'
 import { isLoopback } from '../auth/access-policy.ts'
 import { checkDialect, type Dialect } from '../hrana/dialect.ts'
@@ -14,12 +15,17 @@ export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>
   const stopping = stopSignal()
   const server = await startLocalServer(options)
   try {
-    for (const file of given.open ?? []) await server.createDatabase(nameOf(file), { fromFile: file })
+    const opened: string[] = []
+    for (const file of given.open ?? []) opened.push(await openCopy(server, file))
     for (const name of databases) {
       if (!server.databaseNames.includes(name)) await server.createDatabase(name)
     }
+    checkDomains(server, options)
     if (given.json === true) console.log(JSON.stringify(await describe(server)))
-    else await announce(server, options)
+    else {
+      await announce(server, options)
+      for (const line of opened) console.log(line)
+    }
     await stopping
   } finally {
     await server.close()
@@ -27,6 +33,24 @@ export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>
 }
 
 type DevValues = ValuesOf<typeof DEV_OPTIONS>
+
+/** Serves a copy of a file; one that an earlier start has made is not replaced. @returns what to say of it */
+async function openCopy(server: LocalServer, file: string): Promise<string> {
+  const name = nameOf(file)
+  if (server.databaseNames.includes(name))
+    return `${name}: the copy that is in the data directory; ${file} was not read again`
+  await server.createDatabase(name, { fromFile: file })
+  return `${name}: a copy of ${file}, which itself is not changed`
+}
+
+/** @throws Error for a domain of no database. The platform API can still make it later. */
+function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions): void {
+  if (server.platform !== null) return
+  for (const [host, name] of Object.entries(domains)) {
+    if (!server.databaseNames.includes(name))
+      throw new Error(`--domain ${host}=${name}: there is no database "${name}"; --database ${name} makes it`)
+  }
+}
 
 /** The name a file's database gets: that of the file, in the letters that names have. */
 function nameOf(file: string): string {
@@ -54,10 +78,16 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
   if (backend !== 'embedded' && backend !== 'sqld') {
     throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
   }
+  if (data !== undefined && statSync(data, { throwIfNoEntry: false })?.isFile())
+    throw new UsageError(
+      `baton dev: --data is a directory, and ${data} is a file; --open ${data} serves a copy of it`,
+    )
   const { dialect } = given
   const log = LOG_LEVELS.find((level) => level === (given.log ?? 'none'))
   if (log === undefined)
     throw new UsageError(`baton dev: --log is ${LOG_LEVELS.join(', ')}, not ${given.log}`)
+  if (dialect !== undefined && backend === 'sqld')
+    throw new UsageError('baton dev: --dialect is for the back end embedded; sqld has answers of its own')
   const options = {
     backend,
     ...(dialect !== undefined && { dialect: readDialect(dialect) }),

@@ -1,7 +1,7 @@
 import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dump } from '@batonsql/core'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
-import { openDatabase } from './database-address.ts'
+import { openDatabase, readTarget } from './database-address.ts'
 import type { DUMP_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
 
@@ -11,7 +11,7 @@ export async function runDump({
   operands,
   context,
 }: CommandInput<typeof DUMP_OPTIONS>): Promise<void> {
-  const [target] = operands as [string]
+  const { target } = readTarget(operands, 0, context)
   const { output: file } = values
   const db = openDatabase(target, values, context)
   try {

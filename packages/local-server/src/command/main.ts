@@ -10,6 +10,7 @@ import {
 import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
 import { helpOf, overview, usageOf } from './help.ts'
+import { unknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 
 /**
@@ -43,14 +44,20 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
   const [first] = args
   if (first === '--version' || first === '-v') return void output.write(`${PACKAGE_VERSION}\n`)
   if (first === '--help' || first === '-h' || first === 'help') return void output.write(overview())
-  if (first === undefined) throw new UsageError(`say what to do\n\n${overview()}`)
+  if (first === undefined) throw new UsageError(`${overview()}\nbaton: say what to do`)
+  if (args.length === 2 && isHelp(args[1])) {
+    const group = COMMANDS.filter(({ words }) => words[0] === first)
+    if (group.length > 0) return void output.write(group.map(helpOf).join('\n'))
+  }
   const command = findCommand(args)
   const rest = args.slice(command.words.length)
-  if (rest.includes('--help') || rest.includes('-h')) return void output.write(helpOf(command))
+  if (rest.some(isHelp)) return void output.write(helpOf(command))
   const given = parse(command, rest)
   const perform = await command.load()
   await perform({ ...given, context })
 }
+
+const isHelp = (arg: string | undefined): boolean => arg === '--help' || arg === '-h'
 
 /** Of an abort it is the signal's reason, whatever error the call that was aborted has made of it. */
 function firstCause(error: unknown): unknown {
@@ -60,7 +67,8 @@ function firstCause(error: unknown): unknown {
 function findCommand(args: readonly string[]): Command {
   const [first = '', second] = args
   const ofFirst = COMMANDS.filter(({ words }) => words[0] === first)
-  if (ofFirst.length === 0) throw new UsageError(`there is no command "${first}"\n\n${overview()}`)
+  if (ofFirst.length === 0)
+    throw new UsageError(`there is no command "${first}"; \`baton --help\` lists them`)
   const found = ofFirst.find(({ words }) => words.length === 1 || words[1] === second)
   if (found) return found
   const usages = ofFirst.map((command) => `  ${usageOf(command)}`)
@@ -81,6 +89,8 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
     if (extra.length > 0) throw new UsageError(`${JSON.stringify(extra[0])} is one argument too many`)
     return { values, operands: positionals }
   } catch (error) {
-    throw new UsageError(`${name}: ${(error as Error).message}\n\n  ${usageOf(command)}`)
+    const unknown = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]
+    const message = unknown === undefined ? (error as Error).message : unknownOption(unknown, options)
+    throw new UsageError(`  ${usageOf(command)}\n\n${name}: ${message}`)
   }
 }

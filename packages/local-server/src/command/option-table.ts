@@ -37,7 +37,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     multiple: true,
     value: 'FILE.db',
-    help: 'Serve a copy of this SQLite file, as a database with the name of the file; can be repeated',
+    help: 'Serve a copy of this SQLite file, as a database with the name of the file; the file is not changed. With --data the copy is made once, and kept. Can be repeated',
   },
   database: {
     type: 'string',
@@ -68,7 +68,7 @@ export const DEV_OPTIONS = {
     type: 'string',
     value: 'NAME',
     choices: ['sqld', 'cloud'],
-    help: 'sqld or cloud: whose answers to give where these differ (default: those of libsql-server, but never leave out a statement)',
+    help: 'sqld or cloud: whose answers to give where these differ (default: those of libsql-server, but never leave out a statement). Not with --backend sqld',
   },
   backend: {
     type: 'string',
@@ -114,7 +114,7 @@ const ADDRESS_OPTIONS = {
   'auth-token': {
     type: 'string',
     value: 'TOKEN',
-    help: 'Token of the database (default: BATON_AUTH_TOKEN, then TURSO_AUTH_TOKEN, where others do not see it)',
+    help: 'Token of the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN, then TURSO_AUTH_TOKEN, where others do not see it)',
   },
   timeout: {
     type: 'string',

@@ -14,7 +14,7 @@ const IDLE_MS = 10_000
 const HELP = `Statements end with a semicolon and may have several lines. BEGIN opens a transaction for the statements that follow.
   .tables          tables and views
   .schema [TABLE]  the statements that made them
-  .quit            leave, as Ctrl-D does; an open transaction is rolled back
+  .quit            leave, as quit, exit and Ctrl-D do; an open transaction is rolled back
 Ctrl-C cancels what is being typed, or the statement that runs.`
 
 const DOT_COMMANDS: Readonly<
@@ -129,7 +129,8 @@ class Prompt {
   }
 
   async #take(line: string): Promise<void> {
-    if (this.#typed === '' && line.trim().startsWith('.')) return await this.#command(line.trim())
+    if (this.#typed === '' && /^\s*(\.|(exit|quit)\s*;?\s*$)/i.test(line))
+      return await this.#command(line.trim())
     this.#typed += `${line}\n`
     if (this.#typed.trim() === '') this.#typed = ''
     const statements = completeStatements(this.#typed)
@@ -140,7 +141,7 @@ class Prompt {
 
   async #command(line: string): Promise<void> {
     const [word = '', name] = line.replace(/;$/, '').split(/\s+/)
-    if (word === '.quit' || word === '.exit') {
+    if (/^\.?(quit|exit)$/i.test(word)) {
       this.#isLeaving = true
       return
     }

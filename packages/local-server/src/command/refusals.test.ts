@@ -6,6 +6,7 @@ import type { CommandContext } from './command-context.ts'
 import { listDatabases } from './databases.ts'
 import { describeError } from './describe-error.ts'
 import type { API_OPTIONS, SQL_OPTIONS, ValuesOf } from './option-table.ts'
+import { runRestore } from './restore.ts'
 import { runSql } from './sql.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -60,6 +61,23 @@ test('baton sql: a token is wanted, and taken from the option or the environment
   expect(await sql([url, 'create table t (a)'], { 'auth-token': reader })).toMatch(
     /HTTP 403.*Write permission/,
   )
+})
+
+test('DATABASE_URL and DATABASE_TOKEN are taken when no argument says otherwise', async () => {
+  const env = { DATABASE_URL: url, DATABASE_TOKEN: await server.createToken('default') }
+  const table = 'one\n---\n  1\n'
+  expect(await sql(['select 1 as one'], {}, env)).toBe(table)
+  expect(await sql([url, 'select 1 as one'], {}, { ...env, DATABASE_URL: 'http://127.0.0.1:1' })).toBe(table)
+  expect(await sql(['select 1 as one'], {}, {})).toMatch(/^usage: .*neither a URL nor the name/)
+  expect(await sql([])).toMatch(/^usage: .*DATABASE_URL/)
+})
+
+test('baton restore: what is no dump is refused, and --resume is not offered for it', async () => {
+  const values = { 'auth-token': await server.createToken('default') }
+  const operands = [url, import.meta.filename]
+  const refusal = await said((context) => runRestore({ values, operands, context }))
+  expect(refusal).toMatch(/^baton: /)
+  expect(refusal).not.toContain('--resume')
 })
 
 test('baton sql: --timeout ends what takes longer, and 0 sets no limit', async () => {

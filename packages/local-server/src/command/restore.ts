@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { RestoreError, restore } from '@batonsql/core'
 import type { CommandInput } from './command-context.ts'
-import { openDatabase } from './database-address.ts'
+import { openDatabase, readTarget } from './database-address.ts'
 import type { RESTORE_OPTIONS } from './option-table.ts'
 import { Progress } from './progress.ts'
 import { UsageError } from './usage-error.ts'
@@ -13,7 +13,9 @@ export async function runRestore({
   operands,
   context,
 }: CommandInput<typeof RESTORE_OPTIONS>): Promise<void> {
-  const [target, file] = operands as [string, string]
+  const { target, rest } = readTarget(operands, 1, context)
+  const [file] = rest
+  if (file === undefined) throw new UsageError('baton restore: FILE, or DATABASE_URL, is missing')
   if (file !== '-')
     await access(file).catch((error: Error) => {
       throw new UsageError(`baton restore: ${error.message}`)
@@ -28,7 +30,8 @@ export async function runRestore({
       onProgress: ({ statements }) => progress.show(`${statements.toLocaleString('en')} statements`),
     })
   } catch (error) {
-    if (error instanceof RestoreError)
+    // of what is no dump nothing was applied, and nothing is to be gone on with
+    if (error instanceof RestoreError && (error.applied > 0 || error.outcome === 'unknown'))
       throw new Error(`${error.message}\nThe same command with --resume goes on from there.`, {
         cause: error,
       })

@@ -12,7 +12,7 @@ import {
   type Value,
 } from '@batonsql/core'
 import { type CommandContext, type CommandInput, print, styleFor } from './command-context.ts'
-import { openDatabase } from './database-address.ts'
+import { isTarget, openDatabase, readTarget } from './database-address.ts'
 import type { SQL_OPTIONS } from './option-table.ts'
 import { runPrompt } from './prompt.ts'
 import { jsonOf, tableOf } from './result-text.ts'
@@ -22,7 +22,10 @@ import { UsageError } from './usage-error.ts'
 
 /** Runs statements of the command line, of a file or of standard input; where that is a terminal, a prompt. */
 export async function runSql({ values, operands, context }: CommandInput<typeof SQL_OPTIONS>): Promise<void> {
-  const [target, statements] = operands as [string, string?]
+  const [first] = operands
+  const following = operands.length === 1 && first !== undefined && isTarget(first) ? 0 : 1
+  const { target, rest } = readTarget(operands, following, context)
+  const [statements] = rest
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)
     throw new UsageError('baton sql: give statements or --file, not both')

@@ -25,6 +25,15 @@ export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
+/** In an answer; where it stands in a value, its quotation marks are escaped. */
+const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)"/
+const FAULTS = {
+  SQLITE_FULL: 'a statement failed as the disk is full (SQLITE_FULL)',
+  SQLITE_IOERR: 'a statement failed as the disk could not be read or written (SQLITE_IOERR)',
+}
+/** How often one database's faults are printed at most. */
+const FAULT_INTERVAL_MS = 60_000
+
 type Method = 'POST' | 'GET,HEAD'
 
 /** What is known at a path: with which methods, and what answers. */
@@ -65,6 +74,8 @@ export class Gateway {
   readonly #options: GatewayOptions
   /** Of databases that exist: requests for others must not fill the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
+  /** When a fault of the disk was last printed. */
+  readonly #faults = new Map<DatabaseId, number>()
   readonly #feed: WindowFeed | null
   readonly #window: WindowPage | null
   #total = 0
@@ -100,6 +111,7 @@ export class Gateway {
   /** Forgets a database that is removed. */
   forget(id: DatabaseId): void {
     this.#counts.delete(id)
+    this.#faults.delete(id)
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
@@ -199,9 +211,22 @@ export class Gateway {
     const response = await backend.handle(record.id, exchanged)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
+    this.#noticeFaults(record, response.body)
     // back ends know ids only; people know names
     if (response.status < 400 || typeof response.body !== 'string') return response
     return { ...response, body: response.body.replaceAll(record.id, name) }
+  }
+
+  /** A full disk, or one that fails, has to be seen where the server runs, too. */
+  #noticeFaults({ id, configuration }: DatabaseRow, body: ServiceResponse['body']): void {
+    if (typeof body !== 'string') return
+    const fault = FAULT.exec(body)?.[1] as keyof typeof FAULTS | undefined
+    // a limit that was set is no fault
+    if (fault === undefined || (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null)) return
+    const now = Date.now()
+    if (now - (this.#faults.get(id) ?? 0) < FAULT_INTERVAL_MS) return
+    this.#faults.set(id, now)
+    this.notice(id, FAULTS[fault])
   }
 
   #address(request: ServiceRequest): { name: string; path: string } | ServiceResponse {

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { isLoopback } from '../auth/access-policy.ts'
 import type { RemoteSqldOptions } from '../backend/backend.ts'
+import { endAll } from '../base/end-all.ts'
 import { checkOptionNames } from '../base/known-options.ts'
 import { checkDialect, type Dialect } from '../hrana/dialect.ts'
 import { listen, urlOf } from '../http/listen.ts'
@@ -104,12 +105,13 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
   const log = new ServerLog(options.log ?? 'none')
   const service = await Service.start(serviceOptions({ ...options, backend, host }, log))
+  let server: LocalServer | null = null
   try {
     const strict = { insecureHTTPParser: false, requireHostHeader: true }
     const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
     log.watch(http, 'databases')
     await listen(http, port, host)
-    const server = new LocalServer(service, http, host, options.window === true, log)
+    server = new LocalServer(service, http, host, options.window === true, log)
     if (platform !== undefined) await server.servePlatform(platform)
     log.event('info', 'start', {
       url: server.url,
@@ -120,7 +122,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     })
     return server
   } catch (error) {
-    await service.close()
+    await (server ?? service).close().catch(() => {}) // what kept it from starting says more
     throw error
   }
 }
@@ -274,11 +276,15 @@ export class LocalServer implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#service.refuseChanges()
-    await this.#platform?.server.close()
-    const closed = new Promise((resolve) => this.#http.close(resolve))
-    this.#http.closeAllConnections()
-    await closed
-    await this.#service.close()
+    await endAll([
+      () => this.#platform?.server.close(),
+      async () => {
+        const closed = new Promise((resolve) => this.#http.close(resolve))
+        this.#http.closeAllConnections()
+        await closed
+      },
+      () => this.#service.close(),
+    ])
     this.#log.event('info', 'stop', {})
   }
 }

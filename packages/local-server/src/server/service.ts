@@ -3,6 +3,7 @@ import { AccessPolicy } from '../auth/access-policy.ts'
 import type { DatabaseBackend, DatabaseSource } from '../backend/backend.ts'
 import { RESERVED_NAMES } from '../backend/reserved-names.ts'
 import { DirectoryLock } from '../base/directory-lock.ts'
+import { endAll } from '../base/end-all.ts'
 import { checkOptionNames } from '../base/known-options.ts'
 import { openDirectory, type TemporaryDirectory } from '../base/temporary-directory.ts'
 import { claimBackend, DEFAULT_GROUP } from '../control-plane/bootstrap.ts'
@@ -126,11 +127,13 @@ export class Service implements AsyncDisposable {
         await service.createDatabase(DEFAULT_DATABASE)
       return service
     } catch (error) {
-      await backend?.[Symbol.asyncDispose]()
-      await controlPlane?.stop()
-      controlPlane?.close()
-      await lock?.release()
-      await temporary?.remove()
+      await endAll([
+        () => backend?.[Symbol.asyncDispose](),
+        () => controlPlane?.stop(),
+        () => controlPlane?.close(),
+        () => lock?.release(),
+        () => temporary?.remove(),
+      ]).catch(() => {}) // what kept it from starting says more
       throw error
     }
   }
@@ -263,12 +266,19 @@ export class Service implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { controlPlane, lock, temporary } = this.#parts
-    await controlPlane.stop()
-    await controlPlane.backend[Symbol.asyncDispose]()
-    controlPlane.close()
-    await lock?.release()
-    await temporary?.remove()
+    const { directory, controlPlane, lock, temporary } = this.#parts
+    await endAll([
+      () => controlPlane.stop(),
+      () => controlPlane.backend[Symbol.asyncDispose](),
+      () => controlPlane.close(),
+      () => lock?.release(),
+      () => temporary?.remove(),
+    ]).catch((cause: unknown) => {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new Error(`the server has ended, but could not write everything to ${directory}: ${reason}`, {
+        cause,
+      })
+    })
   }
 
   #checkOpen(): void {

@@ -1,6 +1,6 @@
 import { isUniqueViolation } from '@batonsql/drizzle-driver'
 import { asc } from 'drizzle-orm'
-import { db, guest } from '../../../database.ts'
+import { database, guest } from '../../../database.ts'
 
 /** Run for each request: without it `next build` may run GET once, and serve its answer for ever. */
 export const dynamic = 'force-dynamic'
@@ -8,16 +8,16 @@ export const dynamic = 'force-dynamic'
 export const runtime = 'nodejs'
 
 export async function GET(): Promise<Response> {
-  return Response.json(await db.select().from(guest).orderBy(asc(guest.id)))
+  return Response.json(await database().select().from(guest).orderBy(asc(guest.id)))
 }
 
 export async function POST(request: Request): Promise<Response> {
   const { name } = (await request.json()) as { name: string }
   try {
-    const [added] = await db.insert(guest).values({ name }).returning()
+    const [added] = await database().insert(guest).values({ name }).returning()
     return Response.json(added, { status: 201 })
   } catch (error) {
     if (!isUniqueViolation(error)) throw error
-    return Response.json({ error: 'there is one of that name' }, { status: 409 })
+    return Response.json({ error: 'that name is taken' }, { status: 409 })
   }
 }

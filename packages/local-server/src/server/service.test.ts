@@ -1,0 +1,87 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Service, type ServiceOptions } from './service.ts'
+
+const optionsFor = (dataDirectory: string): ServiceOptions => ({
+  backend: 'embedded',
+  dataDirectory,
+  auth: false,
+  dialect: null,
+  sqldPath: undefined,
+  sqld: undefined,
+  domains: {},
+  allowOrigins: [],
+  listenHost: '127.0.0.1',
+  organization: 'local',
+  domain: null,
+  window: false,
+})
+
+const insert = (service: Service) =>
+  service.handle({
+    method: 'POST',
+    path: '/v2/pipeline',
+    query: '',
+    headers: { host: '127.0.0.1', 'content-type': 'application/json' },
+    body: Readable.from([
+      Buffer.from(JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'CREATE TABLE t (x)' } }] })),
+    ]),
+    remoteAddress: '127.0.0.1',
+    signal: new AbortController().signal,
+  })
+
+test('a close that cannot write everything says so, and still lets go of the directory', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
+  try {
+    const service = await Service.start(optionsFor(directory))
+    expect((await insert(service)).status).toBe(200)
+    // as on a full disk: what the database was used for cannot be written down
+    service.controlPlane.registry.close()
+    await expect(service.close()).rejects.toThrow(
+      `the server has ended, but could not write everything to ${directory}: the registry is closed`,
+    )
+    expect(existsSync(join(directory, 'baton.lock'))).toBe(false)
+    const next = await Service.start(optionsFor(directory))
+    await next.close()
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+})
+
+test('a close after which all is written says nothing', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-close-'))
+  try {
+    const service = await Service.start(optionsFor(directory))
+    await insert(service)
+    await expect(service.close()).resolves.toBeUndefined()
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+})
+
+test('a full disk is printed, once for its database; a value of that text, and a limit that was set, are not', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-full-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const service = await Service.start(optionsFor(directory))
+  onTestFinished(() => service.close())
+  const printed = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => printed.mockRestore())
+  const answer = vi.spyOn(service.controlPlane.backend, 'handle')
+  const answers = async (body: string): Promise<unknown> => {
+    answer.mockResolvedValue({ status: 200, headers: {}, body })
+    await insert(service)
+    return printed.mock.calls.map(([line]) => line as unknown)
+  }
+  const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
+  const line = 'default: a statement failed as the disk is full (SQLITE_FULL)'
+  expect(await answers(JSON.stringify({ value: full }))).toEqual([])
+  await service.updateDatabase('default', { sizeLimitBytes: 4_096_000 })
+  expect(await answers(full)).toEqual([])
+  await service.updateDatabase('default', { sizeLimitBytes: null })
+  expect(await answers(full)).toEqual([line])
+  expect(await answers(full)).toEqual([line])
+})

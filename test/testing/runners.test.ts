@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+// How the hooks of a runner are found, in a process of its own for each.
+
+function run(program: string, env: Record<string, string> = {}): { status: number | null; output: string } {
+  const { NODE_OPTIONS: _, VITEST: __, NODE_TEST_CONTEXT: ___, ...rest } = process.env
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--conditions=@batonsql/source', '--input-type=commonjs', '--eval', program],
+    { encoding: 'utf8', cwd: fileURLToPath(new URL('.', import.meta.url)), env: { ...rest, ...env } },
+  )
+  return { status, output: stdout + stderr }
+}
+
+const load = "const { useDatabase } = require('@batonsql/local-server/testing')"
+
+test('global hooks are used, as jest has them; and it can be loaded with require', () => {
+  const names = "['beforeAll', 'beforeEach', 'afterEach', 'afterAll']"
+  const program = `${load}
+const used = []
+for (const name of ${names}) globalThis[name] = () => used.push(name)
+useDatabase()
+console.log(used.join())`
+  expect(run(program, { JEST_WORKER_ID: '1' })).toEqual({
+    status: 0,
+    output: 'beforeAll,beforeEach,afterEach,afterAll\n',
+  })
+})
+
+test.each([
+  ['@jest/globals', { JEST_WORKER_ID: '1' }],
+  ['vitest', { VITEST: 'true' }],
+])('without global hooks the error has the line to paste: %s', (runner, env) => {
+  const { status, output } = run(`${load}\nuseDatabase()`, env)
+  expect(status).toBe(1)
+  expect(output).toContain(`import * as hooks from '${runner}'; useDatabase({ hooks })`)
+})
