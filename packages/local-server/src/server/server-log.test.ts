@@ -1,6 +1,5 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createClient } from '@batonsql/core'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startLocalServer } from './server.ts'
 import { type LogLevel, ServerLog } from './server-log.ts'
@@ -42,8 +41,8 @@ const act = async ({
   platform: string
   token: string
 }): Promise<void> => {
-  await using db = createClient({ url, authToken: token })
-  await db.execute('select 1')
+  const headers = { authorization: `Bearer ${token}` }
+  await fetch(`${url}/v2/pipeline`, { method: 'POST', headers, body: '{"requests":[]}' })
   await fetch(`${url}/v2/pipeline?token=${token}`, { method: 'POST', body: '{"requests":[]}' })
   await fetch(`${platform}/v1/organizations`, { headers: { authorization: `Bearer ${token}` } })
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { ServerLog } from './server-log.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
 const optionsFor = (dataDirectory: string): ServiceOptions => ({
@@ -19,6 +20,7 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
   organization: 'local',
   domain: null,
   window: false,
+  log: new ServerLog('none'),
 })
 
 const insert = (service: Service) =>
