@@ -22,8 +22,9 @@ export function openDatabase(
   { env }: CommandContext,
   more: Partial<ClientConfig> = {},
 ): Client {
-  const authToken =
-    values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? env['DATABASE_TOKEN'] ?? env['TURSO_AUTH_TOKEN']
+  // the token of that database must not go to another
+  const ofUrl = target === env['DATABASE_URL'] ? env['DATABASE_TOKEN'] : undefined
+  const authToken = values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? ofUrl ?? env['TURSO_AUTH_TOKEN']
   try {
     return createClient({
       url: urlOf(target),

@@ -114,7 +114,7 @@ const ADDRESS_OPTIONS = {
   'auth-token': {
     type: 'string',
     value: 'TOKEN',
-    help: 'Token of the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN, then TURSO_AUTH_TOKEN, where others do not see it)',
+    help: 'Token of the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN for DATABASE_URL, then TURSO_AUTH_TOKEN, where others do not see it)',
   },
   timeout: {
     type: 'string',

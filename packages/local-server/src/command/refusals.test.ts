@@ -67,7 +67,10 @@ test('DATABASE_URL and DATABASE_TOKEN are taken when no argument says otherwise'
   const env = { DATABASE_URL: url, DATABASE_TOKEN: await server.createToken('default') }
   const table = 'one\n---\n  1\n'
   expect(await sql(['select 1 as one'], {}, env)).toBe(table)
-  expect(await sql([url, 'select 1 as one'], {}, { ...env, DATABASE_URL: 'http://127.0.0.1:1' })).toBe(table)
+  expect(await sql([url, 'select 1 as one'], {}, env)).toBe(table)
+  // the token is not sent to a database that it was not given for
+  const other = await sql([url, 'select 1 as one'], {}, { ...env, DATABASE_URL: 'http://127.0.0.1:1' })
+  expect(other).toContain('HTTP 401')
   expect(await sql(['select 1 as one'], {}, {})).toMatch(/^usage: .*neither a URL nor the name/)
   expect(await sql([])).toMatch(/^usage: .*DATABASE_URL/)
 })
