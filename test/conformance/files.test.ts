@@ -1,10 +1,10 @@
-import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { startLocalServer } from '@batonsql/local-server'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
@@ -81,8 +81,8 @@ test('a size limit counts pages of the size the file has', async () => {
   ])
 })
 
-test('a transaction that another program left unfinished is rolled back', async () => {
-  const directory = await temporaryDirectory()
+/** A file with a journal beside it, as a program leaves it that is killed in a transaction. */
+async function unfinished(directory: string): Promise<string> {
   const [path, left] = [join(directory, 'own.db'), join(directory, 'left.db')]
   const file = new DatabaseSync(path)
   file.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES ('before', 1); PRAGMA cache_size = 2; BEGIN")
@@ -91,6 +91,11 @@ test('a transaction that another program left unfinished is rolled back', async 
   await copyFile(path, left)
   await copyFile(`${path}-journal`, `${left}-journal`)
   file.close()
+  return left
+}
+
+test('a transaction that another program left unfinished is rolled back', async () => {
+  const left = await unfinished(await temporaryDirectory())
   await using server = await startLocalServer()
   const { url } = await server.createDatabase('d', { fromFile: left })
   expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
@@ -175,11 +180,59 @@ test('a database that was never written to is an empty file', async () => {
   file.close()
 })
 
-test.skipIf(!hasSqld)('libsql-server takes no files', async () => {
-  const directory = await temporaryDirectory()
-  await using server = await startLocalServer({ backend: 'sqld' })
-  await expect(server.createDatabase('x', { fromFile: join(directory, 'x.db') })).rejects.toThrow(
-    '"embedded" only',
-  )
-  expect(server.databaseNames).toEqual(['default'])
+describe.skipIf(!hasSqld)('libsql-server', () => {
+  test.each(['delete', 'wal'])('begins a database as a copy of a file in journal mode %s', async (mode) => {
+    const directory = await temporaryDirectory()
+    const path = join(directory, 'pets.db')
+    const file = makeFile(path)
+    file.exec(`PRAGMA journal_mode = ${mode}`)
+    const dataDirectory = join(directory, 'data')
+    const read = async (server: LocalServer) =>
+      await query(server.urlOf('pets'), 'SELECT name FROM pet ORDER BY rowid')
+    {
+      await using server = await startLocalServer({ backend: 'sqld', dataDirectory })
+      const { url } = await server.createDatabase('pets', { fromFile: path })
+      await query(url, "INSERT INTO pet VALUES ('Tom')")
+      expect(await read(server)).toEqual([['Rex'], ['Tom']])
+      expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
+    }
+    expect(file.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
+    file.close()
+    await using again = await startLocalServer({ backend: 'sqld', dataDirectory })
+    expect(await read(again)).toEqual([['Rex'], ['Tom']])
+  })
+
+  test('takes a transaction that was left unfinished as rolled back', async () => {
+    const directory = await temporaryDirectory()
+    const left = await unfinished(directory)
+    await using server = await startLocalServer({ backend: 'sqld' })
+    const { url } = await server.createDatabase('d', { fromFile: left })
+    expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
+    expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
+  })
+
+  test('is not given what it would not open; the other databases go on', async () => {
+    const directory = await temporaryDirectory()
+    const path = (name: string) => join(directory, name)
+    makeFile(path('good.db')).close()
+    const good = await readFile(path('good.db'))
+    await writeFile(path('damaged.db'), Buffer.concat([good.subarray(0, 100), Buffer.alloc(good.length, 7)]))
+    await writeFile(path('notes.txt'), 'these are notes and no database')
+    const small = new DatabaseSync(path('small.db'))
+    small.exec('PRAGMA page_size = 512; CREATE TABLE t (a)')
+    small.close()
+    await using server = await startLocalServer({ backend: 'sqld' })
+    await query(server.url, 'CREATE TABLE t (a)')
+    for (const [name, reason] of [
+      ['damaged.db', /malformed|does not open/],
+      ['notes.txt', 'is not an SQLite database'],
+      ['missing.db', 'cannot be read: ENOENT'],
+      ['small.db', 'has pages of 512 bytes'],
+    ] as const)
+      await expect(server.createDatabase('x', { fromFile: path(name) })).rejects.toThrow(reason)
+    expect(server.databaseNames).toEqual(['default'])
+    expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['0']])
+    const { url } = await server.createDatabase('x', { fromFile: path('good.db') })
+    expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex']])
+  })
 })

@@ -127,6 +127,10 @@ const MISTAKES: readonly (readonly [method: string, path: string, body: unknown]
   ['POST', '/groups/default/locations/atlantis', undefined],
   ['POST', '/groups/default/transfer', { organization: 'nowhere' }],
   ['POST', '/groups/default/transfer', {}],
+  ['POST', '/databases/app/transfer', {}],
+  ['POST', '/databases/app/transfer', { org: 'nowhere' }],
+  ['POST', '/databases/app/transfer', { org: 'local', group: 'nowhere' }],
+  ['POST', '/databases/app/transfer', { org: 'local', group: 'default' }],
   ['PATCH', '', { overages: 'yes' }],
   ['PATCH', '', { overages: true, blocked_reads: true }],
   ['PATCH', '', { require_mfa: 'yes' }],
@@ -165,7 +169,6 @@ test('what the service has and this server has not is refused with one code', as
   for (const [method, path] of [
     ['POST', '/databases/app/instances'],
     ['DELETE', '/databases/app/instances/local'],
-    ['POST', '/databases/app/transfer'],
     ['POST', '/databases/app/seed'],
     ['POST', '/groups/default/aws/migration/start'],
   ] as const)

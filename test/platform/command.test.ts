@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { runBaton, startBaton } from '../targets/baton-command.ts'
@@ -56,6 +57,22 @@ test('baton user: a token, and the memberships that were offered to the address'
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
   const nowhere = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
   expect([nowhere.code, nowhere.errors]).toEqual([2, expect.stringContaining('there is no control plane in')])
+})
+
+test('baton export: a database of a data directory in an SQLite file, once its server has stopped', async () => {
+  const directory = await dataDirectory()
+  const file = join(directory, 'app.sqlite')
+  const args = ['export', 'app', file, '--data', directory]
+  {
+    await using scene = await Scene.start({}, directory)
+    const { host } = await scene.create('app')
+    await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+    expect((await baton(args)).errors).toContain('in use by process')
+  }
+  expect(await baton(args)).toEqual({ code: 0, output: `app is in ${file}`, errors: '' })
+  using database = new DatabaseSync(file, { readOnly: true })
+  expect(database.prepare('SELECT a FROM t').all()).toEqual([{ a: 7 }])
+  expect((await baton(args)).errors).toContain('is not overwritten')
 })
 
 test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 60_000 }, async () => {

@@ -51,7 +51,7 @@ const BODIES: Readonly<Record<string, object>> = {
   [`POST ${O}/invite`]: { email: 'frank@example.test', role: 'viewer' },
   [`POST ${O}/databases/dumps`]: dump,
   [`POST ${D}/instances`]: { location: 'local' },
-  [`POST ${D}/transfer`]: { org: 'other' },
+  [`POST ${D}/transfer`]: { org: 'local', group: 'default' },
   [`POST ${G}/rename`]: { name: 'new' },
   [`POST ${O}/subscription`]: { plan: 'scaler', timeline: 'yearly', overages: true },
   [`PUT ${O}/billing/customer`]: { name: 'n', email: 'e', billing_address: { line1: 'l', postal_code: 'p' } },

@@ -74,6 +74,11 @@ export interface DatabaseBackend extends AsyncDisposable {
   exportTo(id: DatabaseId, file: string): Promise<void>
   /** Takes over the whole desired state; false when the database is not there. */
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>
+  /**
+   * Brings a database to another group, where the back end keeps groups apart; `commit` makes it one of that group, or
+   * throws. Settings are to be applied afterwards; where it rejects, those of the group that the database is still in.
+   */
+  move?(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void>
   /** Removing what is not there is fine. */
   remove(id: DatabaseId): Promise<void>
   /** A group is gone, and has no database any more: what the back end keeps for it, if anything, goes. */

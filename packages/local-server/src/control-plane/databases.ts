@@ -153,6 +153,33 @@ export class Databases {
   }
 
   /**
+   * Into a group that may be another organization's; what clients have open ends. `checkReceiver` is asked when its data is there.
+   * @throws Refusal where it stays: when it was changed meanwhile
+   */
+  async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
+    const { registry, backend, beforeRemoval } = this.#options
+    const { id } = row
+    const place = { group: group.id, organization: group.organization, key: newKeyPair() }
+    const check = (): DatabaseRow => {
+      checkReceiver()
+      const [now, there] = [registry.databases.get(id), registry.groups.get(group.id)]
+      const isAsBefore =
+        now?.state === 'ready' && now.group === row.group && now.organization === row.organization
+      if (isAsBefore && there?.organization === group.organization) return now
+      throw new Refusal(409, `database ${row.name} or its group was changed meanwhile`)
+    }
+    const commit = (): void => {
+      const moved = { ...check(), ...place }
+      registry.transaction(() => registry.databases.put(moved))
+    }
+    await this.#inTurn(id, async () => {
+      await beforeRemoval(check())
+      if (backend.move === undefined) commit()
+      else await backend.move(id, group.id, this.#settingsOf({ ...row, ...place }), commit)
+    }).finally(() => this.apply(id, { dropStreams: true }))
+  }
+
+  /**
    * Has the back end take over what the registry says now; with `dropStreams` what clients have open ends.
    * @throws Refusal 500 when it does not; it is asked again by itself then
    */

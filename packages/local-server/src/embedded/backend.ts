@@ -10,6 +10,7 @@ import {
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
+import { copyDatabaseFile } from '../backend/copy-database-file.ts'
 import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
 import { answerExport } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
@@ -33,7 +34,6 @@ import {
   type ServiceResponse,
   textResponse,
 } from '../http/service-request.ts'
-import { copyDatabaseFile } from './copy-database-file.ts'
 import { CursorBodyStream } from './cursor-body.ts'
 import { adoptLog, DatabaseExports } from './database-exports.ts'
 import {

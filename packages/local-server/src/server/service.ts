@@ -50,7 +50,10 @@ export interface DatabaseOptions {
 
 /** What a database begins as. */
 export interface NewDatabaseOptions extends DatabaseOptions {
-  /** An SQLite file that it begins as a copy of; no other program may write to it meanwhile. Back end `embedded` only. */
+  /**
+   * An SQLite file that it begins as a copy of; no other program may write to it meanwhile. With `backend: 'sqld'` its pages
+   * have 4,096 bytes, as by default; a libsql-server by URL takes none.
+   */
   readonly fromFile?: string
   /**
    * Whether others can share its schema: what changes it then changes them, too (see `/v1/jobs`).

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { TokenCheck } from '../auth/token-check.ts'
 import {
   BackendRefusal,
@@ -26,7 +26,7 @@ import {
   textResponse,
 } from '../http/service-request.ts'
 import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
-import { copyOpenDatabase } from './copy-open-database.ts'
+import { copyOpenDatabase, importFile } from './copy-open-database.ts'
 import type { SenderRights } from './onward-tokens.ts'
 import { OpenAnswers } from './open-responses.ts'
 import { OwnRequests } from './own-requests.ts'
@@ -102,7 +102,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
-    await rm(this.#exportsFolder, { recursive: true, force: true })
+    await rm(this.#temporaryFolder, { recursive: true, force: true })
     const version = await this.#upstream.start()
     if (this.#options.remote !== undefined) await this.#proveSeparate()
     return version
@@ -160,9 +160,27 @@ export class SqldBackend implements DatabaseBackend {
       await admin.fork(source.from, id)
       // it begins with the keys of the other one
       await admin.configure(id, config)
+    } else if (source.type === 'file') {
+      await this.#import(id, source.file, () => admin.create(id, config))
     } else await admin.create(id, config, namespaceSource(source))
     if (source.type === 'dump') await this.#load(id, source.file)
     this.#configured(id, settings)
+  }
+
+  /** A new database takes over a file that is in its place. */
+  async #import(id: DatabaseId, from: string, create: () => Promise<void>): Promise<void> {
+    const to = this.#fileOf(id)
+    // a removal that was killed in the middle leaves files behind
+    await rm(dirname(to), { recursive: true, force: true })
+    await mkdir(dirname(to), { recursive: true })
+    try {
+      await importFile(from, to, this.#temporaryFolder)
+      await create()
+    } catch (error) {
+      await rm(dirname(to), { recursive: true, force: true })
+      // of a damaged file the server dies
+      throw isBroken(error) ? new BackendRefusal(`libsql-server does not open ${from}`) : error
+    }
   }
 
   /** @throws BackendRefusal for a server elsewhere */
@@ -172,7 +190,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async #export(id: DatabaseId): Promise<ExportedFile> {
-    const folder = this.#exportsFolder
+    const folder = this.#temporaryFolder
     await mkdir(folder, { recursive: true })
     const path = join(folder, `${randomUUID()}.db`)
     await this.exportTo(id, path)
@@ -180,7 +198,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   /** What is left there by a process that was killed is removed at the start. */
-  get #exportsFolder(): string {
+  get #temporaryFolder(): string {
     return join(this.#options.directory, 'exports')
   }
 
@@ -211,6 +229,14 @@ export class SqldBackend implements DatabaseBackend {
   async dropStreams(id: DatabaseId): Promise<void> {
     this.#changeStreams.end(id)
     await this.#streams.closeAll(id)
+  }
+
+  /** Nothing is written to a database until its settings are applied again; whatever clients have running ends at once. */
+  async freeze(id: DatabaseId, blockReason: string): Promise<void> {
+    const settings = this.#settings.get(id) ?? PROBE
+    await this.applySettings(id, { ...settings, blockWrites: true, blockReason })
+    // what was let in before is over after it
+    await this.#upstream.restart()
   }
 
   async troubleOf(id: DatabaseId): Promise<string | null> {
@@ -350,14 +376,12 @@ export class SqldBackend implements DatabaseBackend {
   }
 }
 
-/** What the admin API gets for the source of a database. @throws BackendRefusal for what it does not take */
-function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' }>): SqldNamespaceSource {
+/** What the admin API gets for the source of a database. */
+function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' | 'file' }>): SqldNamespaceSource {
   switch (source.type) {
     case 'empty':
     case 'dump':
       return {}
-    case 'file':
-      throw new BackendRefusal('a database is made from an SQLite file by the back end "embedded" only')
     case 'schema':
       return { shared_schema: true }
     case 'schema-child':

@@ -1,13 +1,12 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  BackendRefusal,
-  type DatabaseBackend,
-  type DatabaseId,
-  type DatabaseSettings,
-  type DatabaseSource,
-  type QueryUsage,
-  type UsageSample,
+import type {
+  DatabaseBackend,
+  DatabaseId,
+  DatabaseSettings,
+  DatabaseSource,
+  QueryUsage,
+  UsageSample,
 } from '../backend/backend.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
@@ -23,6 +22,10 @@ const IS_GROUP = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** The end of the name of a group's folder that is being removed. */
 const REMOVED = '.removed'
+/** The end of the name of a file that is on its way to another group's server. */
+const COPY = '.copy'
+/** What writers see while a database is on its way. */
+const MOVING = 'the database is being moved to another group'
 
 /** How the back end is made: `directory` has a folder for each group. */
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
@@ -76,7 +79,11 @@ export class SqldGroups implements DatabaseBackend {
       await removeFolder(this.#folderOf(name))
     const groups = names.filter((name) => IS_GROUP.test(name))
     const moved = await Promise.all(
-      groups.map((group) => moveUnknownAside(join(this.#folderOf(group), DATABASES), known)),
+      groups.map((group) => {
+        // what a move that was interrupted has left is not known either
+        const own = [...known].filter((id) => this.#options.groupOf(id) === group)
+        return moveUnknownAside(join(this.#folderOf(group), DATABASES), new Set(own))
+      }),
     )
     for (const [at, group] of groups.entries()) {
       const isKept = this.#options.hasGroup(group) || moved[at]?.length !== 0
@@ -86,9 +93,44 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
-    if (source.type === 'fork' && this.#options.groupOf(source.from) !== this.#options.groupOf(id))
-      throw new BackendRefusal('the back end "sqld" copies a database within its group only')
-    await (await this.#serverOf(id)).create(id, source, settings)
+    const isAcross = source.type === 'fork' && this.#groupOf(source.from) !== this.#groupOf(id)
+    if (!isAcross) return await (await this.#serverOf(id)).create(id, source, settings)
+    const from = await this.#serverOf(source.from)
+    await this.#copy(id, { from, of: source.from, to: await this.#serverOf(id) }, settings)
+  }
+
+  /** Makes a database of one server out of one of another. */
+  async #copy(
+    id: DatabaseId,
+    { from, of, to }: { readonly from: SqldBackend; readonly of: DatabaseId; readonly to: SqldBackend },
+    settings: DatabaseSettings,
+  ): Promise<void> {
+    const file = join(this.#options.directory, `${id}${COPY}`)
+    await rm(file, { force: true })
+    try {
+      await from.exportTo(of, file)
+      await to.create(id, { type: 'file', file }, settings)
+    } finally {
+      await rm(file, { force: true })
+    }
+  }
+
+  /** Nothing is written meanwhile, and what clients have open in the old group ends. */
+  async move(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void> {
+    const from = await this.#serverOf(id)
+    const to = await this.#serverOfGroup(group)
+    // what a move that failed has left
+    await to.remove(id)
+    try {
+      await from.freeze(id, MOVING)
+      await this.#copy(id, { from, of: id, to }, settings)
+      commit()
+    } catch (error) {
+      await to.remove(id).catch(() => {})
+      throw error
+    }
+    // the next start sets it aside otherwise
+    await from.remove(id).catch((error: unknown) => console.error(String(error)))
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
@@ -180,7 +222,10 @@ export class SqldGroups implements DatabaseBackend {
 
   /** The server of a database's group, which is started when it does not run. */
   #serverOf(id: DatabaseId): Promise<SqldBackend> {
-    const group = this.#groupOf(id)
+    return this.#serverOfGroup(this.#groupOf(id))
+  }
+
+  #serverOfGroup(group: string): Promise<SqldBackend> {
     const entry = this.#entry(group)
     if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
     entry.running ??= this.#startServer(group, entry).catch((error: unknown) => {

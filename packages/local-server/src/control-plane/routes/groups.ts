@@ -5,9 +5,7 @@ import { Refusal } from '../refusal.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 import { isLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
-import { isAtLeast } from '../rules/roles.ts'
 import { organizationWide, scoped } from './access.ts'
-import { roleIn } from './authorize.ts'
 import type { Call } from './call.ts'
 import { documented, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { groupView } from './views.ts'
@@ -42,7 +40,6 @@ export const groupRoutes: readonly Route[] = [
     delete_protection: call.group().deleteProtection,
   })),
   documented('PATCH', `${GROUP}/configuration`, scoped('group:configure'), configureGroup),
-  documented('POST', `${GROUP}/transfer`, organizationWide('admin'), transferGroup),
   documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), unarchiveGroup),
   documented('POST', `${GROUP}/update`, scoped('group:configure'), (call) => void call.group()),
   documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), addLocation),
@@ -68,7 +65,7 @@ function createGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
-function checkGroupIsFree(call: Call, organization: string, name: string): void {
+export function checkGroupIsFree(call: Call, organization: string, name: string): void {
   if (call.plane.registry.findGroup(organization, name) !== undefined)
     throw new Refusal(409, 'group already exists')
 }
@@ -92,11 +89,11 @@ async function deleteGroup(call: Call) {
   return { group: groupView(call, group) }
 }
 
-function databasesOf(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
+export function databasesOf(call: Call, { id }: GroupRow): readonly DatabaseRow[] {
   return call.plane.registry.databases.rows.filter(({ group, state }) => group === id && state !== 'deleting')
 }
 
-function revokeTokensOf(call: Call, { id }: GroupRow): void {
+export function revokeTokensOf(call: Call, { id }: GroupRow): void {
   const { apiTokens } = call.plane.registry
   for (const token of apiTokens.rows.filter(({ group }) => group === id)) apiTokens.delete(token.id)
 }
@@ -111,35 +108,6 @@ function configureGroup(call: Call) {
     call.plane.registry.groups.put({ ...group, deleteProtection }),
   )
   return { delete_protection: deleteProtection }
-}
-
-/** To another organization, where the caller must be an admin; tokens of all kinds end. */
-async function transferGroup(call: Call) {
-  const group = call.group()
-  const { registry, databases } = call.plane
-  const { organization: slug } = call.body(v.object({ organization: v.string() }))
-  const receiver = registry.findOrganization(slug)
-  const role = roleIn(registry, call.caller, receiver)
-  if (receiver === undefined || role === undefined) throw new Refusal(404, 'organization not found')
-  if (!isAtLeast(role, 'admin'))
-    throw new Refusal(403, `transferring is only allowed for admin or owner of ${slug}`)
-  if (receiver.id === group.organization) throw new Refusal(400, `the group is in ${slug} already`)
-  checkGroupIsFree(call, receiver.id, group.name)
-  const rows = databasesOf(call, group)
-  for (const { name } of rows) {
-    if (registry.findDatabase(receiver.id, name) !== undefined)
-      throw new Refusal(409, `database with name ${name} already exists in ${slug}`)
-    if (call.plane.addresses.isTaken(receiver, name))
-      throw new Refusal(422, `database name ${name} is not available in ${slug}`)
-  }
-  const moved: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
-  call.commit(null, () => {
-    revokeTokensOf(call, group)
-    registry.groups.put(moved)
-    for (const row of rows) registry.databases.put({ ...row, organization: receiver.id, key: newKeyPair() })
-  })
-  await databases.applyAll(rows, { dropStreams: true })
-  return groupView(call, moved)
 }
 
 function unarchiveGroup(call: Call) {

@@ -12,6 +12,7 @@ import { locationRoutes } from './locations.ts'
 import { memberRoutes } from './members.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
+import { transferRoutes } from './transfers.ts'
 import { absentRoutes } from './unsupported-routes.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
@@ -24,6 +25,7 @@ export const ROUTES: readonly Route[] = [
   ...databaseTokenRoutes,
   ...usageRoutes,
   ...groupRoutes,
+  ...transferRoutes,
   ...locationRoutes,
   ...organizationRoutes,
   ...memberRoutes,

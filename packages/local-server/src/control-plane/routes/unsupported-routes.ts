@@ -7,7 +7,6 @@ const TEMPLATE = 'a GET request has no body here: ask for a template with POST'
 const V3 = 'the API /v3 is not supported by this server; use /v1'
 const AWS = 'this server runs on no AWS region'
 const SEED = 'a database is seeded when it is created: POST the seed with its name and group'
-const TRANSFER = 'a database belongs to its group: transfer the group instead'
 const INSTANCES = 'a database has its primary alone: instances are neither added nor removed'
 const VERSION = 'databases have the version of the server'
 const OAUTH =
@@ -18,7 +17,6 @@ const V3_GROUPS = '/v3/organizations/:organizationId/groups'
 
 /** What the service has and this server has not: it says so to callers that may ask, and nothing is accepted and ignored. */
 export const absentRoutes: readonly Route[] = [
-  absent('POST', `${DATABASE}/transfer`, scoped('db:configure'), TRANSFER),
   absent('POST', `${DATABASE}/instances`, scoped('db:configure'), INSTANCES),
   absent('DELETE', `${DATABASE}/instances/:instanceName`, scoped('db:configure'), INSTANCES),
   absent('POST', `${DATABASE}/seed`, scoped('db:create'), SEED),

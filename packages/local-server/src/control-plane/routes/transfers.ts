@@ -1,0 +1,81 @@
+import * as v from 'valibot'
+import { newKeyPair } from '../../auth/jwt.ts'
+import { Refusal } from '../refusal.ts'
+import type { GroupRow, OrganizationRow } from '../registry/rows.ts'
+import { checkDatabaseName } from '../rules/names.ts'
+import { isAtLeast } from '../rules/roles.ts'
+import { organizationWide, scoped } from './access.ts'
+import { roleIn } from './authorize.ts'
+import type { Call } from './call.ts'
+import { checkGroupIsFree, databasesOf, revokeTokensOf } from './groups.ts'
+import { DATABASE, documented, GROUP, type Route, undocumented } from './route.ts'
+import { groupView } from './views.ts'
+
+const DatabaseTransferBody = v.object({ org: v.string(), group: v.nullish(v.string()) })
+
+export const transferRoutes: readonly Route[] = [
+  documented('POST', `${GROUP}/transfer`, organizationWide('admin'), transferGroup),
+  undocumented('POST', `${DATABASE}/transfer`, scoped('db:configure'), transferDatabase),
+]
+
+/** To another organization; tokens of all kinds end. */
+async function transferGroup(call: Call) {
+  const group = call.group()
+  const { registry, databases } = call.plane
+  const { organization: slug } = call.body(v.object({ organization: v.string() }))
+  const receiver = findReceiver(call, slug)
+  if (receiver.id === group.organization) throw new Refusal(400, `the group is in ${slug} already`)
+  checkGroupIsFree(call, receiver.id, group.name)
+  const rows = databasesOf(call, group)
+  for (const { name } of rows) checkNameIsFree(call, receiver, name)
+  const moved: GroupRow = { ...group, organization: receiver.id, key: newKeyPair() }
+  call.commit(null, () => {
+    revokeTokensOf(call, group)
+    registry.groups.put(moved)
+    for (const row of rows) registry.databases.put({ ...row, organization: receiver.id, key: newKeyPair() })
+  })
+  await databases.applyAll(rows, { dropStreams: true })
+  return groupView(call, moved)
+}
+
+/** To another group, by default the one of the same name in another organization; tokens for the database end. */
+async function transferDatabase(call: Call): Promise<void> {
+  const row = call.database()
+  const { org: slug, group: wanted } = call.body(DatabaseTransferBody)
+  if (row.isSchema || row.schema !== null)
+    throw new Refusal(400, `database ${row.name} shares its schema with others, which stay in one group`)
+  const { registry, databases } = call.plane
+  const isWithin = slug === call.organization.slug
+  const receiver = isWithin ? call.organization : findReceiver(call, slug)
+  const name = wanted ?? registry.groups.get(row.group)?.name ?? ''
+  // a group's token reaches its group alone
+  const group = isWithin ? call.group(name) : registry.findGroup(receiver.id, name)
+  if (group === undefined) throw new Refusal(400, `${slug} has no group of that name; say which with "group"`)
+  if (group.id === row.group) throw new Refusal(400, `database ${row.name} is in that group already`)
+  if (group.isArchived) throw new Refusal(400, `group ${group.name} is archived`)
+  const checkReceiver = (): void => {
+    if (!isWithin) checkNameIsFree(call, receiver, row.name)
+  }
+  checkReceiver()
+  await databases.move(row, group, checkReceiver)
+}
+
+/** An organization that the caller may bring something to. */
+function findReceiver(call: Call, slug: string): OrganizationRow {
+  const { registry } = call.plane
+  const receiver = registry.findOrganization(slug)
+  const role = roleIn(registry, call.caller, receiver)
+  if (receiver === undefined || role === undefined) throw new Refusal(404, 'organization not found')
+  if (!isAtLeast(role, 'admin'))
+    throw new Refusal(403, `transferring is only allowed for admin or owner of ${slug}`)
+  return receiver
+}
+
+function checkNameIsFree(call: Call, receiver: OrganizationRow, name: string): void {
+  const { registry, addresses } = call.plane
+  checkDatabaseName(name, receiver.slug)
+  if (registry.findDatabase(receiver.id, name) !== undefined)
+    throw new Refusal(409, `database with name ${name} already exists in ${receiver.slug}`)
+  if (addresses.isTaken(receiver, name))
+    throw new Refusal(422, `database name ${name} is not available in ${receiver.slug}`)
+}

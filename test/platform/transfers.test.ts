@@ -1,0 +1,200 @@
+import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { databaseFolders, groupFolders, Scene, sql } from './platform-scene.ts'
+
+const MINE = '/v1/organizations/mine'
+
+/** The caller has a second organization with the group `default`, and a group `team` in the first one. */
+async function furnished(): Promise<Scene> {
+  const scene = await Scene.forTest()
+  await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
+  await scene.done('POST', `${MINE}/groups`, { body: { name: 'default', location: 'local' } })
+  await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
+  return scene
+}
+
+function transfer(scene: Scene, body: object, token?: string) {
+  return scene.ask('POST', `${scene.own}/databases/app/transfer`, {
+    body,
+    ...(token !== undefined && { token }),
+  })
+}
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-transfers-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}
+
+describe('a database is transferred', () => {
+  test('to another organization: with its rows, and its tokens end', async () => {
+    const scene = await furnished()
+    const { host, id } = await scene.create('app')
+    const token = await scene.tokenFor('app')
+    await sql(host, token, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (9007199254740993)'])
+    const open = await sql(host, token, ['BEGIN', 'INSERT INTO t VALUES (2)'], { keep: true })
+    expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
+    expect((await scene.ask('GET', `${scene.own}/databases/app`)).status).toBe(404)
+    const { database } = await scene.done('GET', `${MINE}/databases/app`)
+    expect([database.DbId, database.group]).toEqual([id, 'default'])
+    expect((await sql(database.Hostname, token, 'SELECT a FROM t')).status).toBe(401)
+    const { jwt } = await scene.done('POST', `${MINE}/databases/app/auth/tokens`)
+    const late = await sql(database.Hostname, jwt, 'COMMIT', { baton: open.baton })
+    expect(late.status).toBe(400)
+    expect((await sql(database.Hostname, jwt, 'SELECT a FROM t')).rows).toEqual([['9007199254740993']])
+    expect((await sql(host, jwt, 'SELECT a FROM t')).status).toBe(404)
+    // its name is free
+    const young = await scene.create('app')
+    expect((await sql(young.host, await scene.tokenFor('app'), 'SELECT a FROM t')).error).not.toBeNull()
+  })
+
+  test('to another group, and back, and again; what was written in each is there', async () => {
+    const scene = await furnished()
+    const { host } = await scene.create('app')
+    const write = async (text: string) =>
+      expect((await sql(host, await scene.tokenFor('app'), text)).error).toBeNull()
+    await write('CREATE TABLE t (a)')
+    for (const group of ['team', 'default', 'team']) {
+      await write(`INSERT INTO t VALUES ('before ${group}')`)
+      expect(await transfer(scene, { org: 'local', group })).toEqual({ status: 200, body: undefined })
+      expect((await scene.done('GET', `${scene.own}/databases/app`)).database.group).toBe(group)
+    }
+    const rows = (await sql(host, await scene.tokenFor('app'), 'SELECT a FROM t ORDER BY rowid')).rows
+    expect(rows).toEqual([['before team'], ['before default'], ['before team']])
+  })
+
+  test('beside writers: what was acknowledged is there once', async () => {
+    const scene = await furnished()
+    const { host } = await scene.create('app')
+    await sql(host, await scene.tokenFor('app'), 'CREATE TABLE t (a)')
+    const over = new AbortController()
+    const acknowledged: string[] = []
+    const writer = async (name: string) => {
+      let token = await scene.tokenFor('app')
+      for (let count = 0; !over.signal.aborted; count += 1) {
+        const { status, error } = await sql(host, token, `INSERT INTO t VALUES ('${name}${count}')`)
+        if (status === 200 && error === null) acknowledged.push(`${name}${count}`)
+        if (status === 401) token = await scene.tokenFor('app')
+      }
+    }
+    const writers = ['x', 'y', 'z'].map(writer)
+    for (const group of ['team', 'default', 'team', 'default']) {
+      const before = acknowledged.length
+      await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(before + 10)
+      expect(await transfer(scene, { org: 'local', group })).toEqual({ status: 200, body: undefined })
+    }
+    over.abort()
+    await Promise.all(writers)
+    const { rows } = await sql(host, await scene.tokenFor('app'), 'SELECT a FROM t')
+    const kept = rows.map(([name]) => name)
+    expect(new Set(kept).size).toBe(kept.length)
+    expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
+  })
+
+  test('to two groups at once: it is in one that was said to have it, and whole', async () => {
+    const scene = await furnished()
+    const { host } = await scene.create('app')
+    await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+    await scene.done('POST', `${scene.own}/groups`, { body: { name: 'crew', location: 'local' } })
+    const groups = ['team', 'crew']
+    const answers = await Promise.all(groups.map((group) => transfer(scene, { org: 'local', group })))
+    // one after the other, or the second was refused, as the database was no longer where it had been
+    for (const { status } of answers) expect([200, 409]).toContain(status)
+    const { database } = await scene.done('GET', `${scene.own}/databases/app`)
+    expect(groups.filter((_, at) => answers[at]?.status === 200)).toContain(database.group)
+    const added = await sql(host, await scene.tokenFor('app'), [
+      'INSERT INTO t VALUES (2)',
+      'SELECT a FROM t',
+    ])
+    expect(added.rows).toEqual([['1'], ['2']])
+  })
+
+  test.runIf(inject('target') === 'sqld')(
+    'to a group that is deleted meanwhile: it stays, and can be written to',
+    async () => {
+      const directory = await temporaryDirectory()
+      await using scene = await Scene.start({}, directory)
+      await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
+      const { host } = await scene.create('app')
+      const token = await scene.tokenFor('app')
+      await sql(host, token, 'CREATE TABLE t (a)')
+      const moving = transfer(scene, { org: 'local', group: 'team' })
+      // it has begun, and the server of the group is being started
+      await expect.poll(async () => (await groupFolders(directory)).length, { timeout: 20_000 }).toBe(2)
+      await scene.done('DELETE', `${scene.own}/groups/team`)
+      expect((await moving).status).toBeGreaterThanOrEqual(400)
+      expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()
+      expect((await scene.done('GET', `${scene.own}/databases/app`)).database.group).toBe('default')
+    },
+  )
+
+  test('and what a crash in the middle left in the other group is set aside', async () => {
+    const directory = await temporaryDirectory()
+    const ids: string[] = []
+    {
+      await using scene = await Scene.start({}, directory)
+      await scene.done('POST', `${scene.own}/groups`, { body: { name: 'team', location: 'local' } })
+      for (const [name, group] of [
+        ['app', 'default'],
+        ['other', 'team'],
+      ] as const) {
+        const { host, id } = await scene.create(name, { group })
+        await sql(host, await scene.tokenFor(name), [
+          'CREATE TABLE t (a)',
+          `INSERT INTO t VALUES ('${name}')`,
+        ])
+        ids.push(id)
+      }
+    }
+    const [app = '', other = ''] = ids
+    const folders = await databaseFolders(directory)
+    const holders = await Promise.all(
+      folders.map(async (folder) => ({ folder, names: await readdir(folder) })),
+    )
+    const of = (id: string) => holders.find(({ names }) => names.includes(id))?.folder ?? ''
+    if (inject('target') === 'sqld') await cp(join(of(app), app), join(of(other), app), { recursive: true })
+    await using scene = await Scene.start({}, directory)
+    expect(await readdir(of(other))).toContain(other)
+    if (inject('target') === 'sqld') expect(await readdir(of(other))).not.toContain(app)
+    const { database } = await scene.done('GET', `${scene.own}/databases/app`)
+    const token = await scene.tokenFor('app')
+    expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['app']])
+    expect(await transfer(scene, { org: 'local', group: 'team' })).toEqual({ status: 200, body: undefined })
+    const moved = await sql(database.Hostname, await scene.tokenFor('app'), 'SELECT a FROM t')
+    expect(moved.rows).toEqual([['app']])
+  })
+
+  test('only by those who may, to a place that there is', async () => {
+    const scene = await furnished()
+    await scene.create('app')
+    const before = await scene.done('GET', `${scene.own}/databases/app`)
+    const robot = { organization: 'local', group: 'default', scopes: ['full-access'] }
+    const groupToken = await scene.mint('robot', robot)
+    const stranger = await scene.platform.createUser({ username: 'stranger' })
+    await scene.done('POST', '/v1/organizations', { token: stranger, body: { name: 'theirs' } })
+    const refusals: [object, number, string?][] = [
+      [{ org: 'theirs' }, 404],
+      [{ org: 'mine', group: 'nowhere' }, 400],
+      [{ org: 'local', group: 'team' }, 404, groupToken],
+      [{ org: 'mine' }, 404, groupToken],
+      [{ org: 'mine' }, 404, stranger],
+    ]
+    for (const [body, status, token] of refusals)
+      expect([body, (await transfer(scene, body, token)).status]).toEqual([body, status])
+    await scene.done('POST', `${MINE}/databases`, { body: { name: 'app', group: 'default' } })
+    expect((await transfer(scene, { org: 'mine' })).status).toBe(409)
+    expect(await scene.done('GET', `${scene.own}/databases/app`)).toEqual(before)
+  })
+
+  test('not without those it shares a schema with', async () => {
+    const scene = await furnished()
+    await scene.create('parent', { is_schema: true })
+    await scene.create('app', { schema: 'parent' })
+    expect(await transfer(scene, { org: 'mine' })).toMatchObject({
+      status: 400,
+      body: { error: 'database app shares its schema with others, which stay in one group' },
+    })
+  })
+})
