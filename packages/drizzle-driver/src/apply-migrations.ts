@@ -170,7 +170,9 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
     if (failure === 'foreign keys') throw brokenForeignKeys(cause)
-    throw failed({ ...failure, cause })
+    // both errors count from the beginning of the migration, and not of what was sent
+    const { statementIndex = null } = failure ?? {}
+    throw failed({ ...failure, cause: Object.assign(cause, { statementIndex }) })
   }
 }
 

@@ -141,7 +141,7 @@ describe('all or nothing', () => {
       statementIndex: 1,
       sql: 'insert into nowhere values (1)',
       message: expect.stringMatching(/^migration 0002_test, statement 2 failed: .*nowhere/) as string,
-      cause: { name: 'SqlError' },
+      cause: { name: 'SqlError', statementIndex: 1 },
     })
     expect(await tables()).toEqual([])
   })
@@ -155,6 +155,7 @@ describe('all or nothing', () => {
       migration: '0002_test',
       statementIndex: 1,
       sql: 'creat table c (id integer)',
+      cause: { statementIndex: 1 },
     })
     expect(await tables()).toEqual([])
   })
