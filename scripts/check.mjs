@@ -6,6 +6,17 @@ const STEPS = [
   ['types', 'tsc', ['-p', 'tsconfig.json']],
   ['types of drizzle 1', 'tsc', ['-p', 'test/drizzle-1/tsconfig.json']],
   ['types of the window', 'tsc', ['-p', 'packages/local-server/src/window/page/tsconfig.json']],
+  [
+    'types of the Next.js example',
+    'tsc',
+    [
+      '-p',
+      'examples/nextjs-route-handler/tsconfig.json',
+      '--customConditions',
+      '@batonsql/source',
+      '--allowImportingTsExtensions',
+    ],
+  ],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['imports', process.execPath, ['scripts/check-imports.mjs']],
   ['words', process.execPath, ['scripts/words.mjs']],

@@ -2,6 +2,17 @@ import { createClient } from '@batonsql/core'
 import { useDatabase } from '@batonsql/local-server/testing'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
+/** What Next.js has of it; its imports are as Next.js wants them, so that it is type-checked by itself. */
+interface RouteModule {
+  readonly dynamic: string
+  readonly runtime: string
+  GET(): Promise<Response>
+  POST(request: Request): Promise<Response>
+}
+const folder = new URL('../../examples/nextjs-route-handler/', import.meta.url)
+const importRoute = async (): Promise<RouteModule> =>
+  await import(new URL('app/api/guests/route.ts', folder).href)
+
 const database = useDatabase({
   template: async (config) => {
     const db = createClient(config)
@@ -34,14 +45,12 @@ afterEach(() => {
 
 test('is loaded without DATABASE_URL, as `next build` does; a request then says what is missing', async () => {
   vi.stubEnv('DATABASE_URL', undefined)
-  const { GET } = await import('../../examples/nextjs-route-handler/app/api/guests/route.ts')
+  const { GET } = await importRoute()
   await expect(GET()).rejects.toThrow(/url/)
 })
 
 test('two GETs see what was added between them', async () => {
-  const { GET, POST, dynamic, runtime } = await import(
-    '../../examples/nextjs-route-handler/app/api/guests/route.ts'
-  )
+  const { GET, POST, dynamic, runtime } = await importRoute()
   const { database: openDatabase } = await import('../../examples/nextjs-route-handler/database.ts')
   const add = (name: string): Promise<Response> =>
     POST(new Request('http://app/api/guests', { method: 'POST', body: JSON.stringify({ name }) }))

@@ -172,11 +172,15 @@ export class Databases {
       const moved = { ...check(), ...place }
       registry.transaction(() => registry.databases.put(moved))
     }
-    await this.#inTurn(id, async () => {
+    const moved = this.#inTurn(id, async () => {
       await beforeRemoval(check())
       if (backend.move === undefined) commit()
       else await backend.move(id, group.id, this.#settingsOf({ ...row, ...place }), commit)
-    }).finally(() => this.apply(id, { dropStreams: true }))
+    })
+    // wherever it is now
+    await moved.catch(() => {})
+    await this.apply(id, { dropStreams: true })
+    await moved
   }
 
   /**

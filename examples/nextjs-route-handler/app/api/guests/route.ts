@@ -1,6 +1,6 @@
 import { isUniqueViolation } from '@batonsql/drizzle-driver'
 import { asc } from 'drizzle-orm'
-import { database, guest } from '../../../database.ts'
+import { database, guest } from '../../../database'
 
 /** Run for each request: without it `next build` may run GET once, and serve its answer for ever. */
 export const dynamic = 'force-dynamic'
