@@ -9,7 +9,7 @@ import { createClient } from '@batonsql/core'
 import { describe, expect, test } from 'vitest'
 import { openRestartableServer } from '../targets/restartable-server.ts'
 import { bundleForEdge, EDGE_CONDITIONS, type EdgeServer, serveWorker } from './edge.ts'
-import { cleanEnvironment, ROOT, run } from './run.ts'
+import { cleanEnvironment, copyExample, ROOT, run } from './run.ts'
 import { type RuntimeTests, WORKERD_NAME } from './runtimes.ts'
 
 // The examples of functions in the cloud, as they are deployed: bundled, and called by what runs them there.
@@ -24,16 +24,6 @@ async function openDatabase() {
   const db = createClient(server.config)
   await db.batch([GUESTS, VISITS])
   return { server, db, [Symbol.asyncDispose]: () => db.close().then(() => server[Symbol.asyncDispose]()) }
-}
-
-/** Copies an example to where the packages are installed. @returns the folder */
-function copyExample(name: string, project: string): string {
-  const folder = join(project, name)
-  cpSync(join(ROOT, 'examples', name), folder, {
-    recursive: true,
-    filter: (path) => !path.includes('node_modules'),
-  })
-  return folder
 }
 
 export function testFunctions({ project, commandOf }: RuntimeTests): void {

@@ -18,7 +18,15 @@ import {
   registryProblem,
   run,
 } from './run.ts'
-import { EDGE_RUNTIME, EDGE_RUNTIME_NAME, MINIFLARE, testRuntimes, WORKERD_NAME } from './runtimes.ts'
+import { testRunners } from './runners.ts'
+import {
+  EDGE_RUNTIME,
+  EDGE_RUNTIME_NAME,
+  JEST_NAME,
+  MINIFLARE,
+  testRuntimes,
+  WORKERD_NAME,
+} from './runtimes.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
 import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
@@ -65,6 +73,7 @@ beforeAll(async () => {
   runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
   runtimes.push(await borrowModule(WORKERD_NAME, `miniflare@${MINIFLARE}`))
   runtimes.push(await borrowModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
+  runtimes.push(await borrowModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
 }, 180_000)
 
 /** How a runtime is started. One that this machine cannot have is skipped, and the summary says so. */
@@ -127,6 +136,7 @@ describe('the README, from its first line', () => {
 
   testRuntimes({ project, programs: RUNTIMES, commandOf })
   testFunctions({ project, programs: RUNTIMES, commandOf })
+  testRunners({ project, programs: RUNTIMES, commandOf })
 
   test('Ctrl-C ends the server, without an error', async () => {
     const { url, interrupt } = served as unknown as Served

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -98,4 +99,14 @@ async function borrow(name: string, from: string, printPath: string): Promise<Ru
     if (process.env['CI'] && process.platform === 'linux') throw error
     return { name, command: null, unavailable: 'the npm registry does not give it' }
   }
+}
+
+/** Copies an example to where the packages are installed. @returns the folder */
+export function copyExample(name: string, project: string): string {
+  const folder = join(project, name)
+  cpSync(join(ROOT, 'examples', name), folder, {
+    recursive: true,
+    filter: (path) => !path.includes('node_modules'),
+  })
+  return folder
 }

@@ -8,6 +8,7 @@ import type { Settings } from './scenario/scenario.ts'
 
 export const MINIFLARE = '4.20260730.0'
 export const EDGE_RUNTIME = '4.0.1'
+export const JEST_NAME = 'jest 30.5.2'
 export const WORKERD_NAME = `workerd of miniflare ${MINIFLARE}`
 export const EDGE_RUNTIME_NAME = `edge-runtime ${EDGE_RUNTIME}`
 

@@ -1,0 +1,27 @@
+const { createClient } = require('@batonsql/core')
+const { useDatabase } = require('@batonsql/local-server/testing')
+const { addGuest } = require('./guests.js')
+
+// a database of its own for each test, as a copy of the one that this function makes once
+const database = useDatabase({
+  async template(config) {
+    const db = createClient(config)
+    await db.execute('create table guest (id integer primary key, name text not null unique)')
+    await db.close()
+  },
+})
+
+let db
+beforeEach(() => {
+  db = createClient(database.config)
+})
+afterEach(() => db.close())
+
+test('a guest is added', async () => {
+  expect(await addGuest(db, 'Ada')).toEqual({ id: 1, name: 'Ada' })
+})
+
+test('a name is taken once: the guest of the other test is not here', async () => {
+  expect(await addGuest(db, 'Ada')).toEqual({ id: 1, name: 'Ada' })
+  expect(await addGuest(db, 'Ada')).toBeNull()
+})

@@ -1,0 +1,25 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { copyExample, run } from './run.ts'
+import { JEST_NAME, type RuntimeTests } from './runtimes.ts'
+
+/** The examples of tests, by the runners they are for. */
+export function testRunners({ project, programs, commandOf }: RuntimeTests): void {
+  describe('tests of a user', () => {
+    const bun = programs.find((name) => name.startsWith('Bun')) ?? ''
+    const node = programs.findLast((name) => name.startsWith('node')) ?? ''
+
+    test(`examples/bun-test with ${bun}`, async (context) => {
+      const cwd = copyExample('bun-test', project)
+      // what it has to say goes to stderr; a test that fails ends it with another exit code than 0
+      expect(await run([...commandOf(bun, context), 'test'], { cwd })).toContain('bun test')
+    })
+
+    test(`examples/jest with ${JEST_NAME} on ${node}`, async (context) => {
+      const cwd = copyExample('jest', project)
+      const jest = join(commandOf(JEST_NAME, context)[0] ?? '', 'jest')
+      const command = [...commandOf(node, context), '--experimental-vm-modules', jest, '--json']
+      expect(JSON.parse(await run(command, { cwd }))).toMatchObject({ success: true, numPassedTests: 2 })
+    })
+  })
+}
