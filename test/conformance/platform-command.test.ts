@@ -71,3 +71,43 @@ test('baton token: tokens of the platform API are made, listed and taken back', 
   expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining('401')])
   expect((await api('token', 'revoke', 'ci')).code).toBe(1)
 })
+
+test('baton groups, databases show, usage and token rotate', { timeout: 60_000 }, async () => {
+  const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
+  const api = (...args: string[]) => runBaton(args, { env })
+  expect((await api('groups', 'create', 'team')).output).toBe('team is in local\n')
+  const taken = await api('groups', 'create', 'team')
+  expect([taken.code, taken.output, taken.errors]).toEqual([1, '', expect.stringContaining('409')])
+  expect((await api('groups', 'create', 'far', '--location', 'nowhere')).code).toBe(1)
+  expect((await api('groups', 'list')).output).toBe('default  local\nteam     local\n')
+  const url = (await api('databases', 'create', 'ledger', '--group', 'team')).output.trim()
+  expect((await api('databases', 'show', 'ledger')).output).toMatch(
+    new RegExp(`^name +ledger\n.*^group +team\n.*^url +${url}\n.*^deleteProtection +false$`, 'ms'),
+  )
+  expect(JSON.parse((await api('databases', 'show', 'ledger', '--json')).output)).toMatchObject({
+    url,
+    branchOf: null,
+  })
+  expect((await api('databases', 'show', 'nosuch')).code).toBe(1)
+
+  const token = (await api('token', 'create', 'ledger')).output.trim()
+  const write = () =>
+    runBaton(['sql', url, 'create table if not exists t (a); insert into t values (1)'], {
+      env: { BATON_AUTH_TOKEN: token },
+    })
+  expect((await write()).code).toBe(0)
+  const used = JSON.parse((await api('usage', 'ledger', '--json')).output)
+  expect(used).toMatchObject({ name: 'ledger', rowsWritten: expect.any(Number) })
+  expect(used.rowsWritten).toBeGreaterThan(0)
+  expect((await api('usage')).output).toMatch(/^ +rows read +rows written .*^ledger +\d.*^together +\d/ms)
+  expect((await api('usage', 'nosuch')).code).toBe(1)
+
+  expect((await api('token', 'rotate', 'ledger')).output).toContain('ledger')
+  expect((await write()).errors).toContain('401')
+
+  expect((await api('groups', 'destroy', 'team')).code).toBe(2)
+  expect((await api('groups', 'destroy', 'team', '--yes')).output).toBe('team is deleted\n')
+  expect((await api('groups', 'list', '--json')).output).toBe(
+    '[{"name":"default","primary":"local","locations":["local"]}]\n',
+  )
+})

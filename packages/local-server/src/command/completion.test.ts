@@ -30,7 +30,7 @@ test('bash: commands, their second words, options, and values that are a choice'
   if (!isThere('bash')) skip('completion in bash: there is no bash')
   const script = await scriptFor('bash')
   expect(offered(script, ['baton', 'd'])).toEqual(['dev', 'dump', 'databases'])
-  expect(offered(script, ['baton', 'databases', ''])).toEqual(['list', 'create', 'destroy'])
+  expect(offered(script, ['baton', 'databases', ''])).toEqual(['list', 'show', 'create', 'destroy'])
   expect(offered(script, ['baton', 'databases', 'create', '--g'])).toEqual(['--group'])
   expect(offered(script, ['baton', 'sql', 'app', '--f'])).toEqual(['--file'])
   expect(offered(script, ['baton', 'dev', '--backend', ''])).toEqual(['embedded', 'sqld'])

@@ -165,7 +165,16 @@ export const CREATE_DATABASE_OPTIONS = {
   ...API_OPTIONS,
 } as const satisfies OptionTable
 
-export const DESTROY_DATABASE_OPTIONS = {
+export const CREATE_GROUP_OPTIONS = {
+  location: {
+    type: 'string',
+    value: 'CODE',
+    help: 'Where its databases are (default local, which the local server has)',
+  },
+  ...API_OPTIONS,
+} as const satisfies OptionTable
+
+export const DESTROY_OPTIONS = {
   yes: { type: 'boolean', short: 'y', help: 'Do not ask' },
   ...API_OPTIONS,
 } as const satisfies OptionTable

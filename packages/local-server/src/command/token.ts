@@ -1,65 +1,52 @@
-import { type CommandInput, print } from './command-context.ts'
 import type { API_OPTIONS, TOKEN_OPTIONS } from './option-table.ts'
-import { openPlatform } from './platform-api.ts'
+import { apiCommand } from './platform-api.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Makes a token for a database and prints it. */
-export async function createToken({
-  values,
-  operands,
-  context,
-}: CommandInput<typeof TOKEN_OPTIONS>): Promise<void> {
+/** For a database. */
+export const createToken = apiCommand<typeof TOKEN_OPTIONS>(
+  async (platform, { values, operands, signal }) => {
+    const [database] = operands as [string]
+    const { expiration } = values
+    if (expiration !== undefined && !/^(never|default|(\d+[wdhms])+)$/.test(expiration))
+      throw new UsageError(
+        `baton token create: --expiration is a time such as 2w1d30m or 1h, or never, not ${expiration}`,
+      )
+    const authorization = values['read-only'] === true ? 'read-only' : 'full-access'
+    const options = { authorization, signal, ...(expiration !== undefined && { expiration }) } as const
+    const token = await platform.databases.createToken(database, options)
+    return { json: { database, authorization, token }, text: token }
+  },
+)
+
+/** Ends every token of a database. */
+export const rotateTokens = apiCommand(async (platform, { operands, signal }) => {
   const [database] = operands as [string]
-  const { expiration } = values
-  if (expiration !== undefined && !/^(never|default|(\d+[wdhms])+)$/.test(expiration))
-    throw new UsageError(
-      `baton token create: --expiration is a time such as 2w1d30m or 1h, or never, not ${expiration}`,
-    )
-  const platform = await openPlatform(values, context)
-  const authorization = values['read-only'] === true ? 'read-only' : 'full-access'
-  const token = await platform.databases.createToken(database, {
-    authorization,
-    signal: context.signal,
-    ...(expiration !== undefined && { expiration }),
-  })
-  await print(context, values.json ? `${JSON.stringify({ database, authorization, token })}\n` : `${token}\n`)
-}
+  await platform.databases.rotateTokens(database, { signal })
+  return { json: { database, rotated: true }, text: `no token made before is good for ${database} any more` }
+})
 
-/** Makes a token for the platform API and prints it; it is not shown again. */
-export async function mintApiToken({
-  values,
-  operands,
-  context,
-}: CommandInput<typeof API_OPTIONS>): Promise<void> {
+/** For the platform API; it is not shown again. */
+export const mintApiToken = apiCommand<typeof API_OPTIONS>(async (platform, { values, operands, signal }) => {
   const [name] = operands as [string]
-  const platform = await openPlatform(values, context)
-  const { id, token } = await platform.apiTokens.create(name, {
-    signal: context.signal,
-    ...(values.organization !== undefined && { organization: values.organization }),
-  })
-  await print(context, values.json ? `${JSON.stringify({ id, name, token })}\n` : `${token}\n`)
-}
+  const { organization } = values
+  const options = { signal, ...(organization !== undefined && { organization }) }
+  const { id, token } = await platform.apiTokens.create(name, options)
+  return { json: { id, name, token }, text: token }
+})
 
-/** Lists tokens for the platform API: a line each, with name, id and day. */
-export async function listApiTokens({ values, context }: CommandInput<typeof API_OPTIONS>): Promise<void> {
-  const platform = await openPlatform(values, context)
-  const tokens = (await platform.apiTokens.list({ signal: context.signal })).map(
-    ({ id, name, createdAt }) => ({ id, name, createdAt }),
-  )
-  if (values.json) return await print(context, `${JSON.stringify(tokens)}\n`)
-  const width = Math.max(0, ...tokens.map(({ name }) => name.length))
-  for (const { id, name, createdAt } of tokens)
-    await print(context, `${name.padEnd(width)}  ${id}  ${createdAt}\n`)
-}
+/** A line for each, with name, id and day. */
+export const listApiTokens = apiCommand(async (platform, { signal }) => {
+  const json = (await platform.apiTokens.list({ signal })).map(({ id, name, createdAt }) => ({
+    id,
+    name,
+    createdAt,
+  }))
+  return { json, text: json.map(({ id, name, createdAt }) => [name, id, createdAt]) }
+})
 
 /** Takes back a token for the platform API. */
-export async function revokeApiToken({
-  values,
-  operands,
-  context,
-}: CommandInput<typeof API_OPTIONS>): Promise<void> {
+export const revokeApiToken = apiCommand(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
-  const platform = await openPlatform(values, context)
-  await platform.apiTokens.revoke(name, { signal: context.signal })
-  await print(context, values.json ? `${JSON.stringify({ name, revoked: true })}\n` : `${name} is revoked\n`)
-}
+  await platform.apiTokens.revoke(name, { signal })
+  return { json: { name, revoked: true }, text: `${name} is revoked` }
+})

@@ -1,0 +1,27 @@
+import type { CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
+import { apiCommand, askBefore } from './platform-api.ts'
+
+/** A line for each, with name and locations, the primary's first. */
+export const listGroups = apiCommand(async (platform, { signal }) => {
+  const json = (await platform.groups.list({ signal })).map(({ name, primary, locations = [] }) => ({
+    name,
+    primary,
+    locations: [primary, ...locations.filter((code) => code !== primary)],
+  }))
+  return { json, text: json.map(({ name, locations }) => [name, locations.join(', ')]) }
+})
+
+export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(
+  async (platform, { values, operands, signal }) => {
+    const [name] = operands as [string]
+    const { location = 'local' } = values
+    await platform.groups.create({ name, location }, { signal })
+    return { json: { name, primary: location }, text: `${name} is in ${location}` }
+  },
+)
+
+export const destroyGroup = apiCommand<typeof DESTROY_OPTIONS>(async (platform, { operands, signal }) => {
+  const [name] = operands as [string]
+  await platform.groups.delete(name, { signal })
+  return { json: { name, deleted: true }, text: `${name} is deleted` }
+}, askBefore('groups destroy'))

@@ -1,0 +1,34 @@
+import type { UsageFigures } from '@batonsql/platform'
+import { apiCommand } from './platform-api.ts'
+
+const TITLES = ['', 'rows read', 'rows written', 'bytes stored', 'bytes synced']
+
+/** What was used in this month: by a database, or by those of the organization and all together. */
+export const showUsage = apiCommand(async (platform, { operands, signal }) => {
+  const [name] = operands
+  if (name !== undefined) {
+    const { total } = await platform.databases.usage(name, { signal })
+    return { json: { name, ...figures(total) }, text: [TITLES, row(name, total)] }
+  }
+  const databases = await platform.databases.list({ signal }).toArray()
+  const nameOf = (id: string): string => databases.find(({ dbId }) => dbId === id)?.name ?? `${id} (deleted)`
+  const usage = await platform.organizations.usage({ signal })
+  const each = usage.databases.map(({ uuid, total }) => ({ name: nameOf(uuid), total }))
+  return {
+    json: {
+      ...figures(usage.usage),
+      databases: each.map(({ name: of, total }) => ({ name: of, ...figures(total) })),
+    },
+    text: [TITLES, ...each.map(({ name: of, total }) => row(of, total)), row('together', usage.usage)],
+  }
+})
+
+function figures(usage: UsageFigures | null) {
+  const { rowsRead = 0, rowsWritten = 0, storageBytes = 0, bytesSynced = 0 } = usage ?? {}
+  return { rowsRead, rowsWritten, storageBytes, bytesSynced }
+}
+
+const row = (name: string, usage: UsageFigures | null): string[] => [
+  name,
+  ...Object.values(figures(usage)).map(String),
+]
