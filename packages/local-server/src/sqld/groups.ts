@@ -75,7 +75,7 @@ export class SqldGroups implements DatabaseBackend {
   /** Folders of groups that are gone are removed when there is nothing left in them. */
   async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const names = await readdir(this.#options.directory).catch(() => [])
-    for (const name of names.filter((each) => each.endsWith(REMOVED)))
+    for (const name of names.filter((each) => each.endsWith(REMOVED) || each.endsWith(COPY)))
       await removeFolder(this.#folderOf(name))
     const groups = names.filter((name) => IS_GROUP.test(name))
     const moved = await Promise.all(
