@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, SHORT_TIME, TIME } from './base/check-options.ts'
+import { checkOptions, FROM_0, FROM_1, SHORT_TIME, TIME } from './base/check-options.ts'
 import {
   CONCURRENCY,
   MAX_RETRIES,
@@ -117,9 +117,9 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   allowedHosts: 'object',
   transactionTimeoutMs: TIME,
   writeLockTimeoutMs: TIME,
-  maxRetries: integerFrom(0),
-  concurrency: integerFrom(1),
-  queueLimit: integerFrom(1),
+  maxRetries: FROM_0,
+  concurrency: FROM_1,
+  queueLimit: FROM_1,
   readYourWrites: 'boolean',
   minReplicationIndex: 'string or number or bigint',
   coalesce: 'boolean or object',
@@ -165,8 +165,8 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
 
 function checkCoalesce(options: CoalesceOptions): ResolvedCoalesce {
   checkOptions(options, {
-    maxStatements: integerFrom(1),
-    maxCharacters: integerFrom(1),
+    maxStatements: FROM_1,
+    maxCharacters: FROM_1,
     maxWaitMs: SHORT_TIME,
   })
   const { maxStatements = 16, maxCharacters = 262_144, maxWaitMs = 0 } = options
