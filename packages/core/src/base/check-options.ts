@@ -5,7 +5,6 @@
 export type OptionRules = Readonly<Record<string, string>>
 
 export const TIME = 'a positive number of milliseconds, or Infinity'
-export const SHORT_TIME = 'a number of milliseconds from 0 to 60000'
 export const FROM_0 = 'an integer from 0 up'
 export const FROM_1 = 'an integer from 1 up'
 
@@ -47,7 +46,6 @@ function meets(value: unknown, rule: string): boolean {
   const isNumber = typeof value === 'number'
   // timers count in 32 bits
   if (rule === TIME) return isNumber && value > 0 && (value < 2 ** 31 || value === Infinity)
-  if (rule === SHORT_TIME) return isNumber && value >= 0 && value <= 60_000
   // Infinity is allowed, though it is not an integer
   if (rule === FROM_0 || rule === FROM_1)
     return isNumber && value >= (rule === FROM_0 ? 0 : 1) && !(value % 1)
