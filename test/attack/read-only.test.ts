@@ -7,7 +7,9 @@ import { seeded } from '../faults/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { generateChange, SCHEMA } from './generated-statements.ts'
 
-const STATEMENTS = Number(process.env['ATTACK_STATEMENTS'] ?? 500)
+const STATEMENTS = Number(
+  process.env['ATTACK_STATEMENTS'] ?? (process.env['TEST_RELEASE'] === undefined ? 200 : 500),
+)
 const AT_ONCE = 8
 const SEED = Number(process.env['ATTACK_SEED'] ?? 20_260)
 

@@ -122,7 +122,6 @@ const OTHERS: readonly KnownRoute[] = [
   ['POST', `${O}/invite`, ADMIN] as const,
   ['POST', '/v1/billing/portal', { ...PUBLIC, min_level: 'unrestricted' }] as const,
   ['GET', '/v1/billing/payment-methods', { ...PUBLIC, min_level: 'unrestricted' }] as const,
-  ['GET', '/v2/organizations/{organizationSlug}/jwks-template', { ...ADMIN, role: 'member' }] as const,
 ].map(([method, path, scopes]) => ({ method, path, scopes, response: { status: 200, body: null } }))
 
 const ROUTES = [...DOCUMENTED_ROUTES, ...UNDOCUMENTED_ROUTES, ...OTHERS]

@@ -8,7 +8,7 @@ import { type Ended, endOf, type Program, startExample } from '../examples/progr
 
 const target = inject('target') === 'sqld' ? 'sqld' : 'embedded'
 /** As many as the example is for; the platform's part of it does not depend on the server of the databases. */
-const TENANTS = target === 'sqld' ? 20 : 100
+const TENANTS = target === 'sqld' || process.env['TEST_RELEASE'] === undefined ? 20 : 100
 const TAGS = ['0000_guest', '0001_visit']
 
 let server: LocalServer

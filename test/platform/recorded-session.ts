@@ -323,8 +323,11 @@ async function inspect(session: Session): Promise<void> {
     await session.ask('DELETE', `${O2}/jwks/idp`, { region: 'local' })
   })
   await session.command('org jwks template --database copy', async () => {
-    // what is not there says so
-    assert.equal((await session.try('GET', `${O2}/jwks-template`)).status, 501)
+    const { template } = await session.ask('GET', `${O2}/jwks-template`, {
+      database: 'copy',
+      scope: 'full-access',
+    })
+    assert.equal(template.a, 'rw')
   })
 }
 

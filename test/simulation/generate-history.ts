@@ -58,7 +58,7 @@ class Generator {
   #client(): ClientPlan {
     return {
       ...(this.#choose.chance(0.3) && {
-        coalesce: this.#choose.pick([true, true, { maxWaitMs: 3 }, { maxStatements: 2 }, { maxWaitMs: 0 }]),
+        coalesce: true,
       }),
       ...(this.#profile.hasTimes &&
         this.#choose.chance(0.5) && { requestTimeoutMs: this.#choose.pick(CALL_TIMES) }),

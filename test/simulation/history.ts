@@ -15,7 +15,7 @@ export interface History {
 
 /** The options of a client. */
 export interface ClientPlan {
-  readonly coalesce?: boolean | { readonly maxWaitMs?: number; readonly maxStatements?: number }
+  readonly coalesce?: boolean
   readonly requestTimeoutMs?: number
   readonly transactionTimeoutMs?: number
   readonly writeLockTimeoutMs?: number

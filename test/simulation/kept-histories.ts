@@ -91,7 +91,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
       [inTransaction(insert, { do: 'execute', sql: 'select', on: 'client' })],
       [{ do: 'sleep', ms: 3 }, insert],
     ],
-    { client: { coalesce: { maxWaitMs: 5 } } },
+    { client: { coalesce: true } },
   ),
   keep('a write of the client in a callback that is not awaited', [
     [
@@ -116,7 +116,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [{ do: 'sleep', ms: 100 }, inTransaction(insert)],
   ]),
   keep('coalesce without waiting', [[{ do: 'together', steps: [insert, insert, select] }]], {
-    client: { coalesce: { maxWaitMs: 0 } },
+    client: { coalesce: true },
   }),
   keep('a savepoint whose name has a word of BEGIN in it', [
     [onStream({ do: 'begin', mode: 'deferred' }, { do: 'mark', name: 'immediate_report' }, select)],
@@ -253,7 +253,7 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
   keep(
     'a coalesced call that is late before its request leaves',
     [[{ do: 'execute', sql: 'insert', timeoutMs: 1 }]],
-    { client: { coalesce: { maxWaitMs: 1 } } },
+    { client: { coalesce: true } },
   ),
   keep('a coalesced call that is late while its request waits for the token', [[insert]], {
     client: { coalesce: true, requestTimeoutMs: 1, token: { ms: 1 } },
@@ -266,12 +266,12 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
         { do: 'execute', sql: 'insert' },
       ],
     ],
-    { client: { coalesce: {}, token: { ms: 1 } } },
+    { client: { coalesce: true, token: { ms: 1 } } },
   ),
   keep(
     'a coalesced call that is late while its request waits behind two with writes',
     [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
-    { client: { coalesce: {}, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
+    { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
   keep('a ROLLBACK that is given up while it goes along with the end of its stream', [
     [

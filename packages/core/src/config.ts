@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, SHORT_TIME, TIME } from './base/check-options.ts'
+import { checkOptions, FROM_0, FROM_1, TIME } from './base/check-options.ts'
 import {
   CONCURRENCY,
   MAX_RETRIES,
@@ -10,21 +10,6 @@ import {
 import { encodeBase64, type IntMode } from './codec/value.ts'
 import type { Observe } from './observe/events.ts'
 import type { Fetch } from './transport/transport.ts'
-
-/** How far statements share requests. */
-export interface CoalesceOptions {
-  /** Most statements of one request; they run one after the other there. @default 16 */
-  readonly maxStatements?: number | undefined
-  /** Most characters of their JSON in one request; a longer statement leaves by itself. @default 262144 */
-  readonly maxCharacters?: number | undefined
-  /** How long a statement waits for others, in ms, up to 60,000; 0: until the tick of the event loop ends. @default 0 */
-  readonly maxWaitMs?: number | undefined
-}
-
-/** The same, checked and with the defaults. */
-export type ResolvedCoalesce = {
-  readonly [K in keyof CoalesceOptions]-?: NonNullable<CoalesceOptions[K]>
-}
 
 /** Settings of a client. Copied when the client is made. */
 export interface ClientConfig {
@@ -86,7 +71,7 @@ export interface ClientConfig {
    * UPDATE, DELETE and their like only: what may change the connection, such as PRAGMA, leaves by itself.
    * @default false
    */
-  readonly coalesce?: boolean | CoalesceOptions | undefined
+  readonly coalesce?: boolean | undefined
   /** Called with events about queries, transactions, retries and requests. In node they are also on the `diagnostics_channel` `baton`. */
   readonly observe?: Observe | undefined
 }
@@ -98,12 +83,11 @@ export interface Address {
 }
 
 /** A configuration that was checked, with its defaults. */
-export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers' | 'coalesce'> & {
+export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers'> & {
   readonly [K in Exclude<keyof typeof DEFAULTS, 'headers'>]: NonNullable<ClientConfig[K]>
 } & {
   readonly address: Address
   readonly headers: Readonly<Record<string, string>>
-  readonly coalesce: ResolvedCoalesce | null
 }
 
 const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
@@ -117,12 +101,12 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   allowedHosts: 'object',
   transactionTimeoutMs: TIME,
   writeLockTimeoutMs: TIME,
-  maxRetries: integerFrom(0),
-  concurrency: integerFrom(1),
-  queueLimit: integerFrom(1),
+  maxRetries: FROM_0,
+  concurrency: FROM_1,
+  queueLimit: FROM_1,
   readYourWrites: 'boolean',
   minReplicationIndex: 'string or number or bigint',
-  coalesce: 'boolean or object',
+  coalesce: 'boolean',
   observe: 'function',
 }
 
@@ -144,7 +128,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   checkOptions(config, OPTIONS)
   const given = Object.entries(config).filter(([, value]) => value !== undefined)
   const checked: object = { ...DEFAULTS, ...Object.fromEntries(given) }
-  const { url, namespace, coalesce, ...options } = checked as ClientConfig & ResolvedConfig
+  const { url, namespace, ...options } = checked as ClientConfig & ResolvedConfig
   const { minReplicationIndex } = options
   if (minReplicationIndex !== undefined && !/^\d+$/.test(String(minReplicationIndex)))
     throw new TypeError(`minReplicationIndex must be a whole number, not "${minReplicationIndex}"`)
@@ -159,18 +143,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     authToken: options.authToken || token,
     headers,
     allowedHosts: options.allowedHosts.slice(),
-    coalesce: coalesce ? checkCoalesce(coalesce === true ? {} : coalesce) : null,
   }
-}
-
-function checkCoalesce(options: CoalesceOptions): ResolvedCoalesce {
-  checkOptions(options, {
-    maxStatements: integerFrom(1),
-    maxCharacters: integerFrom(1),
-    maxWaitMs: SHORT_TIME,
-  })
-  const { maxStatements = 16, maxCharacters = 262_144, maxWaitMs = 0 } = options
-  return { maxStatements, maxCharacters, maxWaitMs }
 }
 
 /** The names and values of headers, of which `Headers` and `Map` have none as properties. */

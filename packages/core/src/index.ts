@@ -32,7 +32,7 @@ export { type ArrayRow, type ObjectRow, ResultSet, type RowMode } from './codec/
 export type { InArgs, InStatement } from './codec/statement.ts'
 export { type IntMode, type InValue, Real, type Value } from './codec/value.ts'
 export { decodeVector, encodeVector, type InVector } from './codec/vector.ts'
-export type { ClientConfig, CoalesceOptions } from './config.ts'
+export type { ClientConfig } from './config.ts'
 export { describe, type StatementDescription } from './endpoints/describe.ts'
 export {
   type Job,

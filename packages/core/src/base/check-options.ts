@@ -5,8 +5,8 @@
 export type OptionRules = Readonly<Record<string, string>>
 
 export const TIME = 'a positive number of milliseconds, or Infinity'
-export const SHORT_TIME = 'a number of milliseconds from 0 to 60000'
-export const integerFrom = (least: 0 | 1): string => `an integer from ${least} up`
+export const FROM_0 = 'an integer from 0 up'
+export const FROM_1 = 'an integer from 1 up'
 
 /** What each call takes. */
 export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME }
@@ -46,9 +46,9 @@ function meets(value: unknown, rule: string): boolean {
   const isNumber = typeof value === 'number'
   // timers count in 32 bits
   if (rule === TIME) return isNumber && value > 0 && (value < 2 ** 31 || value === Infinity)
-  if (rule === SHORT_TIME) return isNumber && value >= 0 && value <= 60_000
   // Infinity is allowed, though it is not an integer
-  if (rule.startsWith('an integer')) return isNumber && value >= Number(rule.at(16)) && !(value % 1)
+  if (rule === FROM_0 || rule === FROM_1)
+    return isNumber && value >= (rule === FROM_0 ? 0 : 1) && !(value % 1)
   if (typeof value === rule) return value !== null
   const kinds = [typeof value, typeof value === 'string' && `'${value}'`]
   return value !== null && rule.split(' or ').some((each) => kinds.includes(each))

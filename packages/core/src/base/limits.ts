@@ -51,3 +51,9 @@ export const WRITE_LOCK_TIMEOUT_MS = 60_000
 
 /** How long a connection stays open without a request, in ms: less than servers and gateways keep theirs. */
 export const KEEP_ALIVE_MS = 4_000
+
+/** Statements of one request that several calls share; they run one after the other there. */
+export const COALESCED_STATEMENTS = 16
+
+/** Characters of their JSON; a longer statement leaves by itself. */
+export const COALESCED_CHARACTERS = 262_144

@@ -56,8 +56,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
       },
     )
     this.#http = new Http(resolveConfig(config))
-    const { coalesce } = this.#http.config
-    this.#coalescer = coalesce && new Coalescer(this.#http, coalesce)
+    this.#coalescer = this.#http.config.coalesce ? new Coalescer(this.#http) : null
   }
 
   /**

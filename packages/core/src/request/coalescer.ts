@@ -1,6 +1,5 @@
 import { Deferred } from '../base/deferred.ts'
-import { WRITE_TRANSACTIONS } from '../base/limits.ts'
-import type { ResolvedCoalesce } from '../config.ts'
+import { COALESCED_CHARACTERS, COALESCED_STATEMENTS, WRITE_TRANSACTIONS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { Limiter } from '../http/limiter.ts'
 import { timeoutError } from '../transport/failure.ts'
@@ -26,14 +25,12 @@ interface Entry {
  */
 export class Coalescer {
   readonly #http: Http
-  readonly #options: ResolvedCoalesce
   /** Connections that each have several writes get in each other's way: libsql-server answers SQLITE_BUSY then. */
   readonly #writes: Limiter
   #waiting: Entry[] = []
 
-  constructor(http: Http, options: ResolvedCoalesce) {
+  constructor(http: Http) {
     this.#http = http
-    this.#options = options
     this.#writes = new Limiter(http.lifetime, WRITE_TRANSACTIONS, http.config.queueLimit)
   }
 
@@ -72,14 +69,8 @@ export class Coalescer {
         fail(reason)
         entry.onGivenUp(reason)
       })
-      if (this.#waiting.push(entry) === 1) this.#schedule()
+      if (this.#waiting.push(entry) === 1) soon(this.#flush)
     })
-  }
-
-  #schedule(): void {
-    const { maxWaitMs } = this.#options
-    if (maxWaitMs > 0) this.#http.clock.after(maxWaitMs, this.#flush)
-    else soon(this.#flush)
   }
 
   readonly #flush = (): void => {
@@ -92,16 +83,15 @@ export class Coalescer {
 
   /** Divides calls among requests. */
   #requests(entries: readonly Entry[]): Entry[][] {
-    const { maxStatements, maxCharacters } = this.#options
     const requests: Entry[][] = []
     let room = 0
     for (const entry of entries) {
       const last = requests.at(-1)
       room -= entry.characters
-      if (last && last.length < maxStatements && room >= 0) last.push(entry)
+      if (last && last.length < COALESCED_STATEMENTS && room >= 0) last.push(entry)
       else {
         requests.push([entry])
-        room = maxCharacters - entry.characters
+        room = COALESCED_CHARACTERS - entry.characters
       }
     }
     return requests

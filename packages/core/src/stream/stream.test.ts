@@ -585,6 +585,21 @@ test('two transactions given up over a fetch that ignores its signal: the next o
   await call
 })
 
+test('a savepoint in which nothing was run leaves no trace in what is sent', async () => {
+  const { stream, next } = start()
+  stream.begin()
+  for (const undo of [false, true]) {
+    stream.savepoint('a')
+    if (undo) stream.rollbackTo('a')
+    stream.release('a')
+  }
+  const insert = stream.execute('insert')
+  const sent = await next()
+  expect(sent.sql).toEqual(['BEGIN IMMEDIATE', 'insert'])
+  await sent.answer()
+  await insert
+})
+
 test('a savepoint is no BEGIN, whatever its name', async () => {
   const { stream, next } = start()
   stream.begin('deferred')

@@ -200,9 +200,12 @@ function toRequest(from: IncomingMessage): Request {
   for (const [name, value] of Object.entries(from.headers)) {
     for (const one of [value ?? []].flat()) headers.append(name, one)
   }
-  const method = from.method ?? 'GET'
+  const url = new URL(from.url ?? '/', 'http://platform')
+  // the vendor's command line sends a body with it, and a GET request has none here
+  const isTemplate = from.method === 'GET' && url.pathname.endsWith('/jwks-template')
+  const method = isTemplate ? 'POST' : (from.method ?? 'GET')
   const hasBody = method !== 'GET' && method !== 'HEAD'
-  return new Request(new URL(from.url ?? '/', 'http://platform'), {
+  return new Request(url, {
     method,
     headers,
     ...(hasBody && { body: Readable.toWeb(from) as ReadableStream<Uint8Array>, duplex: 'half' }),

@@ -1,9 +1,8 @@
 import { notSupported } from '../refusal.ts'
 import { ANY_TOKEN, organizationWide, PUBLIC, type RouteAccess, scoped } from './access.ts'
-import { DATABASE, GROUP, ORGANIZATION_2, type Route, undocumented } from './route.ts'
+import { DATABASE, GROUP, type Route, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
-const TEMPLATE = 'a GET request has no body here: ask for a template with POST'
 const V3 = 'the API /v3 is not supported by this server; use /v1'
 const AWS = 'this server runs on no AWS region'
 const SEED = 'a database is seeded when it is created: POST the seed with its name and group'
@@ -23,7 +22,6 @@ export const absentRoutes: readonly Route[] = [
   absent('POST', `${DATABASE}/update`, scoped('db:configure'), VERSION),
   absent('POST', `${GROUP}/aws/migration/start`, MEMBER, AWS),
   absent('POST', `${GROUP}/aws/migration/abort`, MEMBER, AWS),
-  absent('GET', `${ORGANIZATION_2}/jwks-template`, MEMBER, TEMPLATE),
   absent('GET', V3_DATABASES, ANY_TOKEN, V3),
   absent('POST', V3_DATABASES, ANY_TOKEN, V3),
   absent('GET', `${V3_DATABASES}/:databaseId`, ANY_TOKEN, V3),
