@@ -182,6 +182,24 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { hasNoCursor: true } },
   ),
+  keep('a savepoint that fails while its rows are read ends the reading', [
+    [
+      inTransaction(
+        {
+          do: 'savepoint',
+          steps: [
+            { do: 'batch', sql: ['insert'] },
+            { do: 'rows', sql: 'insert', wait: 'never' },
+            { do: 'execute', sql: 'insert', wait: 'later' },
+          ],
+          throws: true,
+          catches: true,
+        },
+        { do: 'execute', sql: 'select', on: 'client' },
+        { do: 'savepoint', steps: [] },
+      ),
+    ],
+  ]),
   keep('a savepoint that ends while rows of it are about to be read', [
     [
       inTransaction(
