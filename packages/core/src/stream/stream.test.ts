@@ -694,3 +694,18 @@ test('a savepoint that fails while its rows are read ends the reading, and the t
   await (await next()).answer()
   await done
 })
+
+test('a read that continues a stream is not sent again: its baton is used up', async () => {
+  const { stream, next, requests, clock } = start()
+  stream.begin('readonly')
+  const first = stream.execute('select 1')
+  await (await next()).answer()
+  await first
+  const second = stream.execute('select 2')
+  const lost = expect(second).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await (await next()).status(503, 'gone')
+  await clock.advance(1_000)
+  await lost
+  // but for the end of the stream
+  expect(requests.map(({ sql, closes }) => [sql, closes])).toEqual([[[], true]])
+})
