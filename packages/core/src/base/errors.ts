@@ -200,7 +200,7 @@ export class HttpError extends DatabaseError {
     const hint = HINTS[status]
     super(`${url} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
-    // a server that refuses a request has not run it; one that fails, or a proxy that lost drainTimeout, may have
+    // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
     this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
     this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
     this.body = body
