@@ -109,11 +109,12 @@ function readConstraint(message: string): ConstraintViolation {
     /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message) ?? []
   // `table.column, table.column`, without quotes; or an index, or the text of a CHECK
   const isColumns = /^[UN]/.test(kind ?? '') && !names.startsWith("index '")
-  const columns = isColumns ? names.split(', ').map((name) => name.split('.')) : []
+  const [, table = null, columns] = (isColumns && /^(.*?)\.(.*)/.exec(names)) || []
   return {
     kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
-    table: columns[0]?.[0] ?? null,
-    columns: columns.map(([, ...column]) => column.join('.')),
+    table,
+    // names have commas, too
+    columns: columns?.split(`, ${table}.`) ?? [],
   }
 }
 
