@@ -51,17 +51,27 @@ export class StreamRequests {
     rulesNow: () => StreamRules,
   ): Promise<ServiceResponse> {
     const given = await readText(request.body)
-    const { rights, ...rules } = rulesNow()
+    const { rights, idOf: idOfName, ...rules } = rulesNow()
+    const named: string[] = []
+    const idOf: IdOfName = (name) => {
+      const other = idOfName(name)
+      if (other !== undefined) named.push(other)
+      return other
+    }
     const { write: mayWrite } = rights
     const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
-    const body = rebuildBody(request.path, given, { ...rules, mayWrite, hadAttached })
+    const body = rebuildBody(request.path, given, { ...rules, idOf, mayWrite, hadAttached })
     if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
     const { hasAttached } = body
+    const attached = [...(body.baton === null ? [] : this.#batons.attachedOf(body.baton)), ...named]
+    // what it has attached may not be read any more, by anyone or by this sender
+    if (attached.some((other) => idOfName(other) !== other))
+      throw PipelineFailure.protocol('Received an invalid baton')
     const call = { id, request, rights: hasAttached ? { ...rights, write: false } : rights }
     const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
-    const facts = { database: id, mayWrite, hasAttached, writes: known ?? new StreamWrites() }
+    const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }
     const bytes = Buffer.from(body.text)
     if (request.path === '/v3/cursor' && !call.rights.write)
       return await this.#readersCursor(call, bytes, facts)
