@@ -25,17 +25,17 @@ import {
   type ServiceResponse,
   textResponse,
 } from '../http/service-request.ts'
-import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
-import type { SenderRights } from './onward-tokens.ts'
 import { OpenAnswers } from './open-responses.ts'
-import { OwnRequests } from './own-requests.ts'
-import { finish } from './rebuild.ts'
-import { findRefusal } from './sql-guard.ts'
+import type { SqldNamespaceConfig, SqldNamespaceSource } from './process/admin.ts'
+import type { SenderRights } from './process/onward-tokens.ts'
+import { OwnRequests } from './process/own-requests.ts'
+import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
+import { finish } from './request/rebuild.ts'
+import { findRefusal } from './request/sql-guard.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
-import { isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
-import { WriteService } from './write-service.ts'
-import type { WatchTimes } from './write-watch.ts'
+import { WriteService } from './writes/write-service.ts'
+import type { WatchTimes } from './writes/write-watch.ts'
 
 /** How the back end is made. */
 export interface SqldBackendOptions extends UpstreamOptions {

@@ -1,5 +1,5 @@
 import type { DatabaseId } from '../backend/backend.ts'
-import type { StreamWrites } from './write-gate.ts'
+import type { StreamWrites } from './writes/write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */
 const REMEMBER_MS = 320_000
