@@ -305,4 +305,33 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [[insert], [onStream(insert)]],
     { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 4 }] },
   ),
+  keep(
+    'the ends of two streams are never answered: others write when the server has closed the streams by itself',
+    [
+      [inTransaction({ do: 'rows', sql: 'insert' })],
+      [onStream({ do: 'begin' }, insert, { do: 'batch', sql: ['pragma'] })],
+    ],
+    {
+      server: { isOld: true },
+      faults: [
+        { request: 5, kind: 'lost without a word' },
+        { request: 6, kind: 'refused after' },
+        { request: 7, kind: 'no answer' },
+      ],
+    },
+  ),
+  keep(
+    'the statement ROLLBACK behind a COMMIT of which nothing is known',
+    [
+      [
+        onStream(
+          { do: 'begin' },
+          insert,
+          { do: 'commit', catches: true },
+          { do: 'execute', sql: 'rollback' },
+        ),
+      ],
+    ],
+    { faults: [{ request: 1, kind: 'foreign answer' }] },
+  ),
 ]
