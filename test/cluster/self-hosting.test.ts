@@ -8,6 +8,7 @@ import { type LocalServer, type LocalServerOptions, startLocalServer } from '@ba
 import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { sql } from '../platform/platform-scene.ts'
 import { ObjectStore } from '../targets/object-store.ts'
 import { stablePort } from '../targets/stable-port.ts'
 
@@ -117,6 +118,30 @@ test('a primary with two replicas behind the control plane', { timeout: 60_000 }
   }
   await platform.databases.delete('app')
   await server.close()
+})
+
+test('a database that has moved to another group is not attached any more', async () => {
+  const sqld = await started({ namespaces: true, publicKeyPem: closedKey() })
+  await using server = await controlPlane(await temporaryDirectory(), sqld)
+  const { url = '', token: apiToken = '' } = server.platform ?? {}
+  const platform = platformOf(server)
+  await platform.groups.create({ name: 'team', location: 'local' })
+  const [app, other] = [
+    await platform.databases.create({ name: 'app', group: 'default' }),
+    await platform.databases.create({ name: 'other', group: 'default' }),
+  ]
+  await platform.databases.updateConfiguration('other', { allowAttach: true })
+  const token = String(await platform.databases.createToken('app', { readAttach: ['other'] }))
+  const attached = (name: string) =>
+    sql(app.hostname, token, [`ATTACH "${name}" AS x`, 'SELECT count(*) FROM x.sqlite_schema'])
+  for (const name of ['other', other.dbId]) expect((await attached(name)).rows).toEqual([['0']])
+  const { status } = await fetch(`${url}/v1/organizations/local/databases/other/transfer`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiToken}` },
+    body: JSON.stringify({ org: 'local', group: 'team' }),
+  })
+  expect(status).toBe(200)
+  for (const name of ['other', other.dbId]) expect((await attached(name)).status).toBe(403)
 })
 
 /** The settings of the recipe, for a bucket of a server on this machine. */

@@ -80,9 +80,12 @@ test('an export is a read: not without a token, nor of another database, nor whi
   const empty = await ask(host, token)
   expect(empty.status).toBe(200)
   await empty.arrayBuffer()
-  expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
-    200,
-  )
+  const headers = { authorization: `Bearer ${token}` }
+  const statusOf = async (method: string, path: string): Promise<number> =>
+    (await fetch(`http://${host}${path}`, { method, headers })).status
+  for (const method of ['GET', 'HEAD'])
+    for (const [path, status] of Object.entries({ '/info': 200, '/export/2': 404 }))
+      expect([method, path, await statusOf(method, path)]).toEqual([method, path, status])
   await scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body: { block_reads: true } })
   expect([(await ask(host, token)).status, (await (await ask(host, token)).json()) as object]).toEqual([
     403,

@@ -143,6 +143,22 @@ test('a key that is new at the issuer is found; an issuer that does not answer k
   expect([await status('first'), await status('third')]).toEqual([200, 401])
 })
 
+test('an organization that names an issuer no more takes nothing from another one that does', async () => {
+  const { scene, issuer, app, inAnHour } = await start()
+  issuer.add('key', 'EdDSA')
+  const token = issuer.token('key', { a: 'ro', id: app.id, exp: inAnHour })
+  const status = async () => (await sql(app.host, token, 'SELECT 1')).status
+  expect(await status()).toBe(200)
+  issuer.answer = { status: 500, body: '' }
+  await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
+  const same = '/v2/organizations/mine/jwks/same'
+  await scene.done('PUT', same, { body: { jwks_url: issuer.url } })
+  await scene.done('DELETE', same)
+  expect(await status()).toBe(200)
+  await scene.done('DELETE', `${SETS}/idp`)
+  expect(await status()).toBe(401)
+})
+
 test('only what can be a key set is saved', async () => {
   const { scene } = await start()
   for (const jwks_url of [

@@ -137,6 +137,39 @@ describe('tokens for databases', () => {
     // the official client always sends an empty list
     await scene.tokenFor('app', '', { permissions: { read_attach: { databases: [] } } })
   })
+
+  test('a stream that has attached a database reads nothing new of it when that may not be read any more', async () => {
+    const scene = await Scene.forTest()
+    const app = await scene.create('app')
+    const other = await scene.create('other')
+    const owner = await scene.tokenFor('other')
+    await sql(other.host, owner, ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+    const configure = (body: object) =>
+      scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body })
+    await configure({ allow_attach: true })
+    const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
+    const plain = await scene.tokenFor('app')
+    const attached = async () => {
+      const opened = await sql(app.host, token, 'ATTACH "other" AS x', { keep: true })
+      const read = (by: string, baton: string | null) =>
+        sql(app.host, by, 'SELECT max(a) FROM x.t', { baton, keep: true })
+      const first = await read(token, opened.baton)
+      expect(first.rows).toEqual([['1']])
+      return (by = token) => read(by, first.baton)
+    }
+    // embedded, it is a copy of that moment
+    const rest = inject('target') === 'sqld' ? { status: 400, rows: [] } : { status: 200, rows: [['1']] }
+    for (const change of [{ allow_attach: false }, { block_reads: true }]) {
+      const read = await attached()
+      await sql(other.host, owner, 'INSERT INTO t VALUES (2)')
+      await configure(change)
+      expect(await read()).toMatchObject(rest)
+      await configure({ allow_attach: true, block_reads: false })
+      await sql(other.host, owner, 'DELETE FROM t WHERE a = 2')
+    }
+    const read = await attached()
+    expect(await read(plain)).toMatchObject(rest)
+  })
 })
 
 /** A change stream of a table, and what has arrived on it. */

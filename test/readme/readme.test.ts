@@ -165,7 +165,7 @@ test('no text tells to run a command that npx would fetch from somebody else', (
     ...readmes,
     ...pages,
     'packages/core/src/config.ts',
-    'packages/local-server/src/sqld/binary.ts',
+    'packages/local-server/src/sqld/process/binary.ts',
   ]
   for (const file of texts)
     for (const [, name] of readFileSync(join(root, file), 'utf8').matchAll(/npx ([@\w/.-]+)/g))

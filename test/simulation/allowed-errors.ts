@@ -194,10 +194,16 @@ class ErrorChecker {
     return isStream || isControl || call.mistake ? null : 'nothing was used wrongly'
   }
 
-  #readsRows({ scope, mistake, inner }: Call): boolean {
+  /** Whether rows were being read on the call's stream while it was made or waited, by a handle that was not over before. */
+  #readsRows({ scope, mistake, inner, turn, settledTurn }: Call): boolean {
     if (mistake || inner.length > 0) return true
     return this.#program.ledger.calls.some(
-      ({ what, scope: { root } }) => what === 'rows' && root === scope.root,
+      (other) =>
+        other.what === 'rows' &&
+        other.scope.root === scope.root &&
+        other.turn <= settledTurn &&
+        other.settledTurn >= turn &&
+        other.scope.overAt >= turn,
     )
   }
 }

@@ -164,7 +164,8 @@ function goesOn(scope: Scope, commit: Call): boolean {
   const end = later.findIndex(
     ({ what, state }) => (what === 'begin' && state === 'ok') || what === 'close stream',
   )
-  const isStatement = ({ what }: Call): boolean => !/^(rollback|mark|undo|forget)$/.test(what)
+  const isStatement = ({ what, sql }: Call): boolean =>
+    !/^(rollback|mark|undo|forget)$/.test(what) && !(what === 'execute' && sql[0] === 'rollback')
   return later.slice(0, end < 0 ? undefined : end).some((call) => call.state === 'ok' && isStatement(call))
 }
 

@@ -182,6 +182,24 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { server: { hasNoCursor: true } },
   ),
+  keep('a savepoint that fails while its rows are read ends the reading', [
+    [
+      inTransaction(
+        {
+          do: 'savepoint',
+          steps: [
+            { do: 'batch', sql: ['insert'] },
+            { do: 'rows', sql: 'insert', wait: 'never' },
+            { do: 'execute', sql: 'insert', wait: 'later' },
+          ],
+          throws: true,
+          catches: true,
+        },
+        { do: 'execute', sql: 'select', on: 'client' },
+        { do: 'savepoint', steps: [] },
+      ),
+    ],
+  ]),
   keep('a savepoint that ends while rows of it are about to be read', [
     [
       inTransaction(
@@ -286,5 +304,34 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     'an answer with results that are none does not prove that the server has /v3',
     [[insert], [onStream(insert)]],
     { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 4 }] },
+  ),
+  keep(
+    'the ends of two streams are never answered: others write when the server has closed the streams by itself',
+    [
+      [inTransaction({ do: 'rows', sql: 'insert' })],
+      [onStream({ do: 'begin' }, insert, { do: 'batch', sql: ['pragma'] })],
+    ],
+    {
+      server: { isOld: true },
+      faults: [
+        { request: 5, kind: 'lost without a word' },
+        { request: 6, kind: 'refused after' },
+        { request: 7, kind: 'no answer' },
+      ],
+    },
+  ),
+  keep(
+    'the statement ROLLBACK behind a COMMIT of which nothing is known',
+    [
+      [
+        onStream(
+          { do: 'begin' },
+          insert,
+          { do: 'commit', catches: true },
+          { do: 'execute', sql: 'rollback' },
+        ),
+      ],
+    ],
+    { faults: [{ request: 1, kind: 'foreign answer' }] },
   ),
 ]

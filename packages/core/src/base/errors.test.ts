@@ -19,6 +19,16 @@ test.each([
     'SQLITE_CONSTRAINT_UNIQUE',
   ],
   [
+    'SQLite error: UNIQUE constraint failed: odd, t.a, odd, t.b, c',
+    { kind: 'unique', table: 'odd, t', columns: ['a', 'b, c'] },
+    'SQLITE_CONSTRAINT_UNIQUE',
+  ],
+  [
+    'SQLite error: UNIQUE constraint failed: said by a trigger',
+    { kind: 'unique', table: null, columns: [] },
+    'SQLITE_CONSTRAINT_UNIQUE',
+  ],
+  [
     'SQLite error: CHECK constraint failed: t.a > 0.5',
     { kind: 'check', table: null, columns: [] },
     'SQLITE_CONSTRAINT_CHECK',

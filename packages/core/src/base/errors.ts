@@ -109,11 +109,12 @@ function readConstraint(message: string): ConstraintViolation {
     /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message) ?? []
   // `table.column, table.column`, without quotes; or an index, or the text of a CHECK
   const isColumns = /^[UN]/.test(kind ?? '') && !names.startsWith("index '")
-  const columns = isColumns ? names.split(', ').map((name) => name.split('.')) : []
+  const [, table = null, columns] = (isColumns && /^(.*?)\.(.*)/.exec(names)) || []
   return {
     kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
-    table: columns[0]?.[0] ?? null,
-    columns: columns.map(([, ...column]) => column.join('.')),
+    table,
+    // names have commas, too
+    columns: columns?.split(`, ${table}.`) ?? [],
   }
 }
 
@@ -200,7 +201,7 @@ export class HttpError extends DatabaseError {
     const hint = HINTS[status]
     super(`${url} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
-    // a server that refuses a request has not run it; one that fails, or a proxy that lost drainTimeout, may have
+    // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
     this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
     this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
     this.body = body

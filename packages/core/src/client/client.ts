@@ -124,7 +124,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   /**
    * Ends what is under way and frees the connections. Calls reject at once; what may hold the write lock is ended first,
-   * for which the server gets up to 2 s. Of several calls of this the one with the least drainTimeout counts.
+   * for which the server gets up to 2 s. Of several calls of this the one with the least `drainMs` counts.
    * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
    * Infinity = as long as they take
    */

@@ -17,7 +17,7 @@ const watch = (promise: Promise<unknown>) => {
 }
 const stream: OpenStream = { abandon: () => Promise.reject(new Error('abandoned')) }
 
-test('without anything under way it closes at once, also with drainTimeout, and again', async () => {
+test('without anything under way it closes at once, also with drainMs, and again', async () => {
   const { lifetime } = start()
   await lifetime.close(60_000)
   await lifetime.close(60_000)
@@ -25,7 +25,7 @@ test('without anything under way it closes at once, also with drainTimeout, and 
   expect(lifetime.isClosed).toBe(true)
 })
 
-test('with drainTimeout it waits for calls and open streams, and lets none begin', async () => {
+test('with drainMs it waits for calls and open streams, and lets none begin', async () => {
   const { lifetime } = start()
   lifetime.begin()
   lifetime.trackStream(stream, true)
@@ -55,7 +55,7 @@ test('a stream that the last answer brought is waited for', async () => {
   await closed.promise
 })
 
-test('drainTimeout ends, and what waits then is cut off with what is known of it', async () => {
+test('drainMs ends, and what waits then is cut off with what is known of it', async () => {
   const { lifetime, clock } = start()
   lifetime.begin()
   const sent = expect(lifetime.wait({}, () => true).promise).rejects.toMatchObject({
@@ -71,7 +71,7 @@ test('drainTimeout ends, and what waits then is cut off with what is known of it
   expect(() => lifetime.begin(true)).toThrow('the client is closed')
 })
 
-test('open streams are closed at the end, once, also when a close with less drainTimeout comes in between', async () => {
+test('open streams are closed at the end, once, also when a close with a smaller drainMs comes in between', async () => {
   const { lifetime } = start()
   let abandoned = 0
   lifetime.begin()

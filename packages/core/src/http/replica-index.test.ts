@@ -129,7 +129,7 @@ test('a wait of less than its end leaves the rest of the time', async () => {
   ])
 })
 
-test('a read that is sent again while the client is closed with drainTimeout comes to its end', async () => {
+test('a read that is sent again while the client is closed with drainMs comes to its end', async () => {
   const replica = new Replica()
   const db = replica.client({ minReplicationIndex: 100 })
   const call = db.execute(READ)

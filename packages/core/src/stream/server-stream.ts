@@ -1,6 +1,7 @@
 import { atCaller } from '../base/at-caller.ts'
 import type { Deadline } from '../base/deadline.ts'
 import { ProtocolError, SqlError, StreamError } from '../base/errors.ts'
+import { STREAM_IDLE_MS } from '../base/limits.ts'
 import { beginStatement, type TransactionMode } from '../codec/batch.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
@@ -474,7 +475,12 @@ export class ServerStream implements OpenStream {
   /** Closes it on the server, as far as it can be. */
   async #close(): Promise<void> {
     this.#phase = 'closing'
-    if (this.connection.mayBeOpen) await this.connection.end()
+    if (this.connection.mayBeOpen) {
+      // by then the server has closed it by itself: others need not wait for an answer that may never come
+      const cancel = this.http.clock.after(STREAM_IDLE_MS, () => this.#releaseSlot())
+      await this.connection.end()
+      cancel()
+    }
     this.#phase = 'closed'
     this.#dropTransaction('transaction:rollback')
     this.#releaseSlot()

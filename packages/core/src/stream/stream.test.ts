@@ -3,6 +3,7 @@ import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { readRows } from '../client/read-rows.ts'
 import { Stream, stateOf } from '../client/stream.ts'
+import { Transaction } from '../client/transaction.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
@@ -672,4 +673,39 @@ describe('rows whose handle ends before the server has begun to answer', () => {
     await other.answer()
     await behind
   })
+})
+
+test('a savepoint that fails while its rows are read ends the reading, and the transaction goes on', async () => {
+  const { stream, next } = start()
+  stream.begin()
+  const done = Transaction.run(stateOf(stream), async (tx) => {
+    const failed = tx.savepoint(async (inner) => {
+      await readRows(inner, 'select 1').next()
+      throw new Error('given up')
+    })
+    await expect(failed).rejects.toThrow('given up')
+    await tx.execute('insert')
+  })
+  await (await next()).answer()
+  await (await next()).lines()
+  const insert = await next()
+  expect(insert.sql.slice(-1)).toEqual(['insert'])
+  await insert.answer()
+  await (await next()).answer()
+  await done
+})
+
+test('a read that continues a stream is not sent again: its baton is used up', async () => {
+  const { stream, next, requests, clock } = start()
+  stream.begin('readonly')
+  const first = stream.execute('select 1')
+  await (await next()).answer()
+  await first
+  const second = stream.execute('select 2')
+  const lost = expect(second).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await (await next()).status(503, 'gone')
+  await clock.advance(1_000)
+  await lost
+  // but for the end of the stream
+  expect(requests.map(({ sql, closes }) => [sql, closes])).toEqual([[[], true]])
 })

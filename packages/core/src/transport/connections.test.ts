@@ -51,10 +51,10 @@ const sendLater = async (): Promise<Exchange> => {
 
 test('what follows on an answer at once has its connection', async () => {
   for (let count = 0; count < 5; count++) expect(await get()).toBe(1)
-  const limiter = async (): Promise<void> => {
+  const caller = async (): Promise<void> => {
     for (let count = 0; count < 10; count++) await send('/').answer
   }
-  await Promise.all(Array.from({ length: 8 }, limiter))
+  await Promise.all(Array.from({ length: 8 }, caller))
   expect(connections).toBe(8)
 })
 

@@ -31,19 +31,21 @@ export class KeySets {
     this.#times = times
   }
 
-  /** The keys of that id in some sets; none when no issuer has it, or it has not answered for too long. */
-  async find(urls: readonly string[], id: string): Promise<readonly ExternalKey[]> {
+  /**
+   * Whether some sets have a key; false, too, when its issuer has not answered for too long. Different keys may have the same name,
+   * so that `isMeant` has to look at the signature.
+   */
+  async have(urls: readonly string[], isMeant: (key: ExternalKey) => boolean): Promise<boolean> {
     const { freshMs, keptMs } = this.#times
-    const fresh = this.#known(urls, id, freshMs)
-    if (fresh.length > 0) return fresh
+    if (this.#known(urls, freshMs).some(isMeant)) return true
     await Promise.all(urls.map((url) => this.#refresh(url)))
-    return this.#known(urls, id, keptMs)
+    return this.#known(urls, keptMs).some(isMeant)
   }
 
-  #known(urls: readonly string[], id: string, withinMs: number): readonly ExternalKey[] {
+  #known(urls: readonly string[], withinMs: number): readonly ExternalKey[] {
     const isOfUse = ({ fetchedAt }: Kept): boolean => performance.now() - fetchedAt < withinMs
     const sets = urls.map((url) => this.#entry(url)).filter(isOfUse)
-    return sets.flatMap(({ keys }) => keys).filter((key) => key.id === id)
+    return sets.flatMap(({ keys }) => keys)
   }
 
   async #refresh(url: string): Promise<void> {

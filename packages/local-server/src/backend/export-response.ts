@@ -20,11 +20,12 @@ export async function answerExport(
   { method, path, signal }: Pick<ServiceRequest, 'method' | 'path' | 'signal'>,
   make: () => Promise<ExportedFile>,
 ): Promise<ServiceResponse> {
+  if (path !== '/info' && path !== `/export/${GENERATION}`)
+    return errorResponse(404, 'there is nothing newer than the file')
   // a client that only looks whether it is there
   if (method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
   if (path === '/info')
     return textResponse(200, 'application/json', JSON.stringify({ current_generation: GENERATION }))
-  if (path !== `/export/${GENERATION}`) return errorResponse(404, 'there is nothing newer than the file')
   const made = await make()
   try {
     const file = await open(made.path)

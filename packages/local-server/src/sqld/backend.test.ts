@@ -6,8 +6,8 @@ import { expect, test, vi } from 'vitest'
 import { newKeyPair } from '../auth/jwt.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { startLocalServer } from '../server/server.ts'
-import { findSqld } from './binary.ts'
 import { SqldGroups } from './groups.ts'
+import { findSqld } from './process/binary.ts'
 
 const isMissing = await findSqld().then(
   () => false,

@@ -25,17 +25,17 @@ import {
   type ServiceResponse,
   textResponse,
 } from '../http/service-request.ts'
-import type { SqldNamespaceConfig, SqldNamespaceSource } from './admin.ts'
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
-import type { SenderRights } from './onward-tokens.ts'
 import { OpenAnswers } from './open-responses.ts'
-import { OwnRequests } from './own-requests.ts'
-import { finish } from './rebuild.ts'
-import { findRefusal } from './sql-guard.ts'
+import type { SqldNamespaceConfig, SqldNamespaceSource } from './process/admin.ts'
+import type { SenderRights } from './process/onward-tokens.ts'
+import { OwnRequests } from './process/own-requests.ts'
+import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
+import { finish } from './request/rebuild.ts'
+import { findRefusal } from './request/sql-guard.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
-import { isBroken, Upstream, type UpstreamOptions } from './upstream.ts'
-import { WriteService } from './write-service.ts'
-import type { WatchTimes } from './write-watch.ts'
+import { WriteService } from './writes/write-service.ts'
+import type { WatchTimes } from './writes/write-watch.ts'
 
 /** How the back end is made. */
 export interface SqldBackendOptions extends UpstreamOptions {
@@ -89,7 +89,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens = new TokenCheck(options.isOpen)
     this.#upstream = new Upstream(options, {
       onStart: () => this.#startCounts(),
-      attachable: (allowed) => this.#attachable(allowed),
+      attachable: (to, allowed) => this.#attachable(to, allowed),
     })
     this.#own = new OwnRequests(this.#upstream)
     const { remote, onNotice, watchTimes } = options
@@ -310,7 +310,7 @@ export class SqldBackend implements DatabaseBackend {
       // of others not even the id is learned
       idOf: (name) => {
         const other = this.#options.idOf?.(id, name)
-        return other !== undefined && this.#attachable(rights.attach).includes(other) ? other : undefined
+        return other !== undefined && this.#attachable(id, rights.attach).includes(other) ? other : undefined
       },
     }
   }
@@ -366,12 +366,17 @@ export class SqldBackend implements DatabaseBackend {
     this.#writes.written(id)
   }
 
-  /** Those of the databases that a sender may attach which may be read at all: the server would not mind. */
-  #attachable(allowed: SenderRights['attach']): readonly string[] {
+  /**
+   * Those of the databases that a sender may attach which may be read at all, and which are in the same group still: the server
+   * would not mind.
+   */
+  #attachable(to: DatabaseId, allowed: SenderRights['attach']): readonly string[] {
     const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
+    const { idOf = (_, id) => id as DatabaseId } = this.#options
     return ids.filter((id) => {
       const settings = this.#settings.get(id as DatabaseId)
-      return settings === undefined ? allowed !== 'all' : settings.allowAttach && !settings.blockReads
+      const mayBeRead = settings?.allowAttach === true && !settings.blockReads
+      return (settings === undefined ? allowed !== 'all' : mayBeRead) && idOf(to, id) === id
     })
   }
 }

@@ -1,5 +1,5 @@
 import type { DatabaseId } from '../backend/backend.ts'
-import type { StreamWrites } from './write-gate.ts'
+import type { StreamWrites } from './writes/write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */
 const REMEMBER_MS = 320_000
@@ -17,12 +17,14 @@ interface StreamOwner {
   readonly mayWrite: boolean
   /** Whether it has another database attached. */
   readonly hasAttached: boolean
+  /** Ids of those that it has attached, as far as they are known. */
+  readonly attached: readonly string[]
   readonly writes: StreamWrites
   readonly seenAt: number
 }
 
 /** What is remembered of a stream, besides its baton. */
-export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'writes'>
+export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'>
 
 /**
  * The real server continues a stream for every holder of its baton, whatever database and token the request is for. This
@@ -43,6 +45,11 @@ export class BatonBinding {
   /** Whether the stream of a baton has another database attached. */
   hasAttached(baton: string): boolean {
     return this.#owners.get(streamOf(baton))?.hasAttached === true
+  }
+
+  /** Ids of the databases that the stream of a baton has attached. */
+  attachedOf(baton: string): readonly string[] {
+    return this.#owners.get(streamOf(baton))?.attached ?? []
   }
 
   /** What is known of the transaction of a stream. */

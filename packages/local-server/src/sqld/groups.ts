@@ -11,8 +11,8 @@ import type {
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
-import { findSqld } from './binary.ts'
-import { versionOf } from './process.ts'
+import { findSqld } from './process/binary.ts'
+import { versionOf } from './process/process.ts'
 
 /** Where a group's server keeps its databases, in the group's folder. */
 const DATABASES = join('sqld', 'dbs')

@@ -4,17 +4,17 @@ import type { DatabaseId } from '../backend/backend.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { readText } from '../hrana/request-decoder.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
-import type { IdOfName } from './attach-names.ts'
 import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
-import { awaitFirstEntry, BrokenOffError } from './cursor-start.ts'
-import type { SenderRights } from './onward-tokens.ts'
-import type { OwnRequests } from './own-requests.ts'
-import { finish, rebuildBody } from './rebuild.ts'
-import { type Call, isBroken, type Upstream } from './upstream.ts'
-import { NO_EFFECT } from './write-effect.ts'
-import { StreamWrites } from './write-gate.ts'
-import type { WritePass } from './write-pass.ts'
-import type { WriteService } from './write-service.ts'
+import type { SenderRights } from './process/onward-tokens.ts'
+import type { OwnRequests } from './process/own-requests.ts'
+import { type Call, isBroken, type Upstream } from './process/upstream.ts'
+import type { IdOfName } from './request/attach-names.ts'
+import { awaitFirstEntry, BrokenOffError } from './request/cursor-start.ts'
+import { finish, rebuildBody } from './request/rebuild.ts'
+import { NO_EFFECT } from './request/write-effect.ts'
+import { StreamWrites } from './writes/write-gate.ts'
+import type { WritePass } from './writes/write-pass.ts'
+import type { WriteService } from './writes/write-service.ts'
 
 /** How long a request that may hold the write lock goes on without its client. */
 const LEFT_BEHIND_MS = 5_000
@@ -51,17 +51,27 @@ export class StreamRequests {
     rulesNow: () => StreamRules,
   ): Promise<ServiceResponse> {
     const given = await readText(request.body)
-    const { rights, ...rules } = rulesNow()
+    const { rights, idOf: idOfName, ...rules } = rulesNow()
+    const named: string[] = []
+    const idOf: IdOfName = (name) => {
+      const other = idOfName(name)
+      if (other !== undefined) named.push(other)
+      return other
+    }
     const { write: mayWrite } = rights
     const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
-    const body = rebuildBody(request.path, given, { ...rules, mayWrite, hadAttached })
+    const body = rebuildBody(request.path, given, { ...rules, idOf, mayWrite, hadAttached })
     if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
       throw PipelineFailure.protocol('Received an invalid baton')
     }
     const { hasAttached } = body
+    const attached = [...(body.baton === null ? [] : this.#batons.attachedOf(body.baton)), ...named]
+    // what it has attached may not be read any more, by anyone or by this sender
+    if (attached.some((other) => idOfName(other) !== other))
+      throw PipelineFailure.protocol('Received an invalid baton')
     const call = { id, request, rights: hasAttached ? { ...rights, write: false } : rights }
     const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
-    const facts = { database: id, mayWrite, hasAttached, writes: known ?? new StreamWrites() }
+    const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }
     const bytes = Buffer.from(body.text)
     if (request.path === '/v3/cursor' && !call.rights.write)
       return await this.#readersCursor(call, bytes, facts)

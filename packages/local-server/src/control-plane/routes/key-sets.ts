@@ -59,7 +59,9 @@ async function removeSet(call: Call): Promise<void> {
 
 /** What its tokens have opened ends with a set: which streams those are is not known. */
 async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
-  call.plane.externalTokens.forget(url)
+  const { externalTokens, registry } = call.plane
+  // another organization may trust it still
+  if (!registry.keySets.rows.some((row) => row.url === url)) externalTokens.forget(url)
   await call.plane.databases.applyAll(call.databases(), { dropStreams: true })
 }
 

@@ -42,11 +42,11 @@ export class ExternalTokens {
     // tokens of our own do not name their key
     if (parts === null || id === undefined) return request
     if (typeof id !== 'string' || parts.header['crit'] !== undefined) throw unauthorized('The JWT is invalid')
-    const keys = await this.#sets.find(
+    const isGood = await this.#sets.have(
       sets.map(({ url }) => url),
-      id,
+      (key) => key.id === id && hasSigned(key, parts),
     )
-    if (!keys.some((key) => hasSigned(key, parts))) throw unauthorized('The JWT is invalid')
+    if (!isGood) throw unauthorized('The JWT is invalid')
     const rights = rightsFrom(parts, row)
     const isPlain = Array.isArray(rights['perm']) ? rights['perm'].length === 0 : rights['perm'] == null
     if (!isPlain && !hasTablePermissions) throw unauthorized('The JWT is invalid')

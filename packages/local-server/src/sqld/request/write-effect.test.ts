@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { PipelineRequest } from '../hrana/pipeline-types.ts'
+import type { PipelineRequest } from '../../hrana/pipeline-types.ts'
 import { effectOfRequests, type StoredEffects } from './write-effect.ts'
 
 const execute = (sql: string | null): PipelineRequest => ({

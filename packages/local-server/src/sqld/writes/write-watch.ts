@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DatabaseId } from '../backend/backend.ts'
+import type { DatabaseId } from '../../backend/backend.ts'
 
 /** What is watched. */
 export interface WatchedWrites {

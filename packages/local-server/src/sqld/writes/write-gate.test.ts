@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { NO_EFFECT, type WriteEffect } from './write-effect.ts'
+import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { StreamWrites, WriteGate } from './write-gate.ts'
 
 const INSERT: WriteEffect = { ...NO_EFFECT, mayWrite: true }

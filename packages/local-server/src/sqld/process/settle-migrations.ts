@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { sqliteModule } from '../base/sqlite-module.ts'
+import { sqliteModule } from '../../base/sqlite-module.ts'
 
 /** States of a migration (table `jobs`). */
 const JOB = { waitingDryRun: 0, runFailure: 5 } as const

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { sqliteModule } from '../base/sqlite-module.ts'
+import { sqliteModule } from '../../base/sqlite-module.ts'
 
 const SQLITE_BUSY = 5
 

@@ -1,4 +1,4 @@
-import type { PipelineRequest, StatementRequest } from '../hrana/pipeline-types.ts'
+import type { PipelineRequest, StatementRequest } from '../../hrana/pipeline-types.ts'
 import { attachById, type IdOfName } from './attach-names.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 

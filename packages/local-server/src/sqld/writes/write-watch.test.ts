@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { newDatabaseId } from '../backend/database-id.ts'
+import { newDatabaseId } from '../../backend/database-id.ts'
 import { type WatchedWrites, WriteWatch } from './write-watch.ts'
 
 const ID = newDatabaseId()

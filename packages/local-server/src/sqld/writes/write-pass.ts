@@ -1,4 +1,4 @@
-import type { WriteEffect } from './write-effect.ts'
+import type { WriteEffect } from '../request/write-effect.ts'
 import type { StreamWrites, WriteGate } from './write-gate.ts'
 
 /** Only errors have this key in an answer; in a text of the database its quotes are escaped. */

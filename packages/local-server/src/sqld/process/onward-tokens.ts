@@ -1,6 +1,6 @@
-import { type Claims, type KeyPair, mintToken } from '../auth/jwt.ts'
-import type { DatabaseId } from '../backend/backend.ts'
-import type { Permissions } from '../hrana/pipeline-types.ts'
+import { type Claims, type KeyPair, mintToken } from '../../auth/jwt.ts'
+import type { DatabaseId } from '../../backend/backend.ts'
+import type { Permissions } from '../../hrana/pipeline-types.ts'
 
 /** Long enough for a server whose clock differs. */
 const LIFETIME_MS = 3_600_000

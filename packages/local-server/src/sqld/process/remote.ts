@@ -1,4 +1,4 @@
-import type { RemoteSqldOptions } from '../backend/backend.ts'
+import type { RemoteSqldOptions } from '../../backend/backend.ts'
 import { SqldAdmin } from './admin.ts'
 
 /** A libsql-server that requests go to. */

@@ -5,9 +5,9 @@ import {
   decodeCursorBody,
   decodePipelineBody,
   type PipelineBody,
-} from '../hrana/request-decoder.ts'
-import { encodeCursorBody, encodePipelineBody } from '../hrana/request-encoder.ts'
-import { readBytes, type ServiceResponse } from '../http/service-request.ts'
+} from '../../hrana/request-decoder.ts'
+import { encodeCursorBody, encodePipelineBody } from '../../hrana/request-encoder.ts'
+import { readBytes, type ServiceResponse } from '../../http/service-request.ts'
 import type { IdOfName } from './attach-names.ts'
 import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
 import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'

@@ -1,4 +1,4 @@
-import { identifier, scanSql, splitStatements, upper } from '../sql/scanner.ts'
+import { identifier, scanSql, splitStatements, upper } from '../../sql/scanner.ts'
 
 /** The id of a database that the sender of a request may attach, by its name. */
 export type IdOfName = (name: string) => string | undefined

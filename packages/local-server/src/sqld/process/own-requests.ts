@@ -1,8 +1,8 @@
 import type http from 'node:http'
-import type { DatabaseId } from '../backend/backend.ts'
-import type { PipelineBody } from '../hrana/request-decoder.ts'
-import { encodePipelineBody } from '../hrana/request-encoder.ts'
-import { readBytes } from '../http/service-request.ts'
+import type { DatabaseId } from '../../backend/backend.ts'
+import type { PipelineBody } from '../../hrana/request-decoder.ts'
+import { encodePipelineBody } from '../../hrana/request-encoder.ts'
+import { readBytes } from '../../http/service-request.ts'
 import { type OnwardRights, READ_RIGHTS, WRITE_RIGHTS } from './onward-tokens.ts'
 import type { Upstream } from './upstream.ts'
 

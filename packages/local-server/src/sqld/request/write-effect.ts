@@ -1,4 +1,4 @@
-import type { PipelineRequest, SqlReference } from '../hrana/pipeline-types.ts'
+import type { PipelineRequest, SqlReference } from '../../hrana/pipeline-types.ts'
 import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
 /** What statements do to the write lock and to the transaction of their stream, if all of them run. */

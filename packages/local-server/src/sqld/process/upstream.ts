@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises'
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { KeyPair } from '../auth/jwt.ts'
-import type { DatabaseId, RemoteSqldOptions } from '../backend/backend.ts'
-import type { ServiceRequest } from '../http/service-request.ts'
+import type { KeyPair } from '../../auth/jwt.ts'
+import type { DatabaseId, RemoteSqldOptions } from '../../backend/backend.ts'
+import type { ServiceRequest } from '../../http/service-request.ts'
 import { OnwardTokens, type SenderRights } from './onward-tokens.ts'
 import { type SqldProcess, startAfter } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
@@ -26,8 +26,8 @@ export interface UpstreamOptions {
 export interface UpstreamUser {
   /** The server has started, also where it has ended by itself before. */
   readonly onStart: () => void
-  /** Those of the databases that a sender may attach which can be attached now. */
-  readonly attachable: (allowed: SenderRights['attach']) => readonly string[]
+  /** Those of the databases that the sender of a request for a database may attach which can be attached to it now. */
+  readonly attachable: (to: DatabaseId, allowed: SenderRights['attach']) => readonly string[]
 }
 
 /** What of a client's request is made anew for the server. */
@@ -198,7 +198,7 @@ export class Upstream {
   #authorization(id: DatabaseId, rights: SenderRights): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
-    const attach = this.#user.attachable(rights.attach)
+    const attach = this.#user.attachable(id, rights.attach)
     const token = this.#tokens.tokenFor(id, { ...rights, attach })
     return { authorization: `Bearer ${token}` }
   }

@@ -1,4 +1,4 @@
-import { identifier, scanSql } from '../sql/scanner.ts'
+import { identifier, scanSql } from '../../sql/scanner.ts'
 
 /** A token of SQL text. Names and strings are without their quotes. */
 export interface SqlToken {

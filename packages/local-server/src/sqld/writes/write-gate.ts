@@ -1,4 +1,4 @@
-import type { StoredEffects, WriteEffect } from './write-effect.ts'
+import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 
 /** How long the server leaves the write lock to a transaction for which another one waits. */
 const WINDOW_MS = 5_000

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { newKeyPair } from '../auth/jwt.ts'
-import { newDatabaseId } from '../backend/database-id.ts'
-import { SqldBackend } from './backend.ts'
-import { findSqld } from './binary.ts'
-import { type SqldProcess, startSqld } from './process.ts'
+import { newKeyPair } from '../../auth/jwt.ts'
+import { newDatabaseId } from '../../backend/database-id.ts'
+import { SqldBackend } from '../backend.ts'
+import { findSqld } from '../process/binary.ts'
+import { type SqldProcess, startSqld } from '../process/process.ts'
 
 const isMissing = await findSqld().then(
   () => false,

@@ -1,4 +1,4 @@
-import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '../sql/allowed-functions.ts'
+import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '../../sql/allowed-functions.ts'
 import { isWord, type SqlToken } from './sql-tokens.ts'
 
 /** SQLite's keywords: what stands before a bracket as one of these is no function, `regexp` excepted. */
