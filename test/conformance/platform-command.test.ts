@@ -50,6 +50,11 @@ test('baton databases and baton token, with the platform API', { timeout: 60_000
     asked.type('no\n')
     await asked.sees('"kept" was not deleted')
     expect(await asked.end()).toBe(1)
+    const cancelled = new Terminal(['databases', 'destroy', 'kept'], folder, env)
+    await cancelled.sees('Type its name: ')
+    cancelled.type('\u0003')
+    expect(await cancelled.end()).toBe(130)
+    expect((await api('databases', 'show', 'kept')).code).toBe(0)
   }
 })
 
@@ -88,7 +93,9 @@ test('baton groups, databases show, usage and token rotate', { timeout: 60_000 }
     url,
     branchOf: null,
   })
-  expect((await api('databases', 'show', 'nosuch')).code).toBe(1)
+  const nosuch = await api('databases', 'show', 'nosuch')
+  expect([nosuch.code, nosuch.errors]).toEqual([1, expect.stringMatching(/HTTP 404: .*nosuch.*\n$/)])
+  expect(nosuch.errors).not.toContain('Is the name')
 
   const token = (await api('token', 'create', 'ledger')).output.trim()
   const write = () =>

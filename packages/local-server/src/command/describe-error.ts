@@ -10,7 +10,8 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     'The platform API wants a token of its own: --token, or BATON_API_TOKEN in the environment.',
   ],
   [/answered HTTP 401/, 'The database wants a token: --auth-token, or BATON_AUTH_TOKEN in the environment.'],
-  [/answered HTTP 404/, 'Is the name of the database right?'],
+  // the platform API says itself what there is not
+  [/^(?![A-Z]+ \/v1\/).*answered HTTP 404/, 'Is the name of the database right?'],
   [
     /RESPONSE_TOO_LARGE|Response is too large/i,
     'With --json rows are read as they come, as many as there are.',

@@ -9,7 +9,7 @@ const INDENT = 28
 
 const EXIT_CODES = [
   ['0', 'It went well.'],
-  ['1', 'The server, or the database, refused; or it could not be reached.'],
+  ['1', 'It failed: a server refused or could not be reached, or a file could not be read or written.'],
   ['2', 'The command line is wrong; nothing was done.'],
   ['130', 'Interrupted with Ctrl-C. (`baton dev` ends with 0.)'],
 ] as const

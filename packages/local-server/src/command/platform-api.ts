@@ -50,7 +50,7 @@ function inColumns(rows: readonly (readonly string[])[]): string[] {
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 
-/** Asks in a terminal whether something is to be deleted, which has to be named again. @param what as `databases destroy` */
+/** Asks in a terminal whether something is to be deleted, which has to be named again. @param words as `databases destroy` */
 export function askBefore(
   words: string,
 ): (
@@ -64,6 +64,8 @@ export function askBefore(
     if (input.isTTY !== true)
       throw new UsageError(`baton ${words}: --yes says that "${name}" is to be deleted`)
     const lines = createInterface({ input, output: errors })
+    // without this Ctrl-C is an error of the question
+    lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     try {
       const answer = await lines.question(`Delete "${name}" with everything in it? Type its name: `, {
         signal,

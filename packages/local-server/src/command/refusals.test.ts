@@ -42,6 +42,10 @@ test('baton sql: what cannot work says what to do', async () => {
   )
   expect(await sql(['ftp://127.0.0.1', 'select 1'])).toMatch(/^usage: baton: url must be libsql/)
   expect(await sql(['./app.db', 'select 1'])).toMatch(/^usage: .*`baton dev --open FILE.db`/)
+  const token = await server.createToken('default')
+  expect(await sql([`${url}/nope`, 'select 1'], { 'auth-token': token })).toMatch(
+    /^baton: .*HTTP 404.*\nIs the name of the database right\?$/,
+  )
   expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*not both/)
   expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*ENOENT/)
   expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
