@@ -70,6 +70,15 @@ describe('vitest', () => {
     expect({ status, left }).toEqual({ status: 0, left: [] })
   })
 
+  test('two files of an application whose client lives in module scope', () => {
+    const { status, output, left } = vitest('app.test.ts')
+    expect(output).toMatch(/Tests {2}2 passed \(2\)/)
+    expect({ status, left }).toEqual({ status: 0, left: [] })
+    // files that share their modules share the client, which has the database of the first
+    const shared = vitest('app.test.ts', '--no-isolate', '--maxWorkers', '1')
+    expect(shared.output).toMatch(/Tests {2}1 failed \| 1 passed \(2\)/)
+  })
+
   test('a template that throws', () => {
     const { status, output, left } = vitest('failing-template.test.ts')
     expect(output).toMatch(/Tests {2}2 failed \(2\)/)

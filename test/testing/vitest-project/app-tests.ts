@@ -1,0 +1,26 @@
+import { createClient } from '@batonsql/core'
+import { useDatabase } from '@batonsql/local-server/testing'
+import { beforeAll, expect, test } from 'vitest'
+import type * as App from './app.ts'
+
+/** The recipe of docs/testing.md, for more than one file. */
+export function testApp(): void {
+  const database = useDatabase({
+    scope: 'file',
+    template: async (config) => {
+      const db = createClient(config)
+      await db.execute('create table note (text)')
+      await db.close()
+    },
+  })
+  let app: typeof App
+  beforeAll(async () => {
+    process.env['DATABASE_URL'] = database.url
+    app = await import('./app.ts')
+  })
+
+  test('the client of the application has the database of the file', async () => {
+    await app.addNote('one')
+    expect(await app.readNotes()).toEqual([{ text: 'one' }])
+  })
+}

@@ -1,0 +1,3 @@
+import { testApp } from './app-tests.ts'
+
+testApp()
