@@ -5,7 +5,7 @@ const link = (to) => `/${to.replace(/(^|\/)index$/, '$1')}`
 
 export default defineConfig({
   title: 'Baton',
-  description: 'Use a SQLite/libSQL database over HTTP from Kysely, from Drizzle, or bare.',
+  description: 'Use a SQLite/libSQL database over HTTP with Kysely, with Drizzle, or without an ORM.',
   srcDir: 'pages',
   outDir: 'dist',
   cleanUrls: true,

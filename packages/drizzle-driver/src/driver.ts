@@ -37,7 +37,7 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
    */
   // a property of its own, because withReplicas() copies nothing else
   readonly batch: BatchMethod
-  /** The client, to use it bare, and to close it when `drizzle()` made it. */
+  /** The client: for statements without Drizzle, and to close it when `drizzle()` made it. */
   readonly $client: Client
 
   constructor(client: Client, context: SessionContext<ExtractTablesWithRelations<TSchema>>) {

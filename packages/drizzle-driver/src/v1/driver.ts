@@ -29,7 +29,7 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
    * @throws DrizzleQueryError whose cause carries `statementIndex`
    */
   readonly batch: BatchMethod
-  /** The client, to use it bare, and to close it when `drizzle()` made it. */
+  /** The client: for statements without Drizzle, and to close it when `drizzle()` made it. */
   readonly $client: Client
 
   constructor(client: Client, context: SessionContext<TRelations>) {

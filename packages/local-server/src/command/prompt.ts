@@ -193,7 +193,7 @@ class Prompt {
     } catch (error) {
       // the server's word on one statement ends nothing
       if (this.#stream && !(error instanceof StatementError) && !stream.inTransaction)
-        await this.#say('The transaction is over; nothing of it was kept.')
+        await this.#say('The transaction has ended; nothing of it was kept.')
       await this.#report(error)
     } finally {
       this.#running = null

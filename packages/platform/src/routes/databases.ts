@@ -192,7 +192,7 @@ export interface Databases extends ReturnType<typeof databaseRoutes> {
    * repeated, also after an answer that was lost.
    * @param options `wait`: for one that is new
    * @returns `created`: whether it was made by this call; also true when that answer was lost and it is there now
-   * @throws PlatformError with code `MISMATCH` when there is one of that name that is not as asked for
+   * @throws PlatformError with code `MISMATCH` when that name is taken by a database in another group or with another parent
    */
   ensure(
     database: NewDatabase,
