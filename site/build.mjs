@@ -22,7 +22,8 @@ const problems = []
 
 rmSync(PAGES, { recursive: true, force: true })
 for (const page of pages) copyPage(page)
-await makeReference()
+for (const { tsconfig, entries } of REFERENCE) await makeReference(tsconfig, entries)
+writeFileSync(join(PAGES, 'reference/index.md'), referenceIndex())
 if (problems.length === 0) {
   const { status } = spawnSync('vitepress', ['build', '.'], { cwd: SITE, stdio: 'inherit' })
   if (status !== 0) problems.push('vitepress build failed')
@@ -78,16 +79,19 @@ function siteLink(link, from) {
   return `${REPOSITORY}/blob/main/${target}${hash}`
 }
 
-/** A page for each entry of a package. */
-async function makeReference() {
+/** A page for each entry of a package, and for each of its exports but short types. */
+async function makeReference(tsconfig, entries) {
   const out = join(PAGES, 'reference')
   const app = await Application.bootstrapWithPlugins({
     plugin: ['typedoc-plugin-markdown'],
-    tsconfig: join(ROOT, 'tsconfig.json'),
-    entryPoints: Object.values(REFERENCE).map((file) => join(ROOT, file)),
+    tsconfig: join(ROOT, tsconfig),
+    entryPoints: Object.values(entries).map((file) => join(ROOT, file)),
     basePath: ROOT,
     readme: 'none',
-    outputFileStrategy: 'modules',
+    cleanOutputDir: false,
+    outputFileStrategy: 'members',
+    membersWithOwnFile: ['Function', 'Class', 'Variable', 'Interface'],
+    groupOrder: ['Functions', 'Classes', 'Variables', '*'],
     out,
     fileExtension: '.md',
     entryFileName: 'index',
@@ -108,13 +112,18 @@ async function makeReference() {
     logLevel: 'Warn',
   })
   const project = await app.convert()
-  for (const [name, file] of Object.entries(REFERENCE)) {
+  for (const [name, file] of Object.entries(entries)) {
     const module = project?.children?.find(({ name: own }) => own === file.replace(/(\/index)?\.ts$/, ''))
     if (module === undefined) problems.push(`the reference lacks ${name}`)
     else module.name = name
   }
   if (project !== undefined) await app.generateOutputs(project)
   if (app.logger.hasErrors() || app.logger.hasWarnings()) problems.push('the reference cannot be made')
+}
+
+function referenceIndex() {
+  const names = REFERENCE.flatMap(({ entries }) => Object.keys(entries)).toSorted()
+  return `# Reference\n\n${names.map((name) => `- [${name}](${name}/index.md)\n`).join('')}`
 }
 
 /** VitePress knows dead links to pages, and not to places in them. */

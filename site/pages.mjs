@@ -135,16 +135,31 @@ export const GROUPS = [
   },
 ]
 
-/** Entries of the packages whose docblocks make the reference, by the page they get. */
-export const REFERENCE = {
-  '@batonsql/core': 'packages/core/src/index.ts',
-  '@batonsql/core/opentelemetry': 'packages/core/src/observe/opentelemetry/index.ts',
-  '@batonsql/platform': 'packages/platform/src/index.ts',
-  '@batonsql/kysely-dialect': 'packages/kysely-dialect/src/index.ts',
-  '@batonsql/libsql-client': 'packages/libsql-client/src/node.ts',
-  '@batonsql/drizzle-driver': 'packages/drizzle-driver/src/index.ts',
-  '@batonsql/drizzle-driver/migrator': 'packages/drizzle-driver/src/migrator.ts',
-  '@batonsql/local-server': 'packages/local-server/src/index.ts',
-  '@batonsql/local-server/sqld': 'packages/local-server/src/sqld.ts',
-  '@batonsql/local-server/testing': 'packages/local-server/src/testing.ts',
-}
+/**
+ * Entries of the packages whose docblocks make the reference, by the page they get. The driver for Drizzle 1.0 has the types of that
+ * version.
+ */
+export const REFERENCE = [
+  {
+    tsconfig: 'tsconfig.json',
+    entries: {
+      '@batonsql/core': 'packages/core/src/index.ts',
+      '@batonsql/core/opentelemetry': 'packages/core/src/observe/opentelemetry/index.ts',
+      '@batonsql/platform': 'packages/platform/src/index.ts',
+      '@batonsql/kysely-dialect': 'packages/kysely-dialect/src/index.ts',
+      '@batonsql/libsql-client': 'packages/libsql-client/src/node.ts',
+      '@batonsql/drizzle-driver': 'packages/drizzle-driver/src/index.ts',
+      '@batonsql/drizzle-driver/migrator': 'packages/drizzle-driver/src/migrator.ts',
+      '@batonsql/local-server': 'packages/local-server/src/index.ts',
+      '@batonsql/local-server/sqld': 'packages/local-server/src/sqld.ts',
+      '@batonsql/local-server/testing': 'packages/local-server/src/testing.ts',
+    },
+  },
+  {
+    tsconfig: 'packages/drizzle-driver/tsconfig.v1.json',
+    entries: {
+      '@batonsql/drizzle-driver/v1': 'packages/drizzle-driver/src/v1/index.ts',
+      '@batonsql/drizzle-driver/v1/migrator': 'packages/drizzle-driver/src/v1/migrator.ts',
+    },
+  },
+]

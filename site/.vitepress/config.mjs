@@ -32,7 +32,10 @@ export default defineConfig({
       {
         text: 'Reference',
         collapsed: true,
-        items: Object.keys(REFERENCE).map((name) => ({ text: name, link: `/reference/${name}` })),
+        items: REFERENCE.flatMap(({ entries }) => Object.keys(entries)).map((name) => ({
+          text: name,
+          link: `/reference/${name}/`,
+        })),
       },
     ],
   },

@@ -38,6 +38,9 @@ const OLDEST = `${manifestOf('core').engines.node.replace('>=', '')}.0`
 const NEWEST = '26.10.0'
 const BUN = '1.4.5'
 const DENO = '2.9.6'
+const [, OLDEST_TYPESCRIPT = ''] =
+  /TypeScript (\S+) or newer/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
+const TYPESCRIPTS = [`TypeScript ${OLDEST_TYPESCRIPT}`, 'TypeScript of the workspace']
 const NODES = [`node ${OLDEST}`, `node ${NEWEST}`]
 const RUNTIMES = [...NODES, `Bun ${BUN}`, `Deno ${DENO}`]
 const TOO_OLD = ['20.19.0', '18.20.8']
@@ -71,6 +74,9 @@ beforeAll(async () => {
   registry = await ScopedRegistry.start(tarballs)
   for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await borrowNode(version))
   runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
+  const [oldest = '', newest = ''] = TYPESCRIPTS
+  runtimes.push(await borrowModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
+  runtimes.push({ name: newest, command: [join(ROOT, 'node_modules/.bin')], unavailable: null })
   runtimes.push(await borrowModule(WORKERD_NAME, `miniflare@${MINIFLARE}`))
   runtimes.push(await borrowModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
   runtimes.push(await borrowModule(JEST_NAME, JEST_NAME.replace(' ', '@')))
@@ -81,6 +87,18 @@ function commandOf(name: string, { skip }: TestContext): readonly string[] {
   const { command, unavailable } = runtimes.find((runtime) => runtime.name === name) as Runtime
   if (command === null) skip(`${name}: ${unavailable}`)
   return command as readonly string[]
+}
+
+/** What TypeScript says of programs, and of the declarations of our packages that they import. */
+async function typeErrors([bin = '']: readonly string[], files: readonly string[], project: string) {
+  const tsc = [join(bin, 'tsc'), '--noEmit', '--strict', '--noUncheckedIndexedAccess', '--pretty', 'false']
+  const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
+  const language = ['--target', 'es2022', '--module', 'nodenext', '--lib', 'es2023,esnext.disposable,dom']
+  const said = await run([...tsc, ...language, ...types, ...files], { cwd: project }).catch(String)
+  // Drizzle's own declarations for other databases are not right
+  return said
+    .split('\n')
+    .filter((line) => /^(\w+\.m?ts|\S*@batonsql)\S* error|error TS(5|6)\d{3}|TS18003/.test(line))
 }
 
 describe('the README, from its first line', () => {
@@ -123,6 +141,16 @@ describe('the README, from its first line', () => {
       for (let round = 0; round < 2; round++)
         for (const program of programs.filter((code) => name.startsWith('node') || !isForNode(code)))
           expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
+    },
+  )
+
+  test.for(TYPESCRIPTS)(
+    'its programs have right types, and so have the packages: %s',
+    { timeout: 60_000 },
+    async (name, context) => {
+      writeFileSync(join(project, 'platform.mts'), "export * from '@batonsql/platform'")
+      const files = [...programs.map(nameOf), 'platform.mts']
+      expect(await typeErrors(commandOf(name, context), files, project)).toEqual([])
     },
   )
 
@@ -196,15 +224,13 @@ describe.each([
     }
   }, 120_000)
 
-  test('its types are right, and those of the packages', { timeout: 60_000 }, async () => {
-    const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
-    const language = ['--target', 'es2023', '--module', 'nodenext', '--lib', 'es2023,esnext.disposable,dom']
-    const tsc = [join(ROOT, 'node_modules/.bin/tsc'), '--noEmit', '--strict', '--pretty', 'false']
-    const said = await run([...tsc, ...language, ...types, 'app.ts'], { cwd: project }).catch(String)
-    // Drizzle's own declarations for other databases are not
-    expect(said.split('\n').filter((line) => /^(app\.ts|\S*@batonsql)/.test(line))).toEqual([])
-    expect(said).not.toMatch(/error TS(5|6|18)\d\d\d/)
-  })
+  test.for(TYPESCRIPTS)(
+    'its types are right, and those of the packages: %s',
+    { timeout: 60_000 },
+    async (name, context) => {
+      expect(await typeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
+    },
+  )
 
   test.for(NODES)('runs on %s', async (name, context) => {
     const command = commandOf(name, context)
@@ -280,7 +306,8 @@ import { findSqld } from '@batonsql/local-server/sqld'
 
   test('the command serves until Ctrl-C', async (context) => {
     const served = await serve([...commandOf(name, context), cli, 'dev', '--port', '0'], { cwd: project })
-    expect((await fetch(`${served.url}/health`)).status).toBe(200)
+    for (const path of ['health', '_baton', '_baton/page.css', '_baton/page.js'])
+      expect((await fetch(`${served.url}/${path}`)).status).toBe(200)
     expect(await served.interrupt()).toBe('')
   })
 })

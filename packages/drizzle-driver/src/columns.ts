@@ -28,11 +28,14 @@ const vectorType = {
   forJsonSelect: (column: SQL) => sql`hex(${column})`,
 }
 
-/** A column of vectors of 32-bit numbers: `vector({ dimensions: 384 })`. Takes arrays and gives Float32Arrays. */
-export const vector = customType<{
+interface VectorColumn {
   data: InVector
   driverData: Uint8Array
   jsonData: string
   config: { readonly dimensions: number }
   configRequired: true
-}>(vectorType)
+}
+
+/** A column of vectors of 32-bit numbers: `vector({ dimensions: 384 })`. Takes arrays and gives Float32Arrays. */
+// written out, as TypeScript before 5.7 does not know the Uint8Array that it would infer
+export const vector: ReturnType<typeof customType<VectorColumn>> = customType<VectorColumn>(vectorType)

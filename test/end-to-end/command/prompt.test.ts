@@ -23,6 +23,12 @@ test('statements of several lines, errors, .tables, Ctrl-C, a transaction, histo
   expect(await terminal.answer("'a;b' as two;")).toMatch(/one {2}two\s+--- {2}---\s+1 {2}a;b\s+\(1 row\)/)
   expect(await terminal.answer('.tables')).toMatch(/^\s*t\s/m)
   expect(await terminal.answer('.schema t')).toContain('CREATE TABLE t (a);')
+  await terminal.answer('.mode line')
+  expect(await terminal.answer("select 1 as one, 'b' as other union all select 2.0, null;")).toMatch(
+    / {2}one = 1\s+other = b\s+one = 2\.0\s+other = NULL\s+\(2 rows\)/,
+  )
+  expect(await terminal.answer('.mode wide')).toContain('The modes are line and table.')
+  await terminal.answer('.mode table')
   expect(await terminal.answer('.nope')).toContain('There is no .nope')
   expect(await terminal.answer('select nope;')).toMatch(
     /no such column: nope.*\s+line 1, column 8:\s+select nope\s+\^/,

@@ -42,6 +42,12 @@ test('a table: numbers to the right, NULL, blobs, exact integers, and nothing th
   })
 })
 
+test('a REAL has its point, an INTEGER has none', async () => {
+  const { output } = await sql(['select 1.0 as a, -0.0 as b, 1 as c, 0.5 as d, 1e300 as e, -2 as f'])
+  expect(output.split('\n')[2]?.trim()).toBe('1.0  -0.0  1  0.5  1e+300  -2')
+  expect((await sql(['--json', 'select 1.0 as a, 1 as b'])).output).toBe('{"a":1,"b":1}\n')
+})
+
 test('--json: a line for each row, integers beyond 2^53 as text', async () => {
   const { code, output } = await sql(['--json', 'select id, photo from person; pragma user_version'])
   expect(code).toBe(0)

@@ -3,7 +3,7 @@ import { type Client, HttpError, type ScriptStatement, type Stream, splitStateme
 import { type CommandContext, print, styleFor } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
-import { tableOf } from './result-text.ts'
+import { linesOf, tableOf } from './result-text.ts'
 import { isControl, runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 import { visibleLines } from './visible-text.ts'
@@ -14,6 +14,7 @@ const IDLE_MS = 10_000
 const HELP = `Statements end with a semicolon and may have several lines. BEGIN opens a transaction for the statements that follow.
   .tables          tables and views
   .schema [TABLE]  the statements that made them
+  .mode line       a line for each value, for rows that are too wide; .mode table goes back
   .quit            leave, as quit, exit and Ctrl-D do; an open transaction is rolled back
 Ctrl-C cancels what is being typed, or the statement that runs.`
 
@@ -65,6 +66,7 @@ class Prompt {
   /** Ends what runs. */
   #running: AbortController | null = null
   #isLeaving = false
+  #hasLines = false
   #timers: NodeJS.Timeout[] = []
 
   constructor(db: Client, context: CommandContext, lines: Interface) {
@@ -146,6 +148,11 @@ class Prompt {
       return
     }
     if (word === '.help') return await this.#say(HELP)
+    if (word === '.mode') {
+      if (name !== 'line' && name !== 'table') return await this.#say('The modes are line and table.')
+      this.#hasLines = name === 'line'
+      return
+    }
     const known = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
     if (!known) return await this.#say(`There is no ${word}; .help lists what there is.`)
     this.#hasBegun = true
@@ -164,7 +171,8 @@ class Prompt {
       file: null,
       onResult: async (result) => {
         const { columns, rows, rowsAffected } = result
-        if (columns.length > 0) await this.#say(`${tableOf(result, style)}(${count(rows.length)})`)
+        const shown = this.#hasLines ? linesOf(result) : tableOf(result, style)
+        if (columns.length > 0) await this.#say(`${shown}(${count(rows.length)})`)
         else if (rowsAffected > 0) await this.#say(`${count(rowsAffected)} changed`)
       },
     })

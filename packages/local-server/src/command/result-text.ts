@@ -32,10 +32,21 @@ export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): s
   return `${lines.join('\n')}\n`
 }
 
+/** A result with a line for each value, and an empty line between rows. Empty for a result without rows. */
+export function linesOf({ columns, rows }: ResultSet<ArrayRow>): string {
+  const heads = columns.map(visible)
+  const width = Math.max(0, ...heads.map(widthOf))
+  const lineOf = (value: Value, at: number): string => {
+    const head = heads[at] as string
+    return `${' '.repeat(width - widthOf(head))}${head} = ${cellText(value)}\n`
+  }
+  return rows.map((row) => row.map(lineOf).join('')).join('\n')
+}
+
 /** A row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. */
 export function jsonOf(row: ObjectRow): string {
   const replacer = (_: string, value: unknown): unknown => {
-    if (typeof value === 'bigint') return String(value)
+    if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
     return value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
   }
   return `${JSON.stringify(row, replacer)}\n`
@@ -43,8 +54,13 @@ export function jsonOf(row: ObjectRow): string {
 
 const isNumber = (value: Value): boolean => typeof value === 'number' || typeof value === 'bigint'
 
+/** As SQLite writes it: a REAL has a point, and is never taken for an integer. */
 function cellText(value: Value): string {
   if (value === null) return 'NULL'
+  if (typeof value === 'number') {
+    const text = Object.is(value, -0) ? '-0' : String(value)
+    return /^-?\d+$/.test(text) ? `${text}.0` : text
+  }
   if (typeof value === 'string') return visible(value)
   return value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value)
 }

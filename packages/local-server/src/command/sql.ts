@@ -33,7 +33,9 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   const isPrompt = statements === undefined && file === undefined && isTerminal
   if (isPrompt && json) throw new UsageError('baton sql: --json is for statements, not for the prompt')
   // who types needs longer than a program; what the server does after 10 s the prompt does itself
-  const db = openDatabase(target, values, context, isPrompt ? { transactionTimeoutMs: Infinity } : {})
+  const patience = isPrompt ? { transactionTimeoutMs: Infinity } : {}
+  // a number is a REAL then, also a whole one
+  const db = openDatabase(target, values, context, { intMode: 'bigint', ...patience })
   try {
     if (isPrompt) return await runPrompt(db, context)
     const script = statements ?? (await (file === undefined ? text(context.input) : readScript(file)))

@@ -1,0 +1,52 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@batonsql/core'
+import { GenericContainer, Wait } from 'testcontainers'
+import { afterAll, expect, test } from 'vitest'
+import { findTargets } from '../targets/targets.ts'
+import { ROOT } from './run.ts'
+import { pack } from './tarballs.ts'
+
+const PORT = 8080
+const INSTALL = 'RUN npm install --no-audit --no-fund @batonsql/local-server '
+const folder = mkdtempSync(join(tmpdir(), 'baton-dockerfile-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Builds the image of the local server, with the packages of this checkout in place of those that are published. */
+async function buildImage(): Promise<GenericContainer> {
+  for (const [at, name] of ['core', 'platform', 'local-server'].entries())
+    await pack('npm', name, folder, at === 0)
+  const dockerfile = readFileSync(join(ROOT, 'packages/local-server/Dockerfile'), 'utf8')
+  const install = INSTALL.replace('@batonsql/local-server', './*.tgz')
+  expect(dockerfile).toContain(INSTALL)
+  writeFileSync(join(folder, 'Dockerfile'), dockerfile.replace(INSTALL, `COPY *.tgz ./\n${install}`))
+  return await GenericContainer.fromDockerfile(folder).build()
+}
+
+test('the image of the local server asks for its token, and keeps databases when it is started again', {
+  timeout: 600_000,
+}, async ({ skip }) => {
+  const { unavailable } = (await findTargets()).find(({ name }) => name === 'container') ?? {}
+  if (unavailable) skip(`image of the local server: ${unavailable}`)
+  const log: string[] = []
+  const image = (await buildImage())
+    .withExposedPorts(PORT)
+    .withWaitStrategy(Wait.forHealthCheck())
+    .withLogConsumer((lines) => lines.on('data', (line: unknown) => log.push(String(line))))
+  await using container = await image.start()
+  expect((await container.exec(['id', '-un'])).output.trim()).toBe('node')
+  const connect = (authToken?: string) =>
+    createClient({ url: `http://${container.getHost()}:${container.getMappedPort(PORT)}`, authToken })
+  const token = (): string | undefined => /token: (\S+)/.exec(log.join(''))?.[1]
+  await expect.poll(token).toBeDefined()
+
+  const stranger = connect()
+  await expect(stranger.execute('select 1')).rejects.toMatchObject({ status: 401 })
+  const before = connect(token())
+  await before.batch(['create table note (text)', "insert into note values ('kept')"])
+  await container.restart()
+  const after = connect(token())
+  expect((await after.execute('select text from note')).rows).toEqual([{ text: 'kept' }])
+  await Promise.all([stranger, before, after].map((db) => db.close()))
+})
