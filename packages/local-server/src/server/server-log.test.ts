@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startLocalServer } from './server.ts'
@@ -63,6 +63,26 @@ test('requests: all of them, with starts and stops, and no token', async () => {
     durationMs: expect.any(Number),
     remoteAddress: '127.0.0.1',
   })
+})
+
+test('of a target as proxies are asked it is the path, without a host and a password', async () => {
+  const ask = (url: string, path: string) =>
+    new Promise<void>((resolve, reject) => {
+      const asked = request(url, { path }, (answer) => answer.resume().on('end', resolve))
+      asked.on('error', reject).end()
+    })
+  const lines = await logged('requests', async ({ url, token }) => {
+    await ask(url, `${url}/version?token=${token}`)
+    await ask(url, `${url.replace('//', `//user:${token}@`)}/version`)
+    await ask(url, url)
+  })
+  expect(seen(lines)).toEqual([
+    ['info', 'start'],
+    ['info', 'request', '/version', 200],
+    ['info', 'request', '/version', 400],
+    ['info', 'request', '/', 404],
+    ['info', 'stop'],
+  ])
 })
 
 test('errors: what failed or was refused, and starts and stops', async () => {

@@ -39,7 +39,7 @@ export class ServerLog {
           listener,
           method: from.method,
           host: from.headers.host,
-          path: from.url?.replace(/[?#].*$/s, ''),
+          path: pathOf(from.url ?? '/'),
           status,
           durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
           remoteAddress: from.socket.remoteAddress,
@@ -48,4 +48,9 @@ export class ServerLog {
       })
     })
   }
+}
+
+/** Also of a target as proxies are asked, which may have a password in front of the host. */
+function pathOf(target: string): string {
+  return target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '') || '/'
 }
