@@ -20,6 +20,8 @@ export const transferRoutes: readonly Route[] = [
 
 /** To another organization; tokens of all kinds end. */
 async function transferGroup(call: Call) {
+  // what was used until now is the sender's
+  await call.plane.usage.sample(databasesOf(call, call.group()))
   const group = call.group()
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(v.object({ organization: v.string() }))
