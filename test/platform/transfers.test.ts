@@ -194,7 +194,16 @@ describe('a database is transferred', () => {
     const groupToken = await scene.mint('robot', robot)
     const stranger = await scene.platform.createUser({ username: 'stranger' })
     await scene.done('POST', '/v1/organizations', { token: stranger, body: { name: 'theirs' } })
+    const bob = await scene.platform.createUser({ username: 'bob' })
+    await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob', role: 'member' } })
+    await scene.done('POST', '/v1/organizations', { token: bob, body: { name: 'bobs' } })
+    await scene.done('POST', '/v1/organizations/bobs/groups', {
+      token: bob,
+      body: { name: 'default', location: 'local' },
+    })
     const refusals: [object, number, string?][] = [
+      // a member does not take it away
+      [{ org: 'bobs' }, 403, bob],
       [{ org: 'theirs' }, 404],
       [{ org: 'mine', group: 'nowhere' }, 400],
       [{ org: 'local', group: 'team' }, 404, groupToken],
