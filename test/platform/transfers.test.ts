@@ -50,6 +50,26 @@ describe('a database is transferred', () => {
     expect((await sql(young.host, await scene.tokenFor('app'), 'SELECT a FROM t')).error).not.toBeNull()
   })
 
+  test.each(['databases/app', 'groups/team'])(
+    'each organization has used what was used while it had %s',
+    async (path) => {
+      const scene = await furnished()
+      const { host } = await scene.create('app', { group: 'team' })
+      const written = async (organization: string): Promise<number> =>
+        (await scene.done('GET', `/v1/organizations/${organization}/usage`)).organization.usage.rows_written
+      await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1), (2)'])
+      const body = { org: 'mine', organization: 'mine', group: 'default' }
+      expect((await scene.ask('POST', `${scene.own}/${path}/transfer`, { body })).status).toBe(200)
+      const before = await written('local')
+      expect([before >= 2, await written('mine')]).toEqual([true, 0])
+      const { database } = await scene.done('GET', `${MINE}/databases/app`)
+      const { jwt } = await scene.done('POST', `${MINE}/databases/app/auth/tokens`)
+      await sql(database.Hostname, jwt, 'INSERT INTO t VALUES (3), (4), (5)')
+      await expect.poll(() => written('mine')).toBeGreaterThanOrEqual(3)
+      expect(await written('local')).toBe(before)
+    },
+  )
+
   test('to another group, and back, and again; what was written in each is there', async () => {
     const scene = await furnished()
     const { host } = await scene.create('app')
@@ -174,7 +194,16 @@ describe('a database is transferred', () => {
     const groupToken = await scene.mint('robot', robot)
     const stranger = await scene.platform.createUser({ username: 'stranger' })
     await scene.done('POST', '/v1/organizations', { token: stranger, body: { name: 'theirs' } })
+    const bob = await scene.platform.createUser({ username: 'bob' })
+    await scene.done('POST', `${scene.own}/members`, { body: { username: 'bob', role: 'member' } })
+    await scene.done('POST', '/v1/organizations', { token: bob, body: { name: 'bobs' } })
+    await scene.done('POST', '/v1/organizations/bobs/groups', {
+      token: bob,
+      body: { name: 'default', location: 'local' },
+    })
     const refusals: [object, number, string?][] = [
+      // a member does not take it away
+      [{ org: 'bobs' }, 403, bob],
       [{ org: 'theirs' }, 404],
       [{ org: 'mine', group: 'nowhere' }, 400],
       [{ org: 'local', group: 'team' }, 404, groupToken],

@@ -128,7 +128,7 @@ export class Usage {
     this.#registry.file.run(
       `INSERT INTO usage_hour (database, hour, organization, rows_read, rows_written, bytes_synced)
        VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT (database, hour) DO UPDATE SET rows_read = rows_read + excluded.rows_read,
+       ON CONFLICT (database, hour, organization) DO UPDATE SET rows_read = rows_read + excluded.rows_read,
          rows_written = rows_written + excluded.rows_written, bytes_synced = bytes_synced + excluded.bytes_synced`,
       [row.id, Math.floor(Date.now() / HOUR_MS), row.organization, rowsRead, rowsWritten, bytesSynced],
     )

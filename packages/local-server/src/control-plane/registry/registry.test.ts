@@ -67,6 +67,25 @@ test('a file of a newer version is refused, and what is no database', async () =
   await expect(Registry.open(directory)).rejects.toThrow(`the registry ${join(directory, REGISTRY_FILE)}`)
 })
 
+test('usage that version 3 has written down is kept, and an hour can have two organizations from then on', async () => {
+  const before = await Registry.open(directory)
+  before.file.run('DROP TABLE usage_hour')
+  before.file.run(`CREATE TABLE usage_hour (
+    database TEXT NOT NULL, hour INTEGER NOT NULL, organization TEXT NOT NULL, rows_read INTEGER NOT NULL,
+    rows_written INTEGER NOT NULL, bytes_synced INTEGER NOT NULL, PRIMARY KEY (database, hour)) WITHOUT ROWID`)
+  before.file.run('CREATE INDEX usage_hour_by_organization ON usage_hour (organization, hour)')
+  before.file.run("INSERT INTO usage_hour VALUES ('app', 7, 'mine', 1, 2, 3)")
+  before.file.run('PRAGMA user_version = 3')
+  before.close()
+  const registry = await Registry.open(directory)
+  registry.file.run("INSERT INTO usage_hour VALUES ('app', 7, 'yours', 4, 5, 6)")
+  expect(registry.file.all('SELECT * FROM usage_hour').map((row) => Object.values(row as object))).toEqual([
+    ['app', 7, 'mine', 1, 2, 3],
+    ['app', 7, 'yours', 4, 5, 6],
+  ])
+  registry.close()
+})
+
 test('a file of an earlier version is taken over, also one that was open when its server was killed', async () => {
   for (const wasKilled of [false, true]) {
     const path = join(directory, REGISTRY_FILE)

@@ -1,7 +1,7 @@
 import type { RegistryFile, RegistryValue } from './registry-file.ts'
 
 /** `PRAGMA user_version` of the file. */
-const VERSION = 3
+const VERSION = 4
 
 /** Rows are JSON, by the kind of what they are; the order of `rowid` is that in which they were made. */
 const RECORDS = `CREATE TABLE record (
@@ -17,12 +17,13 @@ const OTHER_TABLES = [
   `CREATE TABLE usage_sample (
     database TEXT PRIMARY KEY, epoch TEXT NOT NULL, rows_read INTEGER NOT NULL, rows_written INTEGER NOT NULL,
     storage_bytes INTEGER NOT NULL)`,
-  // hours since 1970; the organization has to pay for databases that are gone, too
-  `CREATE TABLE usage_hour (
-    database TEXT NOT NULL, hour INTEGER NOT NULL, organization TEXT NOT NULL, rows_read INTEGER NOT NULL,
-    rows_written INTEGER NOT NULL, bytes_synced INTEGER NOT NULL, PRIMARY KEY (database, hour)) WITHOUT ROWID`,
-  'CREATE INDEX usage_hour_by_organization ON usage_hour (organization, hour)',
 ]
+
+// hours since 1970; the organization has to pay for databases that are gone, or another one's now, too
+const USAGE_HOUR = `CREATE TABLE usage_hour (
+  database TEXT NOT NULL, hour INTEGER NOT NULL, organization TEXT NOT NULL, rows_read INTEGER NOT NULL,
+  rows_written INTEGER NOT NULL, bytes_synced INTEGER NOT NULL, PRIMARY KEY (database, hour, organization)) WITHOUT ROWID`
+const USAGE_INDEX = 'CREATE INDEX usage_hour_by_organization ON usage_hour (organization, hour)'
 
 /** Versions 1 and 2 had a table with columns for each kind. Those that refer to others come first. */
 const OLD_TABLES = ['api_token', 'database', 'database_group', 'invite', 'member', 'organization', 'user']
@@ -43,11 +44,22 @@ export function migrate(file: RegistryFile): void {
   if (version > VERSION) throw new Error('the data directory was written by a newer version of Baton')
   if (version === VERSION) return
   file.transaction(() => {
-    file.run(RECORDS)
-    if (version === 0) for (const sql of OTHER_TABLES) file.run(sql)
-    else for (const table of OLD_TABLES) takeOver(file, table)
+    if (version < 3) file.run(RECORDS)
+    if (version === 0) for (const sql of [...OTHER_TABLES, USAGE_HOUR, USAGE_INDEX]) file.run(sql)
+    else splitUsage(file)
+    if (version === 1 || version === 2) for (const table of OLD_TABLES) takeOver(file, table)
     file.run(`PRAGMA user_version = ${VERSION}`)
   })
+}
+
+/** Until version 3 all of an hour counted for one organization. */
+function splitUsage(file: RegistryFile): void {
+  file.run('ALTER TABLE usage_hour RENAME TO old_usage_hour')
+  file.run(USAGE_HOUR)
+  file.run('INSERT INTO usage_hour SELECT * FROM old_usage_hour')
+  // its index goes with it
+  file.run('DROP TABLE old_usage_hour')
+  file.run(USAGE_INDEX)
 }
 
 type OldRow = Readonly<Record<string, RegistryValue>> & { readonly id: string }

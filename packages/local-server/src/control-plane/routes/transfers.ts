@@ -20,6 +20,8 @@ export const transferRoutes: readonly Route[] = [
 
 /** To another organization; tokens of all kinds end. */
 async function transferGroup(call: Call) {
+  // what was used until now is the sender's
+  await call.plane.usage.sample(databasesOf(call, call.group()))
   const group = call.group()
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(v.object({ organization: v.string() }))
@@ -46,6 +48,8 @@ async function transferDatabase(call: Call): Promise<void> {
     throw new Refusal(400, `database ${row.name} shares its schema with others, which stay in one group`)
   const { registry, databases } = call.plane
   const isWithin = slug === call.organization.slug
+  if (!isWithin && !isAtLeast(call.role ?? 'viewer', 'admin'))
+    throw new Refusal(403, `transferring to another organization is only allowed for admin or owner`)
   const receiver = isWithin ? call.organization : findReceiver(call, slug)
   const name = wanted ?? registry.groups.get(row.group)?.name ?? ''
   // a group's token reaches its group alone
