@@ -62,7 +62,9 @@ export function askBefore(
     const [name] = operands as [string]
     if (values.yes === true) return
     if (input.isTTY !== true)
-      throw new UsageError(`baton ${words}: --yes says that "${name}" is to be deleted`)
+      throw new UsageError(
+        `baton ${words}: there is no terminal to ask in; --yes deletes "${name}" without asking`,
+      )
     const lines = createInterface({ input, output: errors })
     // without this Ctrl-C is an error of the question
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
