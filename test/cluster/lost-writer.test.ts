@@ -11,7 +11,7 @@ import { blocksOf } from '../readme/blocks.ts'
 
 // What the pages on self-hosting and on the defect of libsql-server have to copy.
 
-const [probeText = ''] = textsOf('docs/self-hosting.md', 'sh')
+const probeText = textsOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
 const units = textsOf('docs/self-hosting.md', 'ini')
 const [programText = ''] = textsOf('docs/libsql-server-lost-writer.md', 'js')
 
