@@ -1,5 +1,5 @@
 import { Deferred } from '../base/deferred.ts'
-import { COALESCED_CHARACTERS, COALESCED_STATEMENTS, WRITE_TRANSACTIONS } from '../base/limits.ts'
+import { COALESCED_CHARACTERS, COALESCED_STATEMENTS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { Limiter } from '../http/limiter.ts'
 import { timeoutError } from '../transport/failure.ts'
@@ -25,13 +25,16 @@ interface Entry {
  */
 export class Coalescer {
   readonly #http: Http
-  /** Connections that each have several writes get in each other's way: libsql-server answers SQLITE_BUSY then. */
+  /**
+   * One request with writes at a time: two that have several each get in each other's way on libsql-server, which takes twice
+   * as long then, and now and then answers SQLITE_BUSY.
+   */
   readonly #writes: Limiter
   #waiting: Entry[] = []
 
   constructor(http: Http) {
     this.#http = http
-    this.#writes = new Limiter(http.lifetime, WRITE_TRANSACTIONS, http.config.queueLimit)
+    this.#writes = new Limiter(http.lifetime, 1, http.config.queueLimit)
   }
 
   /** Sends a call with others. Settles when the call is settled. */
