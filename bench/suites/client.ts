@@ -14,6 +14,7 @@ export const CLIENT_QUESTIONS: readonly Question[] = [
     goals: { [SPEED]: '>= 1.00', 'baton, coalescing @ libsql-server, µs': '>= 3.00' },
   },
   { name: 'insert', title: 'INSERT, one by one', count: 200 },
+  { name: 'insert', title: 'INSERT, 64 in flight', count: 1_000, inFlight: 64 },
   {
     name: 'transaction',
     title: 'transaction of three, awaited',
