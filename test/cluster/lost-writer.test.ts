@@ -8,6 +8,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
 import { blocksOf } from '../readme/blocks.ts'
+import { freezeProcess } from '../targets/freeze-process.ts'
 
 // What the pages on self-hosting and on the defect of libsql-server have to copy.
 
@@ -50,7 +51,7 @@ test('the probe ends a server that gives out its write lock no more, and no othe
   const probe = await fileOf('sqld-probe', probeText)
   await using sqld = await startSqld()
   expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: '' })
-  process.kill(sqld.pid, 'SIGSTOP')
+  await freezeProcess(sqld.pid)
   expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: 'ended\n' })
   process.kill(sqld.pid, 'SIGCONT')
   // a path that is not there is no reason
@@ -100,7 +101,7 @@ test('a database on a server by URL that does not answer is not healthy', { time
   })
   const health = async (): Promise<number> => (await fetch(`${server.url}/health`)).status
   expect(await health()).toBe(200)
-  process.kill(sqld.pid, 'SIGSTOP')
+  await freezeProcess(sqld.pid)
   expect(await health()).toBe(503)
   process.kill(sqld.pid, 'SIGCONT')
   expect(await health()).toBe(200)

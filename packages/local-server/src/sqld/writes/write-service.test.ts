@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { freezeProcess } from '../../../../../test/targets/freeze-process.ts'
 import { newKeyPair } from '../../auth/jwt.ts'
 import { newDatabaseId } from '../../backend/database-id.ts'
 import { SqldBackend } from '../backend.ts'
@@ -72,9 +73,9 @@ test.skipIf(isMissing)(
     expect((await run('INSERT INTO t VALUES (1)')).status).toBe(200)
     const pid = await pidOf()
     expect(await troubleOf()).toBe(null)
-    process.kill(pid, 'SIGSTOP')
+    await freezeProcess(pid)
     const writes = [run('INSERT INTO t VALUES (2)'), run('BEGIN IMMEDIATE')]
-    await expect.poll(troubleOf, { timeout: 10_000 }).toMatch('libsql-server')
+    await expect.poll(troubleOf, { timeout: 25_000 }).toMatch('libsql-server')
     for (const { status, body } of await Promise.all(writes))
       expect([status, body]).toEqual([502, expect.stringContaining('not known')])
     await expect
@@ -105,10 +106,10 @@ test.skipIf(isMissing)(
     const sqld = await startSqld({ namespaces: true })
     onTestFinished(() => sqld.close())
     const { run, notices, troubleOf } = await startBackend(sqld)
-    process.kill(sqld.pid, 'SIGSTOP')
+    await freezeProcess(sqld.pid)
     const write = run('INSERT INTO t VALUES (1)')
     await expect
-      .poll(() => notices, { timeout: 10_000 })
+      .poll(() => notices, { timeout: 25_000 })
       .toEqual([expect.stringContaining('has to be started again')])
     expect(await troubleOf()).toContain('answered no write')
     process.kill(sqld.pid, 'SIGCONT')

@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { LogKeeper } from './log-keeper.ts'
+import { StreamWrites, WriteGate } from './write-gate.ts'
+
+const MEGABYTE = 1_024 ** 2
+const INSERT = { mayWrite: true, opens: false, ends: false }
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A log that is emptied by a checkpoint of 10 ms, unless a reader needs it. */
+function keptLog() {
+  const state = { bytes: 0, isRead: false, checkpoints: [] as number[] }
+  const gate = new WriteGate()
+  const keeper = new LogKeeper(gate, {
+    bytes: async () => state.bytes,
+    checkpoint: async () => {
+      state.checkpoints.push(performance.now())
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      if (!state.isRead) state.bytes = 0
+    },
+  })
+  const begun = performance.now()
+  const passed: number[] = []
+  /** A writer that is done at once. */
+  const write = async (megabytes: number): Promise<void> => {
+    const stream = new StreamWrites()
+    await gate.enter(stream, INSERT, new AbortController().signal)
+    passed.push(performance.now() - begun)
+    state.bytes += megabytes * MEGABYTE
+    gate.answered(stream, INSERT)
+    gate.ended(stream, INSERT, { goesOn: false, hasError: false })
+    keeper.written()
+  }
+  return { state, passed, write, keeper, gate }
+}
+
+test('a log over 8 MiB is emptied once, 100 ms after the write, and writers wait for it', async () => {
+  const { state, passed, write } = keptLog()
+  await write(8)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(state.checkpoints).toEqual([])
+  await write(1)
+  await vi.advanceTimersByTimeAsync(105)
+  expect(state.checkpoints).toHaveLength(1)
+  const waiting = write(1)
+  await vi.advanceTimersByTimeAsync(1_000)
+  await waiting
+  expect(passed).toEqual([0, 1_000, 1_110])
+  expect([state.checkpoints.length, state.bytes]).toEqual([1, MEGABYTE])
+})
+
+test('while a reader needs the log, attempts take less than a tenth of the time', async () => {
+  const { state, write } = keptLog()
+  state.isRead = true
+  await write(9)
+  await vi.advanceTimersByTimeAsync(30_000)
+  const attempts = state.checkpoints.filter(
+    (at, i, all) => at - (all[i - 1] ?? Number.NEGATIVE_INFINITY) > 500,
+  )
+  // each of 250 ms, then 2.5 s without
+  expect(attempts).toHaveLength(11)
+  expect(state.checkpoints.length * 10).toBeLessThan(3_000)
+})
+
+test('when the reader has left, the log is emptied without another write', async () => {
+  const { state, write } = keptLog()
+  state.isRead = true
+  await write(9)
+  await vi.advanceTimersByTimeAsync(1_000)
+  state.isRead = false
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(state.bytes).toBe(0)
+})
+
+test('a writer that stays holds others back for half a second, and the log is tried again', async () => {
+  const { state, passed, write, gate } = keptLog()
+  const stays = new StreamWrites()
+  await gate.enter(stays, { mayWrite: true, opens: true, ends: false }, new AbortController().signal)
+  await write(9)
+  await vi.advanceTimersByTimeAsync(150)
+  const waiting = write(0)
+  await vi.advanceTimersByTimeAsync(1_000)
+  await waiting
+  expect(passed[1]).toBeGreaterThanOrEqual(600)
+  expect(passed[1]).toBeLessThan(750)
+  expect(state.checkpoints).toEqual([])
+  gate.answered(stays, INSERT)
+  gate.ended(stays, { mayWrite: true, opens: false, ends: true }, { goesOn: true, hasError: false })
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(state.bytes).toBe(0)
+})
+
+test('a keeper that is closed looks no more', async () => {
+  const { state, write, keeper } = keptLog()
+  await write(9)
+  keeper.close()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(state.checkpoints).toEqual([])
+})

@@ -1,0 +1,22 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Stops a process until it gets SIGCONT. Waits until it stands: after the signal its threads may run on for a moment. */
+export async function freezeProcess(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
+  const deadline = performance.now() + 10_000
+  while (!(await isStopped(pid))) {
+    if (performance.now() > deadline) throw new Error(`process ${pid} runs 10 s after SIGSTOP`)
+    await sleep(1)
+  }
+}
+
+async function isStopped(pid: number): Promise<boolean> {
+  const threads = await readdir(`/proc/${pid}/task`)
+  const states = threads.map(async (thread) => {
+    // "PID (NAME) STATE …"; a name may have parentheses
+    const line = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8')
+    return line.slice(line.lastIndexOf(')') + 2, line.lastIndexOf(')') + 3)
+  })
+  return (await Promise.all(states)).every((state) => state === 'T')
+}
