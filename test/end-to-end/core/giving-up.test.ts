@@ -19,7 +19,7 @@ beforeEach(async () => {
   proxy.next = () => ({ kind: 'none' })
   await direct.batch(['drop table if exists t', 'create table t (a)'])
 })
-const STALL_MS = 2_500
+const STALL_MS = 4_000
 const slowWrite = (rows: number): string =>
   `insert into t with recursive n(i) as (select 1 union all select i + 1 from n where i < ${rows}) select max(i) from n`
 /** Time until a write of another client is through, in ms. */
