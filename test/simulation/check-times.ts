@@ -19,7 +19,10 @@ export function checkTimes(program: Program, network: Network, history: History)
     const mostMs = longest(call, history)
     if (tookMs > mostMs) return [`${nameOf(call)}: took ${tookMs} ms, which is more than ${mostMs}`]
     const isPlain = call.what === 'execute' || call.what === 'batch' || call.what === 'health'
-    if (isPlain && call.settledAt > call.abortedAt) return [`${nameOf(call)}: given up, but not at once`]
+    // the handle of a transaction takes no signal
+    const isEnd = (call.what === 'commit' || call.what === 'rollback') && call.scope.kind === 'stream'
+    if ((isPlain || isEnd) && call.settledAt > call.abortedAt)
+      return [`${nameOf(call)}: given up, but not at once`]
     if (isEarly(call, network, history)) return [`${nameOf(call)}: its time began before its turn`]
     const isLate = isPlain && call.state === 'ok' && call.scope.overAt < call.turn
     return isLate ? [`${nameOf(call)}: accepted by a handle that was over`] : []

@@ -305,6 +305,16 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [[insert], [onStream(insert)]],
     { server: { isOld: true }, faults: [{ request: 1, kind: 'foreign answer', value: 4 }] },
   ),
+  keep('the statement ROLLBACK that is given up behind a rollback that is under way', [
+    [
+      onStream(
+        { do: 'begin' },
+        insert,
+        { do: 'rollback', wait: 'later' },
+        { do: 'execute', sql: 'rollback', abortTicks: 0 },
+      ),
+    ],
+  ]),
   keep(
     'the ends of two streams are never answered: others write when the server has closed the streams by itself',
     [

@@ -84,7 +84,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.commit(options)
   }
 
-  /** Rolls back. Never rejects because the transaction is gone already. */
+  /** Rolls back. Never rejects because the transaction is gone already. @throws the signal's reason; TransportError `TIMEOUT`: given up behind a COMMIT */
   rollback(options?: CallOptions): Promise<void> {
     return this.#state.rollback(options)
   }

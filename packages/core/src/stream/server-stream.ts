@@ -1,5 +1,6 @@
 import { atCaller } from '../base/at-caller.ts'
 import type { Deadline } from '../base/deadline.ts'
+import { Deferred } from '../base/deferred.ts'
 import { ProtocolError, SqlError, StreamError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import { beginStatement, type TransactionMode } from '../codec/batch.ts'
@@ -155,11 +156,14 @@ export class ServerStream implements OpenStream {
     }
   }
 
-  /** Rolls back. Never rejects because the transaction is gone already. */
+  /**
+   * Rolls back. Never rejects because the transaction is gone already.
+   * @throws the signal's reason; TransportError `TIMEOUT`: given up while another end of the transaction was under way
+   */
   async rollback(options: CallOptions = {}): Promise<void> {
     const transaction = this.#transaction
     // a COMMIT may be refused
-    if (transaction?.ending) await transaction.ending.catch(() => {})
+    if (transaction?.ending) await this.#settled(transaction.ending, options)
     // to close is to roll back
     if (!transaction || transaction !== this.#transaction || !this.isOpen) return
     const over = (): StreamError => new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
@@ -222,6 +226,17 @@ export class ServerStream implements OpenStream {
     return typeof this.#life === 'string'
       ? new StreamError('STREAM_CLOSED', 'the stream is closed')
       : this.#life
+  }
+
+  /** Waits until a call has settled. @throws the signal's reason; TransportError `TIMEOUT` */
+  #settled(call: Promise<unknown>, { timeoutMs, signal }: CallOptions): Promise<void> {
+    const { clock } = this.http
+    const deadline = this.http.deadline(timeoutMs)
+    const late = (): Error => timeoutError(deadline.timeoutMs, this.connection.address.origin, false)
+    const waiter = new Deferred(clock, { ms: deadline.leftMs, signal, late })
+    const settle = (): void => waiter.resolve()
+    call.then(settle, settle)
+    return waiter.promise
   }
 
   #stopCursors(reason: () => StreamError): void {
