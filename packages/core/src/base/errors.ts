@@ -122,7 +122,7 @@ function readConstraint(message: string): ConstraintViolation {
 export class StreamError extends DatabaseError {
   override readonly name = 'StreamError'
   readonly outcome = 'not_applied'
-  readonly code: 'STREAM_EXPIRED' | 'STREAM_CLOSED' | 'TRANSACTION_EXPIRED' | 'TRANSACTION_LOST'
+  readonly code: `${'STREAM' | 'TRANSACTION'}_${'EXPIRED' | 'LOST'}` | 'STREAM_CLOSED'
   /** Time from the transaction's beginning to its loss, in ms; null without a transaction. */
   readonly elapsedMs: number | null
   readonly #lastSql: string | null

@@ -40,7 +40,7 @@ test.each([
   ['a broken connection', broken, {}, 'TRANSACTION_LOST', false],
   ['a bad request on a new stream', invalid, { continuesStream: false }, 'TRANSACTION_LOST', false],
   ['an expired stream outside a transaction', expired, { inTransaction: false }, 'STREAM_EXPIRED', true],
-  ['anything outside a transaction', broken, { inTransaction: false }, 'STREAM_EXPIRED', false],
+  ['anything outside a transaction', broken, { inTransaction: false }, 'STREAM_LOST', false],
   ['a commit, expired', expired, { commits: true }, 'TRANSACTION_EXPIRED', true],
   [
     'a commit, expired so late that it may be about a repetition',

@@ -34,10 +34,11 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   const hasRunNothing = isExpired
     ? durationMs < STREAM_IDLE_MS
     : error instanceof TransportError && error.outcome === 'not_applied'
-  const loss = isExpired ? 'TRANSACTION_EXPIRED' : 'TRANSACTION_LOST'
   const isUnclear = commits && !hasRunNothing
   return {
-    code: isUnclear ? 'STREAM_CLOSED' : inTransaction ? loss : 'STREAM_EXPIRED',
+    code: isUnclear
+      ? 'STREAM_CLOSED'
+      : `${inTransaction ? 'TRANSACTION' : 'STREAM'}_${isExpired ? 'EXPIRED' : 'LOST'}`,
     message: isExpired
       ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
       : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,

@@ -274,7 +274,7 @@ export class RowReader implements Cursor {
     if (!sent.isOk && sent.error instanceof SqlError && baton !== null) {
       // the server has dropped the stream with a statement that it cannot parse
       connection.baton = null
-      const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_EXPIRED'
+      const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST'
       this.#stream.markLost(code, 'the server dropped the stream', sent.error)
     }
     return valueOf(sent)

@@ -258,7 +258,7 @@ test('the clock ends with its transaction', async () => {
   await commit
   expect(stream.expiresAt).toBeNull()
   const read = expect(stream.execute('select 1')).rejects.toMatchObject({
-    code: 'STREAM_EXPIRED',
+    code: 'STREAM_LOST',
     elapsedMs: null,
   })
   await (await next()).status(400, 'Received an invalid baton')
