@@ -151,16 +151,16 @@ class Call {
     } catch (error) {
       // not with the error of `fetch` as its cause: that may print the request, and the token with it
       const root = causesOf(error).at(-1)
-      const words = redact(root instanceof Error ? root.message : String(root), this.#token)
+      const message = redact(root instanceof Error ? root.message : String(root), this.#token)
       const outcome = !this.#mayHaveRun && wasNeverConnected(error) ? 'not_applied' : 'unknown'
-      throw this.#error(`got no answer: ${words}`, { code: 'NETWORK', outcome })
+      throw this.#error(`got no answer: ${message}`, { code: 'NETWORK', outcome })
     }
   }
 
   #parse(response: PlatformResponse, text: string): Answer {
-    const fail = (what: string): PlatformError => {
-      const words = `answered HTTP ${response.status} with a body that ${what}`
-      return this.#error(words, { ...response, code: 'DECODE', outcome: 'unknown' })
+    const fail = (flaw: string): PlatformError => {
+      const what = `answered HTTP ${response.status} with a body that ${flaw}`
+      return this.#error(what, { ...response, code: 'DECODE', outcome: 'unknown' })
     }
     if (text.trim() === '') return { body: undefined, fail }
     try {
@@ -178,22 +178,22 @@ class Call {
     const { reason, serverCode } = readRefusal(body)
     // written in JSON with escapes, it was not found in the text
     const refusal = { reason: reason && redact(reason, this.#token), serverCode }
-    const said = refusal.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
-    const hint = hintFor(status, said)
-    const words = `answered HTTP ${status}${said ? `: ${said.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
+    const shown = refusal.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
+    const hint = hintFor(status, shown)
+    const what = `answered HTTP ${status}${shown ? `: ${shown.slice(0, 500)}` : ''}${hint ? ` (${hint})` : ''}`
     const outcome = this.#mayHaveRun || status >= 500 || status === 408 ? 'unknown' : 'not_applied'
     const retryAfterMs = readRetryAfter(headers)
-    return this.#error(words, { ...response, ...refusal, code: 'HTTP_STATUS', body, retryAfterMs, outcome })
+    return this.#error(what, { ...response, ...refusal, code: 'HTTP_STATUS', body, retryAfterMs, outcome })
   }
 
   #error(
-    words: string,
+    what: string,
     details: Pick<PlatformErrorDetails, 'code'> & Partial<PlatformErrorDetails>,
   ): PlatformError {
     const { method } = this.#request
     const path = this.#path
     const outcome = this.#isSent || this.#mayHaveRun ? 'unknown' : 'not_applied'
-    return new PlatformError({ outcome, ...details, method, path, message: `${method} ${path} ${words}` })
+    return new PlatformError({ outcome, ...details, method, path, message: `${method} ${path} ${what}` })
   }
 
   #tell(event: AttemptEvent): void {

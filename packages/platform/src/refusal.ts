@@ -13,8 +13,8 @@ export function readRefusal(text: string): { reason: string | null; serverCode: 
 }
 
 /** What to do about a refusal, where that is known. */
-export function hintFor(status: number, said: string | null): string | null {
-  if (status === 401 && said?.includes('could not parse jwt id'))
+export function hintFor(status: number, text: string | null): string | null {
+  if (status === 401 && text?.includes('could not parse jwt id'))
     return 'the token is one of a database: the platform API wants an API token'
   if (status === 401) return 'check token'
   return status === 0 ? 'a redirect, which is not followed' : null

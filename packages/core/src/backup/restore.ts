@@ -187,6 +187,6 @@ function withPlace(error: DatabaseError, own: RestoreBatch['statements'], before
   const statement = own[error.statementIndex - before]
   if (!statement) return error
   const { code, extendedCode, message } = error
-  const words = `statement ${statement.at + 1}: ${message}`
-  return new SqlError({ message: words, code, extended_code: extendedCode }, statement.sql, statement.at)
+  const located = `statement ${statement.at + 1}: ${message}`
+  return new SqlError({ message: located, code, extended_code: extendedCode }, statement.sql, statement.at)
 }

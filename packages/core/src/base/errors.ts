@@ -188,18 +188,18 @@ export class HttpError extends DatabaseError {
 
   constructor(status: number, url: string, text: string, retryAfter?: string | null) {
     const body = text.slice(0, ERROR_TEXT_LENGTH)
-    let said = body.startsWith('<') ? '' : body
+    let reason = body.startsWith('<') ? '' : body
     let serverCode: string | null = null
     try {
       const json = JSON.parse(text) as { error?: string; message?: string; code?: string }
       const message: unknown = json.error ?? json.message
-      if (typeof message === 'string') said = message
+      if (typeof message === 'string') reason = message
       if (typeof json.code === 'string') serverCode = json.code
     } catch {
       // not JSON: the text itself is what the server said
     }
     const hint = HINTS[status]
-    super(`${url} answered HTTP ${status}${said && `: ${said.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
+    super(`${url} answered HTTP ${status}${reason && `: ${reason.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
     // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
     this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'

@@ -8,7 +8,7 @@ export interface StatementPlace {
 /** A statement of a script was refused. Its text shows the line and points to the place, as far as the server names it. */
 export class StatementError extends Error {
   constructor(error: Error & { readonly code?: string }, place: StatementPlace, file: string | null) {
-    const { words, offset } = readPlace(error.message, place.sql)
+    const { reason, offset } = readPlace(error.message, place.sql)
     const before = place.sql.slice(0, offset).split('\n')
     const line = place.line + before.length - 1
     const ownColumn = (before.at(-1) as string).length
@@ -17,7 +17,7 @@ export class StatementError extends Error {
     const where = file === null ? `line ${line}, column ${column}` : `${file}:${line}:${column}`
     const { shown, caret } = cut(text, ownColumn)
     super(
-      `${words}${error.code === undefined ? '' : ` (${error.code})`}\n${where}:\n  ${shown}\n  ${caret}`,
+      `${reason}${error.code === undefined ? '' : ` (${error.code})`}\n${where}:\n  ${shown}\n  ${caret}`,
       {
         cause: error,
       },
@@ -36,31 +36,31 @@ function cut(line: string, at: number): { shown: string; caret: string } {
 }
 
 /** What the server says of the place, and the position in the statement that it means; without any, its beginning. */
-function readPlace(message: string, sql: string): { words: string; offset: number } {
+function readPlace(message: string, sql: string): { reason: string; offset: number } {
   const byOffset = / \(at offset (\d+)\)$/.exec(message)
   if (byOffset)
-    return { words: withoutMatch(message, byOffset), offset: characters(sql, Number(byOffset[1])) }
+    return { reason: withoutMatch(message, byOffset), offset: characters(sql, Number(byOffset[1])) }
   // the parser names the end of the word that it does not understand
   const around = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
   if (around) {
     const [, line, column, word = ''] = around
     const end = positionOf(sql, Number(line), Number(column))
     return {
-      words: `${withoutMatch(message, around)} near "${word}"`,
+      reason: `${withoutMatch(message, around)} near "${word}"`,
       offset: Math.max(0, end - word.length),
     }
   }
   const at = / at \((\d+), (\d+)\)$/.exec(message)
   if (at) {
     const near = /near (\w+), "None"/.exec(message)
-    const words = withoutMatch(message, at).replace(/near (\w+), "None": (.*)/, '$2 near "$1"')
+    const reason = withoutMatch(message, at).replace(/near (\w+), "None": (.*)/, '$2 near "$1"')
     const end = positionOf(sql, Number(at[1]), Number(at[2]))
-    return { words, offset: Math.max(0, end - (near?.[1]?.length ?? 0)) }
+    return { reason, offset: Math.max(0, end - (near?.[1]?.length ?? 0)) }
   }
   const [, name] =
     /no such \w+: (?:\w+\.)?(\w+)|has no column named (\w+)/.exec(message)?.filter(Boolean) ?? []
   const found = name === undefined ? -1 : sql.search(new RegExp(`\\b${name}\\b`))
-  return { words: message, offset: Math.max(0, found) }
+  return { reason: message, offset: Math.max(0, found) }
 }
 
 const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): string =>
