@@ -155,7 +155,7 @@ describe.skipIf(browserPath === null)(
         },
       )
 
-      test('a person who opens the address sees what it is', async () => {
+      test('the address opened in a browser shows what it is', async () => {
         await onPage(attacked.server.url, async (page) => {
           expect(await page.title()).toBe('Baton local server')
           expect(await page.textContent('pre')).toBe(`DATABASE_URL=${attacked.server.url}`)

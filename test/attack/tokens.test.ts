@@ -181,7 +181,7 @@ describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
     expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(401)
   })
 
-  test('a reader who writes by a cursor is refused like anybody else', async () => {
+  test('a read-only token that writes by a cursor is refused as elsewhere', async () => {
     const headers = await attacked.headers('app', 'read-only')
     const body = {
       batch: { steps: [{ stmt: { sql: 'create table made(a)' } }, { stmt: { sql: 'select 42' } }] },

@@ -144,7 +144,7 @@ describe.skipIf(browserPath === null)(
       expect(await page.locator('#timeline .transaction.committed + .locked').count()).toBe(1)
     })
 
-    test('who holds the write lock, who waits, and who has lost it', async () => {
+    test('the holder of the write lock, its waiters, and the one that has lost it', async () => {
       await using server = await startLocalServer({ window: true })
       await query(server.url, 'create table t (a)')
       await using scene = await open(browser, server)

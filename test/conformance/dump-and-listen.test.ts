@@ -122,7 +122,7 @@ describe('a dump', () => {
     expect((await fetch(`${url.replace(/\/$/, '')}/dump`, { headers })).status).toBe(200)
   })
 
-  test('whose reader leaves keeps nobody waiting', async () => {
+  test('whose reader leaves keeps no other request waiting', async () => {
     await using server = await startLocalServer()
     await pipeline(server.url, [
       {

@@ -37,7 +37,7 @@ describe('batons', () => {
     expect([reborn.status, reborn.text]).toEqual([400, 'Received an invalid baton'])
   })
 
-  test('a server has 128 streams; who comes then waits a second for one (waits 2 s)', async () => {
+  test('a server has 128 streams; the next one waits a second for one (waits 2 s)', async () => {
     await using server = await startLocalServer()
     const opened = await Promise.all(Array.from({ length: 128 }, () => pipeline(server.url, [])))
     expect(opened.every(({ status }) => status === 200)).toBe(true)
@@ -116,7 +116,7 @@ describe('a client that leaves', () => {
     expect(codes(late)).toEqual(['ok', 'ok'])
   })
 
-  test('while its statement keeps the engine busy: its transaction ends at once, and stalls nobody', async () => {
+  test('while its statement keeps the engine busy: its transaction ends at once, and stalls no other', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]

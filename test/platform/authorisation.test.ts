@@ -220,7 +220,7 @@ test('the words of refusals that are known', async () => {
   ])
 })
 
-test('tokens of others: admins see and revoke all of the organization, members their own, and nobody a foreign one', async () => {
+test('tokens of others: admins list and revoke all of the organization, members their own, none of another organization', async () => {
   const { own, platform } = scene
   const { organization } = platform
   const tokenOf = (name: string): string => callers.find((caller) => caller.name === name)?.token ?? ''

@@ -231,7 +231,7 @@ test('after a deletion the name is free, and nothing of the old database shows',
   expect(rows).toEqual([['0']])
 })
 
-test('the size of a database is known soon after its first write, also to those who have asked before', async () => {
+test('the size of a database is known soon after its first write, also when it was asked for before', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])

@@ -128,7 +128,7 @@ test('an issuer is trusted by the organization that has named it alone, and unti
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
 })
 
-test('a key that is new at the issuer is found; an issuer that does not answer keeps nobody out who was let in', async () => {
+test('a new key of the issuer is found; while the issuer does not answer, known tokens stay valid', async () => {
   const { issuer, app, inAnHour } = await start()
   issuer.add('first', 'ES256')
   const status = async (kid: string) =>

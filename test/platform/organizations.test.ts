@@ -168,7 +168,7 @@ test('a user has an organization of the same name, and is its owner', async () =
   await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow('an organization "taken"')
 })
 
-test('an organization is changed by those who work with it, in the fields that it has', async () => {
+test('members with a role that may change settings change an organization, known fields only', async () => {
   const scene = await Scene.forTest()
   const change = (body: object, token = scene.platform.token) =>
     scene.ask('PATCH', scene.own, { body, token })

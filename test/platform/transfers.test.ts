@@ -186,7 +186,7 @@ describe('a database is transferred', () => {
     expect(moved.rows).toEqual([['app']])
   })
 
-  test('only by those who may, to a place that there is', async () => {
+  test('needs admin rights in both organizations and an existing group', async () => {
     const scene = await furnished()
     await scene.create('app')
     const before = await scene.done('GET', `${scene.own}/databases/app`)

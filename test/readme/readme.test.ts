@@ -160,7 +160,7 @@ describe.each(readmes)('%s', (file) => {
   })
 })
 
-test('no text tells to run a command that npx would fetch from somebody else', () => {
+test('no text has a command for which npx would fetch another package', () => {
   const texts = [
     ...readmes,
     ...pages,

@@ -109,7 +109,7 @@ test('nested create, relations, filters, update, count', async () => {
   expect(await db.player.count({ where: { captain: true } })).toBe(0)
 })
 
-test('what breaks a constraint is refused, with its kind to be told', async () => {
+test('a constraint violation is refused with its kind', async () => {
   const twice = db.team.create({ data: { name: 'Reds', founded } })
   const violation: unknown = await twice.catch((error: unknown) => error)
   expect(isUniqueViolation(violation)).toBe(true)

@@ -47,7 +47,7 @@ const onStream = async (work: (stream: ReturnType<typeof db.openStream>) => Prom
   await work(stream)
 }
 
-describe('the stack shows who made the call', () => {
+describe('the stack shows the caller', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['execute', async () => await db.execute('selec 1')],
     ['execute, refused by a constraint', async () => await db.execute("insert into t values ('taken')")],
@@ -195,7 +195,7 @@ describe('a printed error shows the statement, and nothing that may be secret', 
   })
 })
 
-describe('what was configured wrongly, and can only be told by asking', () => {
+describe('wrong configuration that only a request can show', () => {
   test('libsql:// on a server without TLS', async () => {
     const plain = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
     await new Promise((resolve) => plain.once('listening', resolve))

@@ -83,7 +83,7 @@ describe('a call that is given up while its answer is under way', () => {
 })
 
 describe('close', () => {
-  test('in the middle of a write: at once for its caller, who hears that it is not known', async () => {
+  test('in the middle of a write: the call rejects at once, with the outcome unknown', async () => {
     const db = createClient(database.config)
     const call = db.execute(slowWrite(600_000))
     const heard = expect(call).rejects.toMatchObject({
@@ -184,7 +184,7 @@ describe('many transactions at once', () => {
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 24 }])
   })
 
-  test('wait for their turn as long as told, and say for what', async () => {
+  test('wait for their turn as long as their timeout, and name what they waited for', async () => {
     await using db = createClient({ ...database.config, writeLockTimeoutMs: 120 })
     const hold = () =>
       db.transaction(async (tx) => {

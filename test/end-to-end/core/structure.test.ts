@@ -168,7 +168,7 @@ describe('what a call is given', () => {
 })
 
 describe('deadlines inside', () => {
-  test('a savepoint waits for the ones beside it no longer than told, however many there are', async () => {
+  test('a savepoint waits for parallel savepoints no longer than its timeout, however many there are', async () => {
     await db.transaction(async (tx) => {
       const others = [0, 1, 2, 3].map(() => tx.savepoint(() => pause(40)))
       const late = expect(tx.savepoint(() => {}, { timeoutMs: 70 })).rejects.toMatchObject({

@@ -75,7 +75,7 @@ test('the lock of a migrator that died is taken over when its lease is over; a l
   ])
 })
 
-test('who waits for the lock does not wait for the write lock, which the lock’s owner needs', async () => {
+test('a migrator that waits for the migration lock does not take the write lock, which the lock’s owner needs', async () => {
   const db = open()
   await migratorOf(db, {}).migrateToLatest()
   const owner = await db.startTransaction().execute()

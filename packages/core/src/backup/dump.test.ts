@@ -182,7 +182,7 @@ test('the observer hears of its request', async () => {
   ])
 })
 
-test('an error leads to who reads it', async () => {
+test('an error reaches the reader', async () => {
   const { db } = await scripted(status(401, '{}'))
   const error = await all(dump(db)).catch((error: unknown) => error)
   expect((error as Error).stack).toContain('dump.test.ts')

@@ -172,7 +172,7 @@ describe('what the back end fails to take over', () => {
   })
   const open = () => databases.openChanges.map(({ failures, error }) => [failures, error])
 
-  test('settings are told the caller as not taken over, and applied again, later and later', async () => {
+  test('settings that were not taken over are reported, and applied again with a growing backoff', async () => {
     const row = await create('a')
     const mend = breakBackend('applySettings')
     const key = newKeyPair()
@@ -199,7 +199,7 @@ describe('what the back end fails to take over', () => {
     ])
   })
 
-  test('a rotation ends streams when it is taken over at last, whoever asks for that', async () => {
+  test('a rotation ends streams once it is applied, whichever request applies it', async () => {
     const dropped: DatabaseId[] = []
     Object.assign(backend, { dropStreams: async (id: DatabaseId) => void dropped.push(id) })
     const row = await create('a')
@@ -212,7 +212,7 @@ describe('what the back end fails to take over', () => {
     expect(dropped).toEqual([row.id])
   })
 
-  test('a removal is finished later; until then nobody finds the database', async () => {
+  test('a removal is finished later; until then the database is not found', async () => {
     const row = await create('a')
     const mend = breakBackend('remove')
     await expect(databases.remove(row)).rejects.toMatchObject({ status: 500 })

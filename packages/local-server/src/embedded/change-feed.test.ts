@@ -35,7 +35,7 @@ test('says that it is watched from the first listener to the last', async () => 
   expect([states, feed.isWatched]).toEqual([[true, false], false])
 })
 
-test('reports a transaction to who listens to its table and one of its actions, with all it did', () => {
+test('reports a transaction, with all it did, to a listener of its table and one of its actions', () => {
   const feed = new ChangeFeed(() => {})
   const [all, deletes, others] = [listen(feed, 't'), listen(feed, 't', 'delete'), listen(feed, 'u')]
   feed.publish([{ ...NOTHING, table: 't', insert: 2, update: 1 }])
@@ -67,7 +67,7 @@ test('keeps a silent stream alive every 15 s', () => {
   expect(sent(stream)).toBe(':keep-alive\n\n')
 })
 
-test('who is far behind is told that something was lost, and gets the rest', () => {
+test('a listener that is far behind hears that something was lost, and gets the rest', () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   stream.read(0)
@@ -88,7 +88,7 @@ test('the end of the database ends the stream', async () => {
   await ended
 })
 
-test('whoever does not read at the end of the database is sent nothing after it', async () => {
+test('a listener that does not read when the database ends is sent nothing after it', async () => {
   const feed = new ChangeFeed(() => {})
   const stream = listen(feed, 't')
   const errors: Error[] = []

@@ -60,7 +60,9 @@ test('each is answered, again and again, and keeps what was written', { timeout:
   for (const answer of await everywhere('SELECT count(*) FROM t')) expect(answer).toContain('"value":"2"')
 })
 
-test('open transactions keep their databases open, and nobody else out', { timeout: 60_000 }, async () => {
+test('open transactions keep their databases open, and no other database out', {
+  timeout: 60_000,
+}, async () => {
   const backend = await openBackend()
   const held = DATABASES.slice(0, -1)
   const begun = await Promise.all(held.map((id) => send(backend, id, [execute('BEGIN IMMEDIATE')])))
@@ -72,7 +74,9 @@ test('open transactions keep their databases open, and nobody else out', { timeo
   }
 })
 
-test('whoever waits for a place is told when the server closes', { timeout: 60_000 }, async () => {
+test('a request that waits for a worker is rejected when the server closes', {
+  timeout: 60_000,
+}, async () => {
   const backend = await openBackend()
   const asked = Promise.allSettled(DATABASES.map((id) => send(backend, id, [execute('SELECT 1'), close])))
   await backend[Symbol.asyncDispose]()

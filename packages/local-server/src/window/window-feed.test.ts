@@ -101,7 +101,7 @@ test('long texts, many statements and large bodies are cut off, and counted', as
   expect(large.events[0]).toMatchObject({ statements: [], stream: null })
 })
 
-test('what the server throws is thrown, and told', async () => {
+test('what the server throws is thrown, and shown', async () => {
   const feed = new WindowFeed({ version: 'v' })
   const page = feed.open()
   const failing = feed.watch('app', request('{}'), () => Promise.reject(new Error('it broke')))

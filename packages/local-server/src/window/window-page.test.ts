@@ -46,6 +46,6 @@ test.each([
   expect(await statusFor('127.0.0.1', { host })).toBe(403)
 })
 
-test.each(['x-forwarded-for', 'forwarded'])('nor somebody behind a proxy that says so: %s', async (name) => {
+test.each(['x-forwarded-for', 'forwarded'])('nor a client behind a proxy that says so: %s', async (name) => {
   expect(await statusFor('127.0.0.1', { host: 'localhost', [name]: 'for=203.0.113.7' })).toBe(403)
 })

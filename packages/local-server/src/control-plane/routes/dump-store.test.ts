@@ -23,7 +23,7 @@ test('a dump is there once, for its organization alone', async () => {
   await expect(dumps.take('a', url, OWN)).rejects.toThrow('there is no such dump')
 })
 
-test('one that nobody uses is gone after an hour, and not before', async () => {
+test('one that is not used is gone after an hour, and not before', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const { dumps, directory } = await open()

@@ -79,7 +79,7 @@ test('a running program is not preempted, but as soon as it ends', async () => {
   expect([a.preemptions, got]).toEqual([1, ['a', 'b']])
 })
 
-test('a waiter that gives up is rejected and skipped, and its clock preempts nobody', async () => {
+test('a waiter that gives up is rejected and skipped, and its timer preempts no holder', async () => {
   const { clock, queue, a, b, c, got, wait } = setUp()
   wait('a', a)
   const given = queue.acquire(b)

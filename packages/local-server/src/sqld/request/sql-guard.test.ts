@@ -7,7 +7,7 @@ const describeIt: SqlUse = { kind: 'describe', mayWrite: true }
 const store: SqlUse = { kind: 'store', mayWrite: true }
 const asReader = (use: SqlUse): SqlUse => ({ ...use, mayWrite: false })
 
-describe('refused whoever sends it', () => {
+describe('refused for every token', () => {
   test.each([
     "select writefile('f', 'x')",
     "select WriteFile /* */ ('f', 'x')",
