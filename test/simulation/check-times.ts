@@ -47,8 +47,13 @@ function longest({ what, plan, scope }: Call, { clients }: History): number {
   switch (what) {
     case 'execute':
     case 'batch':
+    case 'chain':
+    case 'commit':
       // in a transaction the time begins when the lock is there, and again behind a savepoint
       return scope.kind === 'client' ? ownMs + slackMs : writeLockTimeoutMs + 3 * ownMs + slackMs
+    case 'rollback':
+      // it waits for an end that is under way, and gives up waiting for its turn to write
+      return scope.kind === 'stream' ? 2 * ownMs + slackMs : Infinity
     case 'health':
       return ownMs + slackMs
     case 'close':

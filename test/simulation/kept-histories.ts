@@ -316,6 +316,20 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
   ]),
   keep(
+    'a rollback whose time is over while a COMMIT is not answered',
+    [
+      [
+        onStream(
+          { do: 'begin' },
+          insert,
+          { do: 'commit', wait: 'later', catches: true },
+          { do: 'rollback', timeoutMs: 100, catches: true },
+        ),
+      ],
+    ],
+    { faults: [{ request: 1, kind: 'no answer' }] },
+  ),
+  keep(
     'the ends of two streams are never answered: others write when the server has closed the streams by itself',
     [
       [inTransaction({ do: 'rows', sql: 'insert' })],
