@@ -441,6 +441,74 @@ test('a transaction that gave its wait up takes nothing from the next one of its
   expect(await call).toMatchObject({ rowsAffected: 1 })
 })
 
+/** Two streams that hold the slots of those that write, and two more that have begun. */
+async function openFour(config?: Partial<ClientConfig>) {
+  const started = start(config)
+  const [first, second, third, fourth] = Array.from({ length: 4 }, () => {
+    const stream = new Stream(new ServerStream(started.http))
+    stream.begin()
+    return stream
+  }) as [Stream, Stream, Stream, Stream]
+  const calls = [first, second].map((stream) => stream.execute('insert into t values (1)'))
+  for (const _ of calls) await (await started.next()).answer()
+  await Promise.all(calls)
+  /** Lets the next one write. */
+  const endFirst = async (): Promise<void> => {
+    const rollback = first.rollback()
+    await (await started.next()).answer()
+    await rollback
+  }
+  return { ...started, third, fourth, endFirst }
+}
+
+test('a transaction that is rolled back while it waits lets the next one write, and its stream stays open', async () => {
+  const { third, fourth, endFirst, next } = await openFour()
+  const refused = expect(third.execute('insert into t values (2)')).rejects.toMatchObject({
+    code: 'STREAM_CLOSED',
+  })
+  await settle()
+  await third.rollback()
+  await refused
+  const call = fourth.execute('insert into t values (3)')
+  await endFirst()
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (3)'])
+  await request.answer()
+  await call
+  expect(third.isOpen).toBe(true)
+})
+
+test('a COMMIT that was issued before the turn to write came can be given up behind the statement that it waits for', async () => {
+  const { third, endFirst, next } = await openFour()
+  const aborted = new AbortController()
+  const insert = third.execute('insert into t values (2)')
+  const commit = expect(third.commit({ signal: aborted.signal })).rejects.toBe('enough')
+  await endFirst()
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN IMMEDIATE', 'insert into t values (2)'])
+  aborted.abort('enough')
+  await commit
+  expect(third.inTransaction).toBe(true)
+  await request.answer()
+  await insert
+})
+
+test('a stream has a line of its own, which is full at queueLimit; ends of transactions always find a place', async () => {
+  const { stream, next } = start({ queueLimit: 2 })
+  stream.begin()
+  const first = stream.execute('insert into t values (1)')
+  const request = await next()
+  const waiting = [stream.execute('insert into t values (2)'), stream.execute('insert into t values (3)')]
+  await expect(stream.execute('insert into t values (4)')).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+  const commit = stream.commit()
+  await request.answer()
+  await first
+  await (await next()).answer()
+  await Promise.all(waiting)
+  await (await next()).answer()
+  await commit
+})
+
 test('a transaction whose first call gave up behind another request lets others write', async () => {
   const { http, next, clock } = start()
   const newStream = (): Stream => new Stream(new ServerStream(http))
