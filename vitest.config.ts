@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import {
   drizzleProjects,
@@ -16,6 +17,11 @@ const source = {
   ssr: { resolve: { conditions, externalConditions: conditions } },
   environments: { __vitest__: { resolve: { conditions } } },
 }
+
+/** Processes that tests start do not compile the same sources anew: half of the time that a short one takes. */
+process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(
+  new URL('node_modules/.cache/compiled-sources', import.meta.url),
+)
 
 export default defineConfig(async () => ({
   ...source,

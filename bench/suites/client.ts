@@ -18,7 +18,7 @@ export const CLIENT_QUESTIONS: readonly Question[] = [
   {
     name: 'transaction',
     title: 'transaction of three, awaited',
-    count: 150,
+    count: 500,
     goals: { [SPEED]: '>= 0.95' },
   },
   { name: 'transactionAtOnce', title: 'transaction of five at once', count: 150 },

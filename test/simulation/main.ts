@@ -6,7 +6,6 @@ import { parseArgs } from 'node:util'
 import { generateHistory } from './generate-history.ts'
 import type { History } from './history.ts'
 import { KEPT_HISTORIES } from './kept-histories.ts'
-import { unknownMistakes } from './known-faults.ts'
 import { runHistory } from './run-history.ts'
 import { shrink } from './shrink.ts'
 import { realNow } from './world.ts'
@@ -20,8 +19,6 @@ const { values } = parseArgs({
     report: { type: 'boolean', default: false },
     /** Ends with the first that fails, as it is. */
     first: { type: 'boolean', default: false },
-    /** Does not take known faults for known. */
-    strict: { type: 'boolean', default: false },
   },
 })
 
@@ -38,8 +35,7 @@ const kindOf = (mistake: string): string =>
 
 async function mistakesOf(history: History): Promise<readonly string[]> {
   try {
-    const { mistakes } = await runHistory(history)
-    return values.strict ? mistakes : unknownMistakes(history, mistakes)
+    return (await runHistory(history)).mistakes
   } catch (error) {
     return [`the simulation failed: ${String(error)}`]
   }

@@ -3,8 +3,6 @@ import { fileURLToPath } from 'node:url'
 import { afterAll } from 'vitest'
 
 const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
-/** Sources that were compiled once are not compiled by each process anew: half of the time that a short command takes. */
-const CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled-sources', import.meta.url))
 const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
 
 // not when a test ends: those that run at the same time cannot be told apart
@@ -35,7 +33,6 @@ export const batonCommand = (args: readonly string[]): string[] => [process.exec
 export const batonEnv = (env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv => ({
   ...process.env,
   NODE_OPTIONS: '',
-  NODE_COMPILE_CACHE: CACHE,
   ...env,
 })
 
