@@ -67,8 +67,8 @@ export default defineConfig(async () => ({
           include: ['test/packages/*.test.ts'],
           testTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
-          // packing builds
-          maxWorkers: 1,
+          globalSetup: ['test/packages/pack-all.ts'],
+          maxWorkers: MAX_WORKERS,
         },
       },
       ...[...(await endToEndProjects()), ...(await imageProjects())].map((test) => ({ ...source, test })),

@@ -1,12 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { GenericContainer, Wait } from 'testcontainers'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, inject, test } from 'vitest'
 import { findTargets } from '../targets/targets.ts'
 import { ROOT } from './run.ts'
-import { pack } from './tarballs.ts'
+import { openTarball } from './tarballs.ts'
 
 const PORT = 8080
 const INSTALL = 'RUN npm install --no-audit --no-fund @batonsql/local-server '
@@ -15,8 +15,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Builds the image of the local server, with the packages of this checkout in place of those that are published. */
 async function buildImage(): Promise<GenericContainer> {
-  for (const [at, name] of ['core', 'platform', 'local-server'].entries())
-    await pack('npm', name, folder, at === 0)
+  for (const name of ['core', 'platform', 'local-server']) {
+    const { file } = await openTarball(name, inject('packed'))
+    copyFileSync(file, join(folder, basename(file)))
+  }
   const dockerfile = readFileSync(join(ROOT, 'packages/local-server/Dockerfile'), 'utf8')
   const install = INSTALL.replace('@batonsql/local-server', './*.tgz')
   expect(dockerfile).toContain(INSTALL)

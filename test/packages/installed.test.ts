@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { build } from 'esbuild'
-import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, type TestContext, test } from 'vitest'
 import { blocksOf } from '../readme/blocks.ts'
 import { testFunctions } from './functions.ts'
 import {
@@ -29,7 +29,7 @@ import {
 } from './runtimes.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
 import { type Served, serve } from './served.ts'
-import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
+import { FOLDERS, manifestOf, openTarball } from './tarballs.ts'
 
 // What a new user has: the packages as they are published, in an empty project, on the oldest node and on the newest, on Bun, on Deno
 // and on runtimes of the edge.
@@ -69,8 +69,7 @@ const projectFolder = (name: string): string => {
 const runtimes: Runtime[] = []
 beforeAll(async () => {
   if (problem !== null) return
-  const tarballs: Tarball[] = []
-  for (const [at, name] of FOLDERS.entries()) tarballs.push(await pack('npm', name, folder, at === 0))
+  const tarballs = await Promise.all(FOLDERS.map((name) => openTarball(name, inject('packed'))))
   registry = await ScopedRegistry.start(tarballs)
   for (const version of [OLDEST, NEWEST, ...TOO_OLD]) runtimes.push(await borrowNode(version))
   runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { pnpm, ROOT, registryProblem, run } from './run.ts'
 import { ScopedRegistry } from './scoped-registry.ts'
-import { FOLDERS, pack, type Tarball } from './tarballs.ts'
+import { FOLDERS, openTarball } from './tarballs.ts'
 
 // Programs written for @libsql/client, with one line in their package.json that puts ours in its place.
 
@@ -28,8 +28,7 @@ afterAll(async () => {
 })
 beforeAll(async () => {
   if (problem !== null) return
-  const tarballs: Tarball[] = []
-  for (const [at, name] of FOLDERS.entries()) tarballs.push(await pack('npm', name, folder, at === 0))
+  const tarballs = await Promise.all(FOLDERS.map((name) => openTarball(name, inject('packed'))))
   registry = await ScopedRegistry.start(tarballs)
 }, 180_000)
 

@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, posix } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { ROOT, run } from './run.ts'
-import { FOLDERS, manifestOf, pack, type Tarball } from './tarballs.ts'
+import { FOLDERS, manifestOf, openTarball, pack, type Tarball } from './tarballs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-pack-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -19,10 +19,8 @@ describe.each(FOLDERS)('%s', (name) => {
   let byNpm: Tarball
   let byPnpm: Tarball
   beforeAll(async () => {
-    for (const tool of ['npm', 'pnpm']) mkdirSync(join(folder, tool), { recursive: true })
-    // the first is packed as people do it, with the script that builds them all
-    byNpm = await pack('npm', name, join(folder, 'npm'), name === FOLDERS[0])
-    byPnpm = await pack('pnpm', name, join(folder, 'pnpm'))
+    byNpm = await openTarball(name, inject('packed'))
+    byPnpm = await pack('pnpm', name, folder)
   }, 120_000)
 
   test('npm and pnpm pack the same', () => {

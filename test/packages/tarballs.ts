@@ -36,11 +36,13 @@ export async function pack(
   const cwd = join(ROOT, 'packages', folder)
   const args = ['pack', '--pack-destination', to, ...(scripts ? [] : ['--ignore-scripts'])]
   await (tool === 'npm' ? run(['npm', ...args], { cwd }) : pnpm(args, { cwd }))
-  const { name, version } = manifestOf(folder)
-  return await openTarball(join(to, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`))
+  return await openTarball(folder, to)
 }
 
-async function openTarball(file: string): Promise<Tarball> {
+/** @param folder of a package @param packed where its tarball lies */
+export async function openTarball(folder: string, packed: string): Promise<Tarball> {
+  const { name, version } = manifestOf(folder)
+  const file = join(packed, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`)
   const read = (path: string): Promise<string> =>
     run(['tar', '-xzOf', file, `package/${path}`], { cwd: ROOT })
   const listed = (await run(['tar', '-tzf', file], { cwd: ROOT })).trim().split('\n')

@@ -440,7 +440,6 @@ export class ServerStream implements OpenStream {
     const { markLost } = this
     const { intMode } = this.http.config
     const { again, prefix } = request.settle(answer, { intMode, rowids: this.#rowids, markLost })
-    this.connection.confirmVersion()
     if (again) this.#queue.putBack(again)
     if (prefix) this.#queue.passPrefix(prefix)
     if (!again && !prefix) this.gotAnswer(request.writes)

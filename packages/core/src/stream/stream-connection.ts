@@ -46,11 +46,6 @@ export class StreamConnection {
     return this.#isV3 && this.http.hasV3 !== false
   }
 
-  /** Notes that an answer made sense: the server knows the protocol of this version. */
-  confirmVersion(): void {
-    this.http.hasV3 = this.#isV3
-  }
-
   /**
    * Sends one request. Never rejects.
    * @param holdsLock whether the stream has the write lock, or may get it by this request
@@ -115,6 +110,8 @@ export class StreamConnection {
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
     this.baton = close ? null : (baton ?? null)
+    // only a server of this version has one
+    if (this.#baton) this.http.hasV3 = this.#isV3
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     replica.record(replicationIndexOf(response))
     return results[0]

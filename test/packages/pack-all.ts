@@ -1,0 +1,21 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { FOLDERS, pack } from './tarballs.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Folder with the tarballs of all packages. */
+    packed: string
+  }
+}
+
+/** Builds and packs the packages before the files of a project: they share what is built. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-packed-'))
+  // the first is packed as people do it, with the script that builds them all
+  for (const [at, name] of FOLDERS.entries()) await pack('npm', name, folder, at === 0)
+  project.provide('packed', folder)
+  return () => rm(folder, { recursive: true })
+}
