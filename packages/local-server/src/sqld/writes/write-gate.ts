@@ -61,9 +61,9 @@ export class WriteGate {
     stream.hasBegun ||= effect.opens
     stream.idleSince = null
     if (effect.mayWrite) this.#silentSince ??= performance.now()
-    if (!effect.mayWrite || isWriter) return
-    stream.lockedSince = null
-    this.#writers.add(stream)
+    // a transaction that the server has taken the lock from may have been followed by another one
+    if (effect.opens || !isWriter) stream.lockedSince = null
+    if (effect.mayWrite) this.#writers.add(stream)
   }
 
   #opening(signal: AbortSignal): Promise<void> {

@@ -1,0 +1,180 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
+import { LogKeeper } from './log-keeper.ts'
+import { StreamWrites, WriteGate } from './write-gate.ts'
+
+// Generated writers at a model of libsql-server, with the gate and the keeper of its log in front, in virtual time.
+
+const WINDOW_MS = 5_000
+const STREAM_IDLE_MS = 10_000
+/** The longest patience of the keeper, and how long writers wait for what it does then. */
+const MOST_MS = 5_500 + 4_000
+const LARGE = 8 * 1_024 ** 2
+
+const COMMIT: WriteEffect = { ...NO_EFFECT, ends: true }
+const EFFECTS = {
+  read: NO_EFFECT,
+  insert: { ...NO_EFFECT, mayWrite: true },
+  begin: { mayWrite: true, opens: true, ends: false },
+  commit: COMMIT,
+  /** A step of a batch whose condition does not hold. */
+  'skipped commit': COMMIT,
+} satisfies Record<string, WriteEffect>
+
+interface Step {
+  readonly does: keyof typeof EFFECTS
+  /** Before it. */
+  readonly pauseMs: number
+  readonly runsMs: number
+}
+
+/** The write lock: in the order of arrival, and left to a transaction for 5 s when another one waits. */
+class ModelLock {
+  holder: object | null = null
+  heldSince = 0
+  readonly waiting: { readonly stream: object; grant(): void }[] = []
+
+  async take(stream: object): Promise<void> {
+    if (this.holder === stream) return
+    if (this.holder !== null) {
+      const steal = setTimeout(
+        () => this.release(this.holder),
+        this.heldSince + WINDOW_MS - performance.now(),
+      )
+      await new Promise<void>((grant) => this.waiting.push({ stream, grant }))
+      clearTimeout(steal)
+    }
+    this.holder = stream
+    this.heldSince = performance.now()
+  }
+
+  release(stream: object | null): void {
+    if (stream === null || this.holder !== stream) return
+    this.holder = null
+    const next = this.waiting.shift()
+    if (next === undefined) return
+    this.holder = next.stream
+    next.grant()
+  }
+}
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function run(programs: readonly (readonly Step[])[], checkpointMs: number) {
+  const [gate, lock, mistakes] = [new WriteGate(), new ModelLock(), [] as string[]]
+  let [bytes, checkpoints, lastAt] = [0, 0, -Infinity]
+  /** Streams with a transaction, also with one that has timed out. */
+  const open = new Set<object>()
+  /** Those that seem to have ended it. */
+  const misled = new Set<object | null>()
+  const keeper = new LogKeeper(gate, {
+    bytes: async () => bytes,
+    checkpoint: async () => {
+      checkpoints += 1
+      const now = performance.now()
+      const isFirst = now - lastAt > checkpointMs
+      // the server would take the lock from such a transaction; and a COMMIT that did not run cannot be told from one that did
+      const mayBe = now - lock.heldSince >= WINDOW_MS || misled.has(lock.holder)
+      if (isFirst && lock.holder && !mayBe) mistakes.push(`a checkpoint beside a writer at ${now}`)
+      lastAt = now
+      await sleep(checkpointMs)
+      if (lock.holder === null) bytes = 0
+    },
+  })
+  /** @returns whether it is refused */
+  const serve = async (stream: object, { does, runsMs }: Omit<Step, 'pauseMs'>): Promise<boolean> => {
+    const isOpen = open.has(stream)
+    if (isOpen && lock.holder !== stream) {
+      // its transaction has timed out
+      open.delete(stream)
+      misled.delete(stream)
+      return true
+    }
+    if (isOpen ? does === 'begin' : EFFECTS[does] === COMMIT) return true
+    if (EFFECTS[does].mayWrite) {
+      await lock.take(stream)
+      bytes += LARGE / 2
+    }
+    await sleep(runsMs)
+    if (does === 'begin') open.add(stream)
+    if (does === 'skipped commit') misled.add(stream)
+    if (does === 'commit') {
+      open.delete(stream)
+      misled.delete(stream)
+    }
+    if (!open.has(stream)) lock.release(stream)
+    return false
+  }
+  const act = async (stream: object, writes: StreamWrites, { does, runsMs }: Step): Promise<void> => {
+    const effect = EFFECTS[does]
+    const [from, hasBegun] = [performance.now(), writes.hasBegun]
+    await gate.enter(writes, effect, new AbortController().signal)
+    const waitedMs = performance.now() - from
+    if (waitedMs > (hasBegun ? 0 : MOST_MS)) mistakes.push(`${does} waited ${waitedMs} ms`)
+    const hasError = await serve(stream, { does, runsMs })
+    gate.answered(writes, effect)
+    gate.ended(writes, effect, { goesOn: true, hasError })
+    const isOpen = open.has(stream) || misled.has(stream)
+    if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
+      mistakes.push(`a writer behind its ${does}`)
+    if (effect.mayWrite) keeper.written()
+  }
+  const play = async (steps: readonly Step[]): Promise<void> => {
+    const [stream, writes] = [{}, new StreamWrites()]
+    for (const step of steps) {
+      await sleep(step.pauseMs)
+      await act(stream, writes, step)
+    }
+    // its client is gone; the server closes the stream
+    await sleep(STREAM_IDLE_MS)
+    lock.release(stream)
+  }
+  let isOver = false
+  const over = Promise.all(programs.map(play)).then(() => (isOver = true))
+  for (let seconds = 0; !isOver && seconds < 600; seconds += 1) await vi.advanceTimersByTimeAsync(1_000)
+  if (!isOver) mistakes.push('a writer never ended')
+  else await over
+  // whatever is left of streams without clients, the log is emptied
+  keeper.written()
+  await vi.advanceTimersByTimeAsync(120_000)
+  if (bytes > LARGE) mistakes.push(`the log has ${bytes} bytes`)
+  keeper.close()
+  return { mistakes, checkpoints }
+}
+
+const step = (does: Step['does'], pauseMs = 0, runsMs = 1): Step => ({ does, pauseMs, runsMs })
+/** A transaction that has timed out is followed by another one on its stream. */
+const BEGUN_AGAIN = [
+  [step('begin'), step('read')],
+  [step('begin'), step('read'), step('begin', 6_000), step('read')],
+  [step('insert'), step('begin')],
+  [step('insert'), step('read', 6_000), step('read', 6_000), step('insert')],
+  [step('begin'), step('read', 0, 300), step('read')],
+]
+
+const steps = fc.array(
+  fc.record({
+    does: fc.constantFrom<Step['does']>('read', 'insert', 'insert', 'begin', 'commit', 'skipped commit'),
+    pauseMs: fc.constantFrom(0, 0, 5, 100, 6_000),
+    runsMs: fc.constantFrom(1, 20, 300),
+  }),
+  { minLength: 1, maxLength: 6 },
+)
+
+test('no writer waits without end, no checkpoint meets one, and the log gets empty', async () => {
+  let checkpoints = 0
+  const property = fc.asyncProperty(
+    fc.array(steps, { minLength: 1, maxLength: 8 }),
+    fc.constantFrom(1, 10, 400),
+    async (programs, checkpointMs) => {
+      const result = await run(programs, checkpointMs)
+      checkpoints += result.checkpoints
+      expect(result.mistakes).toEqual([])
+    },
+  )
+  await fc.assert(property, { numRuns: 1_000, examples: [[BEGUN_AGAIN, 1]] })
+  expect(checkpoints).toBeGreaterThan(1_000)
+})
