@@ -15,7 +15,7 @@ export class StreamWrites {
   idleSince: number | null = null
   /** Whether it has begun a transaction: whether that is over cannot be told for certain, so it is never held back. */
   hasBegun = false
-  /** Since when it holds the write lock, if it does; null while its first write is under way. */
+  /** Since when it holds the write lock, if it does; null until its first write has run. */
   lockedSince: number | null = null
   readonly stored: StoredEffects = new Map()
 }
@@ -94,7 +94,6 @@ export class WriteGate {
   /** Its client waits for the request no longer; it may still run. */
   left(stream: StreamWrites): void {
     stream.idleSince = performance.now()
-    stream.lockedSince ??= stream.idleSince
   }
 
   /** The server answers writes, or is another one. */
@@ -104,6 +103,8 @@ export class WriteGate {
 
   /** The answer was read to its end. */
   ended(stream: StreamWrites, effect: WriteEffect, { goesOn, hasError }: WriteEnd): void {
+    // only a write that has run has the lock
+    if (effect.mayWrite && !hasError) stream.lockedSince ??= performance.now()
     const isOver = effect.ends && !hasError
     stream.isOpen = goesOn && !isOver && (stream.isOpen || effect.opens)
     if (!stream.isOpen) this.#writers.delete(stream)
