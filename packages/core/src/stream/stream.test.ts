@@ -763,6 +763,36 @@ test('a savepoint that fails while its rows are read ends the reading, and the t
   await done
 })
 
+test('the first read of a readonly transaction is sent again', async () => {
+  const { stream, next, clock } = start()
+  stream.begin('readonly')
+  const read = stream.execute('select 1')
+  await (await next()).status(503, 'busy')
+  await clock.advance(10_000)
+  const request = await next()
+  expect(request.sql).toEqual(['BEGIN READONLY', 'select 1'])
+  await request.answer()
+  await read
+})
+
+test('while the client is being closed, a call that has begun opens its stream, and no other does', async () => {
+  const { http, next } = start()
+  http.lifetime.begin()
+  const closed = http.close(60_000)
+  await expect(new Stream(new ServerStream(http)).execute('select 1')).rejects.toMatchObject({
+    code: 'CLOSED',
+  })
+  const stream = new Stream(new ServerStream(http, true))
+  const read = stream.execute('select 1')
+  await (await next()).answer()
+  await read
+  const ended = stream.close()
+  await (await next()).answer()
+  await ended
+  http.lifetime.end()
+  await closed
+})
+
 test('a read that continues a stream is not sent again: its baton is used up', async () => {
   const { stream, next, requests, clock } = start()
   stream.begin('readonly')
