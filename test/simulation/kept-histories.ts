@@ -330,6 +330,24 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     { faults: [{ request: 1, kind: 'no answer' }] },
   ),
   keep(
+    'a transaction that is rolled back while it waits to write lets the next one write, though its stream stays open',
+    [
+      [inTransaction(insert, { do: 'sleep', ms: 50 })],
+      [inTransaction(insert, { do: 'sleep', ms: 3_000 })],
+      [
+        onStream(
+          { do: 'begin' },
+          { ...insert, wait: 'never', catches: true },
+          { do: 'sleep', ms: 5 },
+          { do: 'rollback' },
+          { do: 'sleep', ms: 3_000 },
+        ),
+      ],
+      [inTransaction(insert)],
+    ],
+    { startsAt: [0, 0, 5, 20] },
+  ),
+  keep(
     'the ends of two streams are never answered: others write when the server has closed the streams by itself',
     [
       [inTransaction({ do: 'rows', sql: 'insert' })],

@@ -184,7 +184,9 @@ export class ModelServer {
     stream.cancelExpiry = this.#world.after(IDLE_MS, () => {
       this.expiries += 1
       this.#expired.add(stream.id)
-      this.#drop(stream)
+      this.streams.delete(stream.id)
+      // rows that are being read are read to their end
+      void stream.cursor.then(() => this.#drop(stream))
     })
     return stream.baton
   }

@@ -19,6 +19,8 @@ const HORIZON_MS = 600_000
 const FOLLOW_UP_MS = 100
 /** Longer than what waits by itself, before it tries again. */
 const LONG_MS = 1_100
+/** Write transactions of one client that are at the server at a time. */
+const WRITE_TRANSACTIONS = 2
 /** Time for what a client does after its calls are settled: requests that were given up, and the ends of streams. */
 const REST_MS = 3_500
 /** Time after which a server has closed all idle streams, one after the other. */
@@ -104,10 +106,14 @@ class Run {
     return this.#mistakes
   }
 
-  /** Nothing is under way, and the write lock is free: then no transaction waits for its turn. */
+  /**
+   * Nothing is under way, and the write lock is free, or not as many streams are open as may write at a time: then no transaction
+   * waits for its turn.
+   */
   #checkPause(ms: number): void {
-    const isIdle = this.#network.inFlight === 0 && this.#server.database.holder === null
-    if (ms < LONG_MS || !isIdle || this.#isFaulty || this.#hasModes) return
+    if (ms < LONG_MS || this.#network.inFlight > 0 || this.#isFaulty) return
+    const { database, streams } = this.#server
+    if (streams.size >= WRITE_TRANSACTIONS && (database.holder !== null || this.#hasModes)) return
     const isFirst = (call: Call): boolean =>
       call.state === 'pending' &&
       call.what === 'execute' &&

@@ -167,3 +167,9 @@ test.each([{}, 'yes', 1])('coalesce: %j is refused', async (coalesce) => {
     'coalesce must be boolean',
   )
 })
+
+test('a client whose calls have ended has nothing to wait for when it is closed', async () => {
+  const { db } = await scripted(streams(), { coalesce: true })
+  await Promise.all([db.execute('insert into t values (1)'), db.execute('select 1')])
+  await db.close({ drainMs: Infinity })
+})

@@ -793,6 +793,64 @@ test('while the client is being closed, a call that has begun opens its stream, 
   await closed
 })
 
+test('a stream that is closed while rows of it wait to write does not wait for that', async () => {
+  const { third } = await openFour()
+  const rows = expect(readRows(third, 'insert into t values (2) returning a').next()).rejects.toMatchObject({
+    code: 'STREAM_CLOSED',
+  })
+  await settle()
+  await third.close()
+  await rows
+})
+
+test('a write that is given up keeps its place until it is answered, and has only one', async () => {
+  const { http, clock, next, requests } = start({ concurrency: 1 })
+  const write = (timeoutMs?: number) =>
+    new Stream(new ServerStream(http)).execute('insert into t values (1)', [], { timeoutMs })
+  const late = expect(write(50)).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const request = await next()
+  await clock.advance(50)
+  await late
+  const others = [write(), write()]
+  await settle()
+  expect(requests).toEqual([])
+  await request.answer()
+  // one of them, and the end of the stream that was given up
+  const both = [await next(), await next()]
+  expect(both.map(({ closes }) => closes).toSorted()).toEqual([false, true])
+  expect(requests).toEqual([])
+  for (const each of both) await each.answer()
+  await others[0]
+  await (await next()).answer()
+  await others[1]
+})
+
+test('a client that is closed ends the streams that are open, and waits for that', async () => {
+  const { http, stream, next } = start()
+  stream.begin()
+  const write = stream.execute('insert into t values (1)')
+  await (await next()).answer()
+  await write
+  let isClosed = false
+  const closed = http.close(0).then(() => (isClosed = true))
+  const end = await next()
+  expect([end.closes, isClosed]).toEqual([true, false])
+  await end.answer()
+  await closed
+})
+
+test('a stream that has ended is not waited for when the client is closed', async () => {
+  const { http, stream, next, requests } = start()
+  const read = stream.execute('select 1')
+  await (await next()).answer()
+  await read
+  const ended = stream.close()
+  await (await next()).answer()
+  await ended
+  await http.close(60_000)
+  expect(requests).toEqual([])
+})
+
 test('a read that continues a stream is not sent again: its baton is used up', async () => {
   const { stream, next, requests, clock } = start()
   stream.begin('readonly')
