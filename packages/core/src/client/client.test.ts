@@ -222,7 +222,8 @@ test('a transaction that is over keeps no timer, which would hold up the end of 
     await tx.execute('insert into a values (1)')
     await tx.execute('insert into a values (2)')
   })
-  expect(timers()).toBe(before)
+  // of those that were there before, of other tests of this process, some may be over
+  expect(timers()).toBeLessThanOrEqual(before)
 })
 
 test('a transaction is not closed while a request is under way, nor when the next follows at once', async () => {
