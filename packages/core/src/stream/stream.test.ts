@@ -851,6 +851,32 @@ test('a stream that has ended is not waited for when the client is closed', asyn
   expect(requests).toEqual([])
 })
 
+test('rows that are given up while none is waited for: their connection is dropped at once', async () => {
+  let sent: AbortSignal | undefined
+  const lines = [
+    '{"baton":"b","base_url":null}',
+    '{"type":"step_begin","step":0,"cols":[{"name":"a"}]}',
+    '{"type":"row","row":[{"type":"integer","value":"1"}]}',
+  ]
+  const { stream } = start({
+    fetch: async (_, { signal }) => {
+      sent = signal
+      return {
+        status: 200,
+        text: async () => '',
+        body: bodyOf(lines.map((line) => `${line}\n`).join(''), new Promise(() => {})),
+      }
+    },
+  })
+  const given = new AbortController()
+  const rows = readRows(stream, 'select 1', [], { signal: given.signal })
+  expect(await rows.next()).toMatchObject({ value: { a: 1 } })
+  expect(sent?.aborted).toBe(false)
+  given.abort(new Error('enough'))
+  expect(sent?.aborted).toBe(true)
+  await expect(rows.next()).rejects.toThrow('enough')
+})
+
 test('a read that continues a stream is not sent again: its baton is used up', async () => {
   const { stream, next, requests, clock } = start()
   stream.begin('readonly')
