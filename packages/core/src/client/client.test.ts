@@ -45,6 +45,18 @@ test.each(['', '<html>no such page</html>', 'not found'])(
   },
 )
 
+test('a server without /v3 is asked for it once, also by streams that end with their first request', async () => {
+  const { db, received } = await scripted((request, response, count) => {
+    if (request.url.startsWith('/v3')) status(404, '')(request, response, count)
+    else streams()(request, response, count)
+  })
+  for (let round = 0; round < 2; round += 1) {
+    const stream = db.openStream()
+    await Promise.all([stream.execute('select 1'), stream.close()])
+  }
+  expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline', '/v2/pipeline', '/v2/pipeline'])
+})
+
 test.each(['throw', 'rollback'])(
   'a transaction that ends with a %s settles when the server has ended it',
   async (end) => {

@@ -110,8 +110,8 @@ export class StreamConnection {
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
     this.baton = close ? null : (baton ?? null)
-    // only a server of this version has one
-    if (this.#baton) this.http.hasV3 = this.#isV3
+    // only a server that knows `/v3` has a baton there; `/v2` is asked where `/v3` was not found
+    if (this.#baton || !this.#isV3) this.http.hasV3 = this.#isV3
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     replica.record(replicationIndexOf(response))
     return results[0]
