@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/targets/longest-first.ts'
 import {
   drizzleProjects,
   endToEndProjects,
@@ -27,6 +28,7 @@ export default defineConfig(async () => ({
   ...source,
   test: {
     reporters: ['default', './test/targets/summary-reporter.ts'],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         ...source,
