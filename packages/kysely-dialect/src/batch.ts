@@ -9,7 +9,7 @@ import {
   type UnknownRow,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
-import { prefetch } from './prefetched-results.ts'
+import { prefetched } from './prefetched-results.ts'
 import { batchQuery } from './query-command.ts'
 import { haveOneCompiler } from './query-compiler.ts'
 
@@ -131,9 +131,7 @@ async function replay(
 
 /** A plugin that has the query it is put on answered. */
 const answerWith = (result: Promise<QueryResult<UnknownRow>>): KyselyPlugin => ({
-  transformQuery({ node, queryId }) {
-    prefetch(queryId, result)
-    return node
-  },
+  // a node of its own: the builder's, and its id, are also those of its other executions
+  transformQuery: ({ node }) => prefetched({ ...node }, result),
   transformResult: async (args) => args.result,
 })

@@ -17,7 +17,7 @@ import {
   RawNode,
   SelectQueryNode,
 } from 'kysely'
-import { takePrefetched } from './prefetched-results.ts'
+import { prefetchedResult } from './prefetched-results.ts'
 import { type BatchCommand, commandOf, type QueryCommand, type SavepointCommand } from './query-command.ts'
 
 interface QueryOptions {
@@ -63,7 +63,7 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery, options?: QueryOptions): Promise<QueryResult<R>> {
-    const prefetched = takePrefetched(query.queryId)
+    const prefetched = prefetchedResult(query.query)
     if (prefetched) return (await prefetched) as QueryResult<R>
     const command = commandOf(query)
     // not from the queue of a transaction

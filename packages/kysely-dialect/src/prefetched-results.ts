@@ -1,15 +1,13 @@
-import type { QueryId, QueryResult } from 'kysely'
+import type { QueryResult, RootOperationNode } from 'kysely'
 
-const results = new WeakMap<object, Promise<QueryResult<unknown>>>()
+const results = new WeakMap<RootOperationNode, Promise<QueryResult<unknown>>>()
 
-/** Lets the query of this id be answered with a result that comes from elsewhere. */
-export function prefetch(queryId: QueryId, result: Promise<QueryResult<unknown>>): void {
-  results.set(queryId, result)
+/** Lets the query of this node be answered with a result that comes from elsewhere. @returns the node */
+export function prefetched<N extends RootOperationNode>(node: N, result: Promise<QueryResult<unknown>>): N {
+  results.set(node, result)
+  return node
 }
 
-/** Takes the result that was put aside for a query, if any. */
-export function takePrefetched(queryId: QueryId): Promise<QueryResult<unknown>> | undefined {
-  const result = results.get(queryId)
-  if (result) results.delete(queryId)
-  return result
-}
+/** The result that comes from elsewhere for a query, if any. */
+export const prefetchedResult = (node: RootOperationNode): Promise<QueryResult<unknown>> | undefined =>
+  results.get(node)

@@ -129,6 +129,24 @@ test('a compiled query may be in several batches, and run by itself afterwards',
   expect((await db.executeQuery(select)).rows).toEqual([])
 })
 
+test('a query may be in a batch twice, and runs twice', async () => {
+  const pet = db.insertInto('pet').values({ name: 'Rex', owner_id: 1 }).returning('name')
+  const requests = await requestsOf(async () => {
+    expect(await batch(db, [pet, pet])).toEqual([[{ name: 'Rex' }], [{ name: 'Rex' }]])
+  })
+  expect(requests).toBe(1)
+  expect(await db.selectFrom('pet').selectAll().execute()).toHaveLength(2)
+})
+
+test('a query that runs by itself at the same time keeps its own result, and the batch its own', async () => {
+  const ada = db.insertInto('person').values({ name: 'Ada' }).returning('name')
+  const alone = ada.execute()
+  const together = batch(db, [db.insertInto('person').values({ name: 'Bob' }), ada])
+  expect(await alone).toEqual([{ name: 'Ada' }])
+  await expect(together).rejects.toThrow('UNIQUE constraint failed')
+  expect(await names()).toEqual(['Ada'])
+})
+
 test('names the query that is no SQL, outside and inside a transaction, which goes on', async () => {
   const broken = (on: typeof db) => [
     on.insertInto('person').values({ name: 'lost' }),
