@@ -71,12 +71,8 @@ export class BatonConnection implements DatabaseConnection {
     if (command?.kind !== 'end') this.#checkOpen()
     // Kysely's signal must not end the request unless it asks to by cancelQuery(): the transaction would end with it
     this.#abort = options?.signal ? new AbortController() : null
-    try {
-      const result = command?.kind === 'batch' ? this.#executeBatch(command) : this.#execute(query, command)
-      return (await result) as QueryResult<R>
-    } finally {
-      this.#abort = null
-    }
+    const result = command?.kind === 'batch' ? this.#executeBatch(command) : this.#execute(query, command)
+    return (await result) as QueryResult<R>
   }
 
   /**

@@ -225,9 +225,12 @@ describe('controlled transactions', () => {
     expect(requests).toBe(2)
   })
 
-  test('an unknown savepoint is refused, and the transaction goes on', async () => {
+  test('a savepoint that is unknown, or released, is refused, and the transaction goes on', async () => {
     const trx = await db.startTransaction().execute()
-    await insert(trx, 'a')
+    const marked = await trx.savepoint('here').execute()
+    await insert(marked, 'a')
+    await marked.releaseSavepoint('here').execute()
+    await expect(marked.rollbackToSavepoint('here').execute()).rejects.toThrow('here')
     await expect(trx.releaseSavepoint('nowhere' as never).execute()).rejects.toThrow('nowhere')
     await insert(trx, 'b')
     await trx.commit().execute()
@@ -337,11 +340,13 @@ describe('db.connection()', () => {
       await insert(connection, 'a')
       expect(await names()).toEqual([])
       await sql`commit`.execute(connection)
-      await sql`begin`.execute(connection)
       await insert(connection, 'b')
+      await sql`begin`.execute(connection)
+      await insert(connection, 'c')
       await sql`rollback`.execute(connection)
+      await insert(connection, 'd')
     })
-    expect(await names()).toEqual(['a'])
+    expect(await names()).toEqual(['a', 'b', 'd'])
   })
 
   test('a transaction left open is rolled back with the connection', async () => {
