@@ -13,9 +13,6 @@ export interface Mutation {
   readonly replacement: string
 }
 
-/** Where transactions, streams and requests are made, written and read. */
-const FOLDERS = ['client', 'codec', 'http', 'request', 'sql', 'stream']
-
 interface Node {
   readonly type: string
   readonly start: number
@@ -23,13 +20,13 @@ interface Node {
   readonly [name: string]: unknown
 }
 
-/** All mutations of the sources that the simulation is about. @param root the folder of the package */
-export function mutationsOf(root: string): Mutation[] {
+/** All mutations of a package. @param root its folder @param files which of its sources, relative to `src` */
+export function mutationsOf(root: string, files: RegExp): Mutation[] {
   const source = join(root, 'src')
   const names = readdirSync(source, { recursive: true, encoding: 'utf8' }).toSorted()
   return names
     .filter((name) => name.endsWith('.ts') && !/\.(test|d)\.ts$|\.test-d\.ts$/.test(name))
-    .filter((name) => FOLDERS.includes(name.split(/[\\/]/)[0] ?? ''))
+    .filter((name) => files.test(name.replaceAll('\\', '/')))
     .flatMap((name) => mutationsIn(join('src', name), readFileSync(join(source, name), 'utf8')))
 }
 

@@ -1,20 +1,22 @@
 /*
- * Tries whether the simulation and the unit tests of core see small mistakes: makes them one by one in copies of the package,
- * and runs first the one and then the others. `--count` says how many, `--seed` which, `--seconds` how long the simulation
- * looks for each, `--only` takes files with a text in their path.
+ * Tries whether the tests see small mistakes: makes them one by one in copies of a package (`--package`, core unless said), and
+ * runs what looks for them there; for core that is the simulation first. `--count` says how many, `--seed` which, `--only`
+ * takes files with a text in their path, `--seconds` how long the simulation looks for each, `--parallel` how many at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { seeded } from '../faults/random.ts'
 import { type Mutation, mutationsOf } from './mutations.ts'
+import { PACKAGES } from './packages.ts'
 
 const { values } = parseArgs({
   options: {
+    package: { type: 'string', default: 'core' },
     count: { type: 'string', default: '120' },
     seed: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '60' },
@@ -24,32 +26,20 @@ const { values } = parseArgs({
 })
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const CORE = join('packages', 'core')
-const COPIED = [
-  CORE,
-  'packages/kysely-dialect',
-  'packages/drizzle-driver',
-  'test/simulation',
-  'test/faults',
-  'test/node_modules',
-  'test/package.json',
-  'package.json',
-]
+const chosenPackage = PACKAGES[values.package]
+if (!chosenPackage) throw new TypeError(`--package is one of ${Object.keys(PACKAGES).join(', ')}`)
+const { files = /^/, isSimulated = false, tests } = chosenPackage
+const FOLDER = join('packages', values.package)
+/** What the tests do not need, or is linked. */
+const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
 /** What the simulation takes at most to see that all is well again, besides the time it looks. */
 const START_MS = 30_000
-const UNIT_TESTS_MS = 240_000
+const TESTS_MS = 240_000
 
-const VITEST_CONFIG = `
-const conditions = ['@batonsql/source', 'node', 'import', 'default']
-export default {
-  resolve: { conditions },
-  ssr: { resolve: { conditions, externalConditions: conditions } },
-  environments: { __vitest__: { resolve: { conditions } } },
-  test: { include: ['packages/core/src/**/*.test.ts'], testTimeout: 20000, bail: 1, maxWorkers: 1 },
-}
-`
+/** What has seen a mistake: the simulation, or a project of tests. */
+type Verdict = string
 
-type Verdict = 'simulation' | 'unit tests' | 'survived'
+const SURVIVED = 'survived'
 
 const children = new Set<ChildProcess>()
 const folders: string[] = []
@@ -78,42 +68,30 @@ function isFine(args: readonly string[], cwd: string, ms: number): Promise<boole
 async function makeCopy(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'baton-mutant-'))
   folders.push(copy)
-  const filter = (path: string): boolean => !/[\\/](dist|docs)$/.test(path)
-  for (const path of COPIED) {
-    await mkdir(join(copy, path, '..'), { recursive: true })
-    await cp(join(ROOT, path), join(copy, path), { recursive: true, verbatimSymlinks: true, filter })
-  }
-  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
-  await writeFile(join(copy, 'vitest.config.mjs'), VITEST_CONFIG)
+  const modules = join(ROOT, 'node_modules')
+  const filter = (path: string): boolean => path !== modules && !LEFT_OUT.includes(basename(path))
+  await cp(ROOT, copy, { recursive: true, verbatimSymlinks: true, filter })
+  await symlink(modules, join(copy, 'node_modules'))
   return copy
 }
 
 async function judge(copy: string, seed: number): Promise<Verdict> {
-  const seconds = Number(values.seconds)
-  const simulation = [
-    'test/simulation/main.ts',
-    '--first',
-    '--seed',
-    String(seed),
-    '--minutes',
-    String(seconds / 60),
-  ]
-  if (!(await isFine([...simulation, '--histories', '1000000'], copy, seconds * 1_000 + START_MS)))
-    return 'simulation'
-  const vitest = [
-    'node_modules/vitest/vitest.mjs',
-    'run',
-    '--configLoader',
-    'native',
-    '--config',
-    'vitest.config.mjs',
-  ]
-  return (await isFine(vitest, copy, UNIT_TESTS_MS)) ? 'survived' : 'unit tests'
+  if (isSimulated) {
+    const seconds = Number(values.seconds)
+    const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
+    const simulation = ['test/simulation/main.ts', '--first', '--seed', String(seed), ...time]
+    if (!(await isFine(simulation, copy, seconds * 1_000 + START_MS))) return 'simulation'
+  }
+  for (const [project, ...paths] of tests) {
+    const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--bail', '1']
+    if (!(await isFine([...vitest, '--project', project, ...paths], copy, TESTS_MS))) return project
+  }
+  return SURVIVED
 }
 
 async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Verdict> {
-  const path = join(copy, CORE, mutation.file)
-  const text = await readFile(join(ROOT, CORE, mutation.file), 'utf8')
+  const path = join(copy, FOLDER, mutation.file)
+  const text = await readFile(join(ROOT, FOLDER, mutation.file), 'utf8')
   await writeFile(path, text.slice(0, mutation.start) + mutation.replacement + text.slice(mutation.end))
   try {
     return await judge(copy, seed)
@@ -131,12 +109,12 @@ function sample(mutations: readonly Mutation[], random: () => number): Mutation[
   return taken
 }
 
-const all = mutationsOf(join(ROOT, CORE)).filter(({ file }) => file.includes(values.only))
+const all = mutationsOf(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
 const chosen = sample(all, seeded(Number(values.seed)))
 const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
 const verdicts = new Map<Mutation, Verdict>()
 const untouched = await judge(copies[0] as string, 1)
-if (untouched !== 'survived') throw new Error(`without a mistake the ${untouched} fails`)
+if (untouched !== SURVIVED) throw new Error(`without a mistake there is one for: ${untouched}`)
 console.log(`${chosen.length} of ${all.length} mutations`)
 const queue = [...chosen]
 const work = async (copy: string): Promise<void> => {
@@ -150,8 +128,8 @@ const work = async (copy: string): Promise<void> => {
   }
 }
 await Promise.all(copies.map(work))
-const count = (verdict: Verdict): number => [...verdicts.values()].filter((each) => each === verdict).length
-const caught = count('simulation') + count('unit tests')
-console.log(
-  `mutations: ${caught} of ${verdicts.size} caught, ${count('simulation')} by the simulation, ${count('unit tests')} by unit tests, ${count('survived')} survived`,
-)
+const counts = new Map<Verdict, number>()
+for (const verdict of verdicts.values()) counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
+const caught = verdicts.size - (counts.get(SURVIVED) ?? 0)
+const by = Array.from(counts, ([verdict, count]) => `${verdict} ${count}`).join(', ')
+console.log(`mutations of ${values.package}: ${caught} of ${verdicts.size} caught (${by})`)
