@@ -92,3 +92,23 @@ test('an export is a read: not without a token, nor of another database, nor whi
     { error: 'Operation was blocked' },
   ])
 })
+
+test('four exports of a database are under way at most; one that is left makes room, and others are not concerned', async () => {
+  const scene = await Scene.forTest()
+  const { host } = await scene.create('app')
+  const token = await scene.tokenFor('app')
+  // more than the buffers on the way hold
+  const rows = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24)'
+  await sql(host, token, ['CREATE TABLE t (a)', `INSERT INTO t ${rows} SELECT zeroblob(1000000) FROM n`])
+  const other = await scene.create('other')
+  const slow = await Promise.all([1, 2, 3, 4].map(() => ask(host, token)))
+  expect(slow.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  const refused = await ask(host, token)
+  expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('4 exports')])
+  expect((await fetch(`http://${host}/info`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
+    200,
+  )
+  expect((await ask(other.host, await scene.tokenFor('other'))).status).toBe(200)
+  await slow[0]?.body?.cancel()
+  await expect.poll(async () => (await ask(host, token)).status).toBe(200)
+})

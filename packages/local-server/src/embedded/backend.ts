@@ -12,7 +12,7 @@ import {
 } from '../backend/backend.ts'
 import { copyDatabaseFile } from '../backend/copy-database-file.ts'
 import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
-import { answerExport } from '../backend/export-response.ts'
+import { answerExport, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
@@ -83,6 +83,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** Numbers of streams of the server's own, which take no place of a client's. */
   #lastOwnStream = 0
   readonly #exports: DatabaseExports
+  readonly #runningExports: RunningExports = new Map()
   readonly #usage = new UsageBook()
 
   constructor({
@@ -219,7 +220,9 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (isExportRoute(request.path)) {
         checkReadsAll(call)
         this.#checkNotBlocked(id)
-        return await answerExport(request, () => this.#exports.make(id, request.signal))
+        return await answerExport(request, id, this.#runningExports, () =>
+          this.#exports.make(id, request.signal),
+        )
       }
       const text = await readText(request.body)
       // a body may have taken its time, and the token may have been ended meanwhile

@@ -13,7 +13,7 @@ import {
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { checkLoaded, readDump } from '../backend/dumps.ts'
-import { answerExport, type ExportedFile } from '../backend/export-response.ts'
+import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
@@ -79,6 +79,7 @@ export class SqldBackend implements DatabaseBackend {
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #changeStreams = new OpenAnswers()
+  readonly #runningExports: RunningExports = new Map()
   /** Names the counts of the process that runs now. */
   #epoch = ''
   /** What a database had counted when the process that runs now was first asked about it: counts outlive processes. */
@@ -290,7 +291,8 @@ export class SqldBackend implements DatabaseBackend {
       const readsAll = request.path === '/dump' || isExportRoute(request.path)
       if (blockReads && (readsAll || request.path === '/beta/listen'))
         return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
-      if (isExportRoute(request.path)) return await answerExport(request, () => this.#export(id))
+      if (isExportRoute(request.path))
+        return await answerExport(request, id, this.#runningExports, () => this.#export(id))
       if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
       return await this.#streams.handle(id, request, () => this.#rulesNow(id, request))
     } catch (error) {
