@@ -1,11 +1,16 @@
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Readable } from 'node:stream'
-import { expect, test, vi } from 'vitest'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { newKeyPair } from '../auth/jwt.ts'
+import type { DatabaseId, DatabaseSettings, DatabaseSource } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { startLocalServer } from '../server/server.ts'
+import { SqldBackend } from './backend.ts'
 import { SqldGroups } from './groups.ts'
 import { findSqld } from './process/binary.ts'
 
@@ -119,6 +124,88 @@ test.skipIf(isMissing)('a database behind a server that does not answer is not h
   } finally {
     await rm(dataDirectory, { recursive: true, force: true })
   }
+})
+
+const SETTINGS: DatabaseSettings = {
+  sizeLimitBytes: null,
+  allowAttach: false,
+  blockReads: false,
+  blockWrites: false,
+  blockReason: null,
+  keys: [],
+}
+
+describe.skipIf(isMissing)('what the server refuses while it migrates a shared schema waits for that', () => {
+  test.each([
+    ['another connection writes to its own database', 'BEGIN IMMEDIATE', 'COMMIT'],
+    [
+      'the schema migrates',
+      'INSERT INTO jobs (schema, migration, status) SELECT schema, migration, 1 FROM jobs LIMIT 1',
+      'DELETE FROM jobs WHERE NOT finished',
+    ],
+  ])('%s', async (_, begin, end) => {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+    onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+    const [controlKey, sqldPath, remote] = [newKeyPair(), undefined, undefined]
+    await using backend = new SqldBackend({
+      directory,
+      isOpen: true,
+      controlKey,
+      sqldPath,
+      remote,
+      onNotice: () => {},
+    })
+    await backend.start()
+    const run = async (id: DatabaseId, sql: string): Promise<string> => {
+      const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
+      const request = {
+        method: 'POST',
+        path: '/v2/pipeline',
+        query: '',
+        headers: {},
+        body: Readable.from([Buffer.from(body)]),
+      }
+      const { signal } = new AbortController()
+      const answer = await backend.handle(id, { ...request, signal, remoteAddress: undefined })
+      return typeof answer.body === 'string' ? answer.body : await text(answer.body)
+    }
+    const [schema, plain] = [newDatabaseId(), newDatabaseId()]
+    await backend.create(schema, { type: 'schema' }, SETTINGS)
+    await backend.create(plain, { type: 'empty' }, SETTINGS)
+    for (const id of [schema, plain]) await run(id, 'CREATE TABLE t(a)')
+    const [changed, removed, sources] = [
+      newDatabaseId(),
+      newDatabaseId(),
+      new Map<DatabaseId, DatabaseSource>(),
+    ]
+    for (const id of [changed, removed])
+      await backend.create(id, { type: 'schema-child', parent: schema }, SETTINGS)
+    const file = join(directory, 'given.db')
+    await backend.exportTo(schema, file)
+    sources.set(newDatabaseId(), { type: 'schema-child', parent: schema })
+    sources.set(newDatabaseId(), { type: 'fork', from: plain })
+    sources.set(newDatabaseId(), { type: 'file', file })
+    const own = new DatabaseSync(join(directory, 'sqld/metastore/data'))
+    own.exec(begin)
+    const changes = Promise.all([
+      ...[...sources].map(([id, source]) => backend.create(id, source, SETTINGS)),
+      backend.applySettings(changed, { ...SETTINGS, blockWrites: true }),
+      backend.remove(removed),
+    ])
+    // the server answers within a tenth of a second that it does not take them
+    await sleep(300)
+    own.exec(end)
+    own.close()
+    await changes
+    for (const id of sources.keys())
+      expect(await run(id, 'SELECT count(*) FROM t'), sources.get(id)?.type).toContain('"value":"0"')
+    expect(await run(changed, 'INSERT INTO t VALUES (1)')).toContain('BLOCKED')
+    expect(await readdir(join(directory, 'sqld/dbs'))).not.toContain(removed)
+    // those that were made belong to the schema from now on
+    await run(schema, 'CREATE TABLE later(a)')
+    const [child] = sources.keys()
+    expect(await run(child as DatabaseId, 'SELECT count(*) FROM later')).toContain('"value":"0"')
+  })
 })
 
 test('a database that was removed meanwhile has no streams, no usage and no answers', async () => {

@@ -27,7 +27,13 @@ import {
 } from '../http/service-request.ts'
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
 import { OpenAnswers } from './open-responses.ts'
-import type { SqldNamespaceConfig, SqldNamespaceSource } from './process/admin.ts'
+import {
+  isRefusedForNow,
+  type SqldAdmin,
+  type SqldNamespaceConfig,
+  type SqldNamespaceSource,
+  whenAccepted,
+} from './process/admin.ts'
 import type { SenderRights } from './process/onward-tokens.ts'
 import { OwnRequests } from './process/own-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
@@ -155,8 +161,26 @@ export class SqldBackend implements DatabaseBackend {
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     const { admin } = await this.#upstream.alive()
-    const config = this.#config(settings)
     this.#bases.set(id, Promise.resolve(NOTHING))
+    await whenAccepted(async () => {
+      try {
+        await this.#make(admin, id, source, this.#config(settings))
+      } catch (error) {
+        // what it has begun counts as there, and the migration that it waited for may have passed it by
+        if (isRefusedForNow(error)) await admin.remove(id)
+        throw error
+      }
+    })
+    if (source.type === 'dump') await this.#load(id, source.file)
+    this.#configured(id, settings)
+  }
+
+  async #make(
+    admin: SqldAdmin,
+    id: DatabaseId,
+    source: DatabaseSource,
+    config: SqldNamespaceConfig,
+  ): Promise<void> {
     if (source.type === 'fork') {
       await admin.fork(source.from, id)
       // it begins with the keys of the other one
@@ -164,8 +188,6 @@ export class SqldBackend implements DatabaseBackend {
     } else if (source.type === 'file') {
       await this.#import(id, source.file, () => admin.create(id, config))
     } else await admin.create(id, config, namespaceSource(source))
-    if (source.type === 'dump') await this.#load(id, source.file)
-    this.#configured(id, settings)
   }
 
   /** A new database takes over a file that is in its place. */

@@ -1,9 +1,14 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** How long a change waits for a migration of the schema. */
-const MAX_MIGRATION_WAIT_MS = 10_000
-const MIGRATION_STEP_MS = 50
+/** How long a change that is refused for a moment is tried, and the wait between. */
+const MAX_REFUSED_MS = 10_000
+const REFUSED_STEP_MS = 50
+/**
+ * A database with a shared schema cannot be changed while the schema migrates. None can be while the server writes down how a
+ * migration goes on: its own database waits for no lock.
+ */
+const REFUSED_FOR_NOW = /pending migration|database is locked/
 /** How often a namespace is asked for before it counts as missing, and the wait between. */
 const MISSING_ATTEMPTS = 4
 const MISSING_STEP_MS = 50
@@ -48,24 +53,42 @@ export interface SqldNamespaceStats {
   }[]
 }
 
-/** Databases of a shared schema cannot be changed while it migrates, which is soon over. */
-async function patiently(change: () => Promise<void>): Promise<void> {
-  const due = performance.now() + MAX_MIGRATION_WAIT_MS
+/** Whether the server refuses a change that it takes a moment later. */
+export function isRefusedForNow(error: unknown): boolean {
+  return error instanceof SqldAdminError && REFUSED_FOR_NOW.test(error.message)
+}
+
+/** Tries a change again for as long as it is refused for a moment only. */
+export async function whenAccepted(change: () => Promise<void>): Promise<void> {
+  const due = performance.now() + MAX_REFUSED_MS
   for (;;) {
     try {
       return await change()
     } catch (error) {
-      const isMigrating = error instanceof SqldAdminError && /pending migration/.test(error.message)
-      if (!isMigrating || performance.now() > due) throw error
-      await sleep(MIGRATION_STEP_MS)
+      if (!isRefusedForNow(error) || performance.now() > due) throw error
+      await sleep(REFUSED_STEP_MS)
     }
   }
+}
+
+interface Answer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}
+
+function checkAccepted(method: string, path: string, { status, contentType, body }: Answer): void {
+  // an unknown admin path answers 200 with a gRPC body: a typo would look like success
+  if (status !== 200 || contentType.includes('grpc'))
+    throw new SqldAdminError(`sqld refused ${method} ${path}: ${body || status}`, status)
 }
 
 /** Client of the admin API of one server process. */
 export class SqldAdmin {
   readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
+  /** The last change that was asked for. */
+  #lastChange: Promise<unknown> = Promise.resolve()
 
   constructor(address: { readonly host: string; readonly port: number }, key: string) {
     this.#address = address
@@ -111,18 +134,19 @@ export class SqldAdmin {
 
   /** Writes the log into the database and empties it, where no reader needs it. The answer does not say whether. */
   async checkpoint(namespace: string): Promise<void> {
-    await this.#call('POST', `/v1/namespaces/${namespace}/checkpoint`, {})
+    const path = `/v1/namespaces/${namespace}/checkpoint`
+    checkAccepted('POST', path, await this.#send('POST', path, {}))
   }
 
   async configure(namespace: string, config: SqldNamespaceConfig): Promise<void> {
-    await this.#call('POST', `/v1/namespaces/${namespace}/config`, config)
+    await whenAccepted(() => this.#call('POST', `/v1/namespaces/${namespace}/config`, config))
   }
 
   /** The same; false when there is no such namespace. */
   async configureIfThere(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
     return await this.#unlessMissing(async () => {
       try {
-        await patiently(() => this.configure(namespace, config))
+        await this.configure(namespace, config)
         return true
       } catch (error) {
         if (error instanceof SqldAdminError && error.status === 404) return false
@@ -149,29 +173,25 @@ export class SqldAdmin {
 
   /** Removing what is not there is fine. */
   async remove(namespace: string): Promise<void> {
-    await patiently(async () => {
-      const { status, body } = await this.#send('DELETE', `/v1/namespaces/${namespace}`, {})
+    await whenAccepted(async () => {
+      const { status, body } = await this.#change('DELETE', `/v1/namespaces/${namespace}`, {})
       if (status !== 200 && status !== 404)
         throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
     })
   }
 
   async #call(method: string, path: string, body: object): Promise<void> {
-    const answer = await this.#send(method, path, body)
-    // an unknown admin path answers 200 with a gRPC body: a typo would look like success
-    if (answer.status !== 200 || answer.contentType.includes('grpc')) {
-      throw new SqldAdminError(
-        `sqld refused ${method} ${path}: ${answer.body || answer.status}`,
-        answer.status,
-      )
-    }
+    checkAccepted(method, path, await this.#change(method, path, body))
   }
 
-  #send(
-    method: string,
-    path: string,
-    body?: object,
-  ): Promise<{ status: number; contentType: string; body: string }> {
+  /** One change at a time: while a shared schema migrates, several at once can stop the server for ever. */
+  async #change(method: string, path: string, body: object): Promise<Answer> {
+    const change = this.#lastChange.then(() => this.#send(method, path, body))
+    this.#lastChange = change.catch(() => {})
+    return await change
+  }
+
+  #send(method: string, path: string, body?: object): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = { authorization: `basic ${this.#key}` }
       const text = body === undefined ? undefined : JSON.stringify(body)
