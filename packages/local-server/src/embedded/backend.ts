@@ -136,9 +136,19 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
+    if (source.type !== 'schema-child') return await this.#make(id, source, settings)
+    const { parent } = source
+    await this.#migrations.betweenJobs(async () => {
+      if (this.#schemas.roleOf(parent) !== 'schema')
+        throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
+      await this.#make(id, source, settings)
+      await this.#schemas.addChild(id, parent)
+    })
+  }
+
+  async #make(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     if (source.type === 'fork') this.#checkCopied(source.from)
     if (source.type === 'schema-child') this.#checkCopied(source.parent)
-    if (source.type === 'schema-child') await this.#addChild(id, source.parent)
     if (source.type === 'schema') await this.#schemas.addSchema(id)
     await mkdir(this.#folderOf(id), { recursive: true })
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
@@ -153,14 +163,6 @@ export class EmbeddedBackend implements DatabaseBackend {
   #checkCopied(id: DatabaseId): void {
     const refusal = this.#readRefusal(id)
     if (refusal !== null) throw new BackendRefusal(refusal)
-  }
-
-  /** @throws BackendRefusal */
-  async #addChild(id: DatabaseId, parent: DatabaseId): Promise<void> {
-    if (this.#schemas.roleOf(parent) !== 'schema')
-      throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
-    this.#migrations.checkNotMigrating(parent)
-    await this.#schemas.addChild(id, parent)
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
@@ -182,10 +184,12 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** @throws BackendRefusal while the database has children */
   async remove(id: DatabaseId): Promise<void> {
-    if (this.#schemas.childrenOf(id).length > 0)
-      throw new BackendRefusal(`cannot delete \`${id}\` because databases are still refering to it`)
-    await this.#migrations.whenDone(id)
-    await this.#schemas.remove(id)
+    if (this.#schemas.roleOf(id) !== 'plain')
+      await this.#migrations.betweenJobs(async () => {
+        if (this.#schemas.childrenOf(id).length > 0)
+          throw new BackendRefusal(`cannot delete \`${id}\` because databases are still refering to it`)
+        await this.#schemas.remove(id)
+      })
     this.#tokens.forget(id)
     this.#usage.forget(id)
     await this.#workers.forget(id)

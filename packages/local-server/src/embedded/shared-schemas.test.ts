@@ -127,6 +127,29 @@ test('what changes a schema database changes its children', async () => {
   expect(await run(backend, 'late', execute('SELECT count(*) FROM t'))).toEqual([['2']])
 })
 
+test('children that are made and removed while the schema migrates miss nothing, and stop nothing', async () => {
+  const { backend } = await family(['kid'])
+  const kept = ['kid']
+  const migrations = async (): Promise<void> => {
+    for (let at = 0; at < 8; at += 1)
+      expect(await run(backend, PARENT, execute(`CREATE TABLE t${at}(a)`))).toEqual([])
+  }
+  const changes = async (lane: string): Promise<void> => {
+    for (let at = 0; at < 8; at += 1) {
+      const child = `${lane}-${at}`
+      await backend.create(child as DatabaseId, CHILD, SETTINGS)
+      if (at % 2 === 0) kept.push(child)
+      else await backend.remove(child as DatabaseId)
+    }
+  }
+  await Promise.all([migrations(), changes('one'), changes('two')])
+  for (const child of kept)
+    expect(
+      await run(backend, child, execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE 't_'")),
+      child,
+    ).toEqual([['8']])
+})
+
 test('arguments of every type reach the children', async () => {
   const { backend } = await family(['kid'])
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))

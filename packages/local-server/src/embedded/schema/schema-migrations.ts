@@ -1,8 +1,9 @@
-import { BackendRefusal, type DatabaseId } from '../../backend/backend.ts'
+import type { DatabaseId } from '../../backend/backend.ts'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
 /** Tasks of a job that run side by side. */
 const TASKS_AT_ONCE = 10
+const CLOSED = 'the server is closed'
 
 /** What migrations need of the databases. */
 export interface MigrationHost {
@@ -21,8 +22,8 @@ export class SchemaMigrations {
   readonly #store: SchemaStore
   readonly #host: MigrationHost
   #last: Promise<unknown> = Promise.resolve()
-  /** Jobs that run or wait for their turn, each with its end. */
-  readonly #running = new Map<DatabaseId, Promise<unknown>>()
+  /** Schema databases with a migration that waits for its turn. */
+  readonly #waiting = new Set<DatabaseId>()
   #isClosed = false
 
   constructor(store: SchemaStore, host: MigrationHost) {
@@ -32,17 +33,20 @@ export class SchemaMigrations {
 
   /** Runs a migration that the schema database has tried out. @returns what went wrong; null when nothing has */
   async migrate(schema: DatabaseId, program: string): Promise<string | null> {
-    if (this.#store.activeJobOf(schema)) return `A migration job is already in progress for \`${schema}\``
-    if (this.#running.has(schema)) return `A migration job is already in progress for \`${schema}\``
-    const done = this.#store.addJob(schema, program).then((job) => this.#enqueue(job))
-    return await this.#known(schema, done)
+    if (this.#waiting.has(schema) || this.#store.activeJobOf(schema))
+      return `A migration job is already in progress for \`${schema}\``
+    this.#waiting.add(schema)
+    return await this.#inTurn(async () => {
+      this.#waiting.delete(schema)
+      return this.#isClosed ? CLOSED : await this.#run(await this.#store.addJob(schema, program))
+    })
   }
 
   /** Goes on with what was under way when the process ended. */
   resume(): void {
     for (const job of this.#store.unfinished) {
       for (const { database } of job.tasks) this.#host.block(database, true)
-      void this.#known(job.schema, this.#enqueue(job)).catch(() => {})
+      void this.#inTurn(() => this.#run(job)).catch(() => {})
     }
   }
 
@@ -51,35 +55,19 @@ export class SchemaMigrations {
     this.#isClosed = true
   }
 
-  /** @throws BackendRefusal while the databases of a schema are being migrated */
-  checkNotMigrating(schema: DatabaseId): void {
-    if (!this.#store.activeJobOf(schema)) return
-    throw new BackendRefusal(
-      `cannot create database config while there are pending migration on the shared schema \`${schema}\``,
-    )
+  /** Changes which databases share a schema: while none of them migrates, so that none of them misses a migration. */
+  async betweenJobs(change: () => Promise<void>): Promise<void> {
+    await this.#inTurn(change)
   }
 
-  /** Waits for the migration that a database takes part in. */
-  async whenDone(id: DatabaseId): Promise<void> {
-    await this.#running.get(this.#store.parentOf(id) ?? id)?.catch(() => {})
-  }
-
-  async #known<T>(schema: DatabaseId, done: Promise<T>): Promise<T> {
-    this.#running.set(schema, done)
-    try {
-      return await done
-    } finally {
-      if (this.#running.get(schema) === done) this.#running.delete(schema)
-    }
-  }
-
-  #enqueue(job: Job): Promise<string | null> {
-    const done = this.#last.then(() => (this.#isClosed ? 'the server is closed' : this.#run(job)))
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work)
     this.#last = done.catch(() => {})
-    return done
+    return await done
   }
 
   async #run(job: Job): Promise<string | null> {
+    if (this.#isClosed) return CLOSED
     for (const { database } of job.tasks) this.#host.block(database, true)
     try {
       if (job.status === 'WaitingDryRun') await this.#tryOut(job)
