@@ -47,6 +47,25 @@ test('COMMIT as a statement ends the transaction', async () => {
   await ours.execute('delete from t')
 })
 
+test.each(['commit', 'rollback'] as const)('%s resolves when the server has answered it', async (end) => {
+  let answered = 0
+  const counting: typeof fetch = async (...given) => {
+    const answer = await fetch(...given)
+    answered += 1
+    return answer
+  }
+  const client = createClient({ ...config, fetch: counting })
+  const tx = await client.transaction('write')
+  await tx.execute("delete from t where a = 'not there'")
+  const before = answered
+  const ended = tx[end]()
+  // in the same tick
+  expect(tx.closed).toBe(true)
+  await ended
+  expect(answered - before).toBe(1)
+  client.close()
+})
+
 test.each([
   ['BEGIN in a transaction', async (tx: Transaction) => tx.execute('begin')],
   ['COMMIT in a batch of it', async (tx: Transaction) => tx.batch(['commit'])],
