@@ -138,7 +138,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     if (source.type !== 'schema-child') return await this.#make(id, source, settings)
     const { parent } = source
-    await this.#migrations.betweenJobs(async () => {
+    await this.#migrations.inTurn(async () => {
       if (this.#schemas.roleOf(parent) !== 'schema')
         throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
       await this.#make(id, source, settings)
@@ -185,7 +185,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** @throws BackendRefusal while the database has children */
   async remove(id: DatabaseId): Promise<void> {
     if (this.#schemas.roleOf(id) !== 'plain')
-      await this.#migrations.betweenJobs(async () => {
+      await this.#migrations.inTurn(async () => {
         if (this.#schemas.childrenOf(id).length > 0)
           throw new BackendRefusal(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)

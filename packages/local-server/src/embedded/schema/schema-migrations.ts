@@ -3,7 +3,6 @@ import type { Job, SchemaStore, Task } from './schema-store.ts'
 
 /** Tasks of a job that run side by side. */
 const TASKS_AT_ONCE = 10
-const CLOSED = 'the server is closed'
 
 /** What migrations need of the databases. */
 export interface MigrationHost {
@@ -36,9 +35,9 @@ export class SchemaMigrations {
     if (this.#waiting.has(schema) || this.#store.activeJobOf(schema))
       return `A migration job is already in progress for \`${schema}\``
     this.#waiting.add(schema)
-    return await this.#inTurn(async () => {
+    return await this.inTurn(async () => {
       this.#waiting.delete(schema)
-      return this.#isClosed ? CLOSED : await this.#run(await this.#store.addJob(schema, program))
+      return await this.#run(await this.#store.addJob(schema, program))
     })
   }
 
@@ -46,7 +45,7 @@ export class SchemaMigrations {
   resume(): void {
     for (const job of this.#store.unfinished) {
       for (const { database } of job.tasks) this.#host.block(database, true)
-      void this.#inTurn(() => this.#run(job)).catch(() => {})
+      void this.inTurn(() => this.#run(job)).catch(() => {})
     }
   }
 
@@ -55,19 +54,20 @@ export class SchemaMigrations {
     this.#isClosed = true
   }
 
-  /** Changes which databases share a schema: while none of them migrates, so that none of them misses a migration. */
-  async betweenJobs(change: () => Promise<void>): Promise<void> {
-    await this.#inTurn(change)
-  }
-
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(work)
+  /**
+   * Migrations, and what changes which databases share a schema, one after the other: no database joins or leaves while the
+   * others migrate, and none misses a migration.
+   */
+  async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(async () => {
+      if (this.#isClosed) throw new Error('the server is closed')
+      return await work()
+    })
     this.#last = done.catch(() => {})
     return await done
   }
 
   async #run(job: Job): Promise<string | null> {
-    if (this.#isClosed) return CLOSED
     for (const { database } of job.tasks) this.#host.block(database, true)
     try {
       if (job.status === 'WaitingDryRun') await this.#tryOut(job)
