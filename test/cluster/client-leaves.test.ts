@@ -17,9 +17,9 @@ function pipelineOf(url: string) {
   }
 }
 
-/** Takes some tenths of a second. */
+/** Takes half a second on a fast machine, longer than {@link SENT_MS}. */
 const SLOW_INSERT =
-  'INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT 2 FROM (SELECT max(i) FROM n)'
+  'INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000000) SELECT 2 FROM (SELECT max(i) FROM n)'
 /** By then a request is at the server. */
 const SENT_MS = 100
 

@@ -31,7 +31,7 @@ test.each([
     )
     expect(report.mistakes).toEqual([])
     expect(report.cycles).toBe(0)
-    expect(report.committed).toBeGreaterThan(appends / 3)
+    expect(report.committed).toBeGreaterThan(0)
     expect(report.edges.rw).toBeGreaterThan(0)
   },
 )
