@@ -224,6 +224,14 @@ describe('pages', () => {
     expect(logs.map(({ code }) => code)).toEqual(['c1', 'c2', 'c3'])
     expect(received.at(-1)?.url).toMatch('?page=3&page_size=1')
   })
+
+  test('by number end with one that is empty, whatever their number is said to be', async () => {
+    const { platform, received } = scriptedPlatform(() => ({
+      body: { audit_logs: [], pagination: { total_pages: 1_000_000 } },
+    }))
+    expect(await platform.auditLogs.list().toArray()).toEqual([])
+    expect(received).toHaveLength(1)
+  })
 })
 
 describe('ensure', () => {
