@@ -16,9 +16,9 @@ async function migrate(config: TestDatabase['config']): Promise<void> {
 
 const notes = 'select text from note'
 const add = "insert into note values ('of a test')"
-function connect({ config }: TestDatabase): Client {
+function connect({ config }: TestDatabase, onFinished = onTestFinished): Client {
   const db = createClient(config)
-  onTestFinished(() => db.close())
+  onFinished(() => db.close())
   return db
 }
 
@@ -88,9 +88,12 @@ describe('a database for the file', () => {
     await connect(database).execute(add)
   })
 
-  test.concurrent.each([1, 2])('that may run at the same time: %i', async () => {
-    expect((await connect(database).execute(notes)).rows).toHaveLength(2)
-  })
+  test.concurrent.for([1, 2])(
+    'that may run at the same time: %i',
+    async (_number, { onTestFinished: onThisFinished }) => {
+      expect((await connect(database, onThisFinished).execute(notes)).rows).toHaveLength(2)
+    },
+  )
 })
 
 describe('without a template', () => {
