@@ -141,7 +141,11 @@ test('a query may be in a batch twice, and runs twice', async () => {
 test('a query that runs by itself at the same time keeps its own result, and the batch its own', async () => {
   const select = db.selectFrom('person').select('name')
   const alone = select.execute()
-  const together = batch(db, [db.insertInto('person').values({ name: 'Ada' }), select, db.deleteFrom('person')])
+  const together = batch(db, [
+    db.insertInto('person').values({ name: 'Ada' }),
+    select,
+    db.deleteFrom('person'),
+  ])
   expect(await alone).toEqual([])
   expect((await together)[1]).toEqual([{ name: 'Ada' }])
 })
