@@ -121,7 +121,7 @@ class ErrorChecker {
     const isPoint = scope.calls.some((call) => call.what === 'undo' || call.what === 'forget')
     if (isPoint && code === 'SQLITE_UNKNOWN') return null
     // a deferred transaction that writes after another has; and what is behind an older snapshot
-    const isDeferred = /"mode":"|"isWhole"/.test(JSON.stringify(this.#history))
+    const isDeferred = /"mode":"|"whole"/.test(JSON.stringify(this.#history))
     if (code === 'SQLITE_BUSY' && isDeferred) return null
     return 'no statement of it fails so'
   }

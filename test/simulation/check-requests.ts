@@ -19,7 +19,7 @@ export function checkRequests(network: Network, history: History, calls: readonl
 }
 
 /** Most requests that a call takes. */
-function requestsFor({ what, inner }: Call): number {
+function requestsFor({ what, inner, plan, sql }: Call): number {
   switch (what) {
     case 'execute':
     case 'batch':
@@ -30,7 +30,7 @@ function requestsFor({ what, inner }: Call): number {
     case 'close stream':
       return 1
     case 'script':
-      return 3
+      return requestsForScript(sql.length, ('whole' in plan && plan.whole) || undefined)
     case 'rows':
       // inside, BEGIN or a savepoint before it has a request of its own
       return 2
@@ -39,6 +39,14 @@ function requestsFor({ what, inner }: Call): number {
     default:
       return 0
   }
+}
+
+/** One for each run of statements, BEGIN with the first and COMMIT alone, and the end of the stream, which COMMIT may bring. */
+function requestsForScript(length: number, [from, to]: readonly [number, number] = [0, 0]): number {
+  const before = from > 0 ? 1 : 0
+  const inside = to > from ? 2 : 0
+  const after = to < length ? 1 : 0
+  return before + inside + after + (inside > 0 && after === 0 ? 0 : 1)
 }
 
 /** Requests that calls of one tick in a transaction share. */

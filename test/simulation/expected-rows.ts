@@ -108,34 +108,55 @@ function groupsOfCall(call: Call): Group[] {
   if (call.what === 'transaction') return call.inner.map((scope, at) => groupOfTry(call, scope, at))
   const name = `call ${call.id} (${call.what})`
   const { tags, optional } = partOf(call)
-  if (call.what === 'chain' || (call.what === 'script' && !('isWhole' in call.plan && call.plan.isWhole)))
-    return chainGroups(call, name)
-  if (call.what === 'script' || call.what === 'batch' || call.what === 'execute' || call.what === 'rows') {
+  if (call.what === 'chain' || call.what === 'script') return chainGroups(call, name)
+  if (call.what === 'batch' || call.what === 'execute' || call.what === 'rows') {
     const all = call.tags.filter(isTag)
     if (call.state === 'ok') return [{ name, tags, optional, must: 'be there' }]
-    const isKept = call.sql[0] === 'or fail' && call.what !== 'batch' && call.what !== 'script'
+    const isKept = call.sql[0] === 'or fail' && call.what !== 'batch'
     const must = outcomeOf(call) === 'unknown' || isKept ? 'be there or not' : 'not be there'
     return [{ name, tags: all, optional: new Set(isKept ? all : []), must }]
   }
   return []
 }
 
-/** Statements that take effect one by one, up to the first that fails. */
+/** Statements that take effect one by one, up to the first that fails, and in a script those between BEGIN and COMMIT as one. */
 function chainGroups(call: Call, name: string): Group[] {
-  const error = call.error instanceof SqlError ? call.error : null
-  // what is no SQL is refused before anything has run
-  const at = error?.code.startsWith('SQL_') ? 0 : (error?.statementIndex ?? null)
-  return call.tags.flatMap((tag, index): Group[] => {
-    if (tag === null) return []
-    const isUnknown = outcomeOf(call) === 'unknown' || at === null
-    const must: Group['must'] =
-      call.state === 'ok' || (at !== null && index < at)
-        ? 'be there'
-        : call.sql[index] === 'or fail' || (isUnknown && call.state === 'failed')
-          ? 'be there or not'
-          : 'not be there'
+  const { tags, sql, plan, state } = call
+  const [from, to] = ('whole' in plan && plan.whole) || [sql.length, sql.length]
+  const isScriptWithTransaction = 'whole' in plan && plan.whole !== undefined
+  // BEGIN and COMMIT are statements of the script, too
+  const placeOf = (index: number): number =>
+    index + (isScriptWithTransaction && index >= from ? 1 : 0) + (isScriptWithTransaction && index >= to ? 1 : 0)
+  const commit = placeOf(to) - 1
+  const at = failedAt(call, [0, placeOf(from) - 1, commit + 1])
+  const isUnknown = outcomeOf(call) === 'unknown'
+  const mustBe = (isBefore: (failed: number) => boolean, mayBeKept: boolean): Group['must'] => {
+    if (state === 'ok') return 'be there'
+    // the outcome is that of the whole call
+    if (state === 'failed' && !isUnknown) return 'not be there'
+    if (at !== null) return isBefore(at) ? 'be there' : mayBeKept ? 'be there or not' : 'not be there'
+    return state === 'failed' ? 'be there or not' : 'not be there'
+  }
+  const groups = tags.flatMap((tag, index): Group[] => {
+    if (tag === null || (index >= from && index < to)) return []
+    const must = mustBe((failed) => placeOf(index) < failed, sql[index] === 'or fail')
     return [{ name: `${name} statement ${index}`, tags: [tag], optional: new Set(), must }]
   })
+  const together = tags.slice(from, to).filter(isTag)
+  if (together.length === 0) return groups
+  const must = mustBe((failed) => commit < failed, false)
+  return [...groups, { name: `${name} from BEGIN to COMMIT`, tags: together, optional: new Set(), must }]
+}
+
+/**
+ * The place of the statement that failed, where that is known; the beginning of its part for one that is not SQL, since the
+ * server runs nothing of the part then.
+ */
+function failedAt({ error }: Call, parts: readonly number[]): number | null {
+  if (!(error instanceof SqlError)) return null
+  const { code, statementIndex } = error
+  if (!code.startsWith('SQL_')) return statementIndex
+  return statementIndex === null ? null : (parts.findLast((part) => part <= statementIndex) ?? 0)
 }
 
 function groupOfTry(call: Call, scope: Scope, at: number): Group {

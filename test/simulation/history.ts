@@ -79,7 +79,12 @@ export type Step =
       readonly mode?: Mode
       readonly on?: 'outer' | 'client'
     } & CallPlan)
-  | ({ readonly do: 'script'; readonly sql: readonly Sql[]; readonly isWhole?: boolean } & CallPlan)
+  | ({
+      readonly do: 'script'
+      readonly sql: readonly Sql[]
+      /** The statements between BEGIN and COMMIT: the first, and the one after the last. */
+      readonly whole?: readonly [number, number]
+    } & CallPlan)
   | ({
       readonly do: 'rows'
       readonly sql: Sql

@@ -224,8 +224,11 @@ export class Program {
         case 'chain':
           return (handle as Stream).chain(texts, options)
         case 'script': {
-          const text = `${list.map((sql, at) => statementText(sql, call.tags[at] ?? 0, call.id)).join(';\n')};\n`
-          return executeMultiple(db, step.isWhole ? `begin;\n${text}commit;` : text, options)
+          const script = list.map((sql, at) => statementText(sql, call.tags[at] ?? 0, call.id))
+          const [from, to] = ('whole' in step && step.whole) || []
+          if (from !== undefined) script.splice(from, 0, 'begin')
+          if (to !== undefined) script.splice(to + 1, 0, 'commit')
+          return executeMultiple(db, `${script.join(';\n')};\n`, options)
         }
         default:
           return this.#read(step, call, handle, texts[0] as InStatement, options, place)

@@ -82,13 +82,7 @@ export class StepGenerator {
     if (at < 62) return this.#transaction()
     if (at < 70) return this.#rows(true)
     if (at < 82) return this.#stream()
-    if (at < 85)
-      return {
-        do: 'script',
-        sql: this.#choose.list(3, () => this.#sql()),
-        ...(this.#choose.chance(0.5) && { isWhole: true }),
-        ...this.#call(),
-      }
+    if (at < 85) return this.#script()
     if (at < 86) return { do: 'health', ...this.#call() }
     if (at < 93) return this.#pause()
     if (at < 96 && this.#profile.closes)
@@ -99,6 +93,14 @@ export class StepGenerator {
         catches: true,
       }
     return this.#gather()
+  }
+
+  #script(): Step {
+    const sql = this.#choose.list(3, () => this.#sql())
+    const from = this.#choose.int(sql.length)
+    const to = this.#choose.chance(0.5) ? sql.length : from + this.#choose.int(sql.length - from + 1)
+    const whole = this.#choose.chance(0.5) ? ([0, sql.length] as const) : ([from, to] as const)
+    return { do: 'script', sql, ...(this.#choose.chance(0.7) && { whole }), ...this.#call() }
   }
 
   #batch(): Step {

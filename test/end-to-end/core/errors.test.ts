@@ -240,6 +240,8 @@ describe('what SQLite keeps of a statement that failed', () => {
   )
   const outcomes = [
     ['insert or fail into kept values (1), (2), (1)', 'unknown', 2],
+    ['insert or/**/fail into kept values (1), (2), (1)', 'unknown', 2],
+    ['insert or -- a comment\n fail into kept values (1), (2), (1)', 'unknown', 2],
     ["insert into kept values (1), ('bad')", 'unknown', 1],
     ['insert into kept values (1), (2), (1)', 'not_applied', 0],
     ['insert or abort into kept values (1), (1)', 'not_applied', 0],
@@ -258,6 +260,13 @@ describe('what SQLite keeps of a statement that failed', () => {
       await expect(tx.execute(sql)).rejects.toMatchObject({ outcome })
     })
     expect(await rows()).toBe(count)
+  })
+
+  test.each(outcomes)('%s: not_applied once its transaction is rolled back', async (sql) => {
+    await db.execute('delete from kept')
+    const rolledBack = db.transaction((tx) => tx.execute(sql))
+    await expect(rolledBack).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
+    expect(await rows()).toBe(0)
   })
 
   test.each(outcomes)('%s in a batch: not_applied, for it is rolled back', async (sql) => {

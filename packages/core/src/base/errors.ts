@@ -1,7 +1,10 @@
 import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { WireError } from './wire.ts'
 
-/** Whether the work of a failed call took effect: certainly not, or it cannot be known from here. */
+/**
+ * Whether the work of a failed call took effect: `not_applied`, nothing of the call is there; `unknown`, some or all of it
+ * may be.
+ */
 export type Outcome = 'not_applied' | 'unknown'
 
 /** What a violated constraint is about, read from the server's message. */
@@ -17,7 +20,10 @@ export interface ConstraintViolation {
 export abstract class DatabaseError extends Error {
   /** Stable identifier; match on this and not on the message. */
   abstract readonly code: string
-  /** Whether a write that ended with this error may be there all the same: `unknown` means look before you repeat it. */
+  /**
+   * Whether something of the call may be there all the same: `unknown` means look before you repeat it. For an error inside a
+   * transaction it becomes `not_applied` when the transaction is rolled back.
+   */
   abstract readonly outcome: Outcome
 }
 
@@ -85,8 +91,11 @@ const isUndone = (code: string, message: string): boolean =>
  */
 function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
   if (constraint === null || sql === null) return false
-  return /\bor\s+fail\b/i.test(sql) || (constraint.kind === 'other' && !message.includes('cannot store '))
+  return OR_FAIL.test(sql) || (constraint.kind === 'other' && !message.includes('cannot store '))
 }
+
+/** `OR FAIL`, or an OR followed by a comment, behind which FAIL may stand. */
+const OR_FAIL = /\bor(?:\s+fail\b|\s*(?:--|\/\*))/i
 
 /** A replica passes a write on, and of the primary's error only the words: the code has to be told from them. */
 function fromPrimary(error: WireError): WireError {
@@ -121,7 +130,8 @@ function readConstraint(message: string): ConstraintViolation {
 /** A stream, or the transaction on it, is gone, and nothing of the transaction was kept. Begin a new one. */
 export class StreamError extends DatabaseError {
   override readonly name = 'StreamError'
-  readonly outcome = 'not_applied'
+  /** Always `not_applied`, unless the call was a script that had changed something before. */
+  readonly outcome: Outcome = 'not_applied'
   readonly code: `${'STREAM' | 'TRANSACTION'}_${'EXPIRED' | 'LOST'}` | 'STREAM_CLOSED'
   /** Time from the transaction's beginning to its loss, in ms; null without a transaction. */
   readonly elapsedMs: number | null
@@ -209,11 +219,15 @@ export class HttpError extends DatabaseError {
   }
 }
 
+/** Gives an error the outcome of the call as a whole; errors that have none, such as a signal's reason, stay as they are. */
+export function withOutcome(error: unknown, outcome: Outcome): unknown {
+  return error instanceof DatabaseError ? Object.assign(error, { outcome }) : error
+}
+
 /** Lets the error of a read say that nothing was applied, whether it has run or not. */
 export function ofRead(error: unknown): unknown {
-  if (error instanceof TransportError || error instanceof HttpError)
-    Object.assign(error, { outcome: 'not_applied' })
-  return error
+  const hasNoAnswer = error instanceof TransportError || error instanceof HttpError
+  return hasNoAnswer ? withOutcome(error, 'not_applied') : error
 }
 
 /** The server's answer is not what the protocol promises. */

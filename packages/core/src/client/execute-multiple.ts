@@ -1,60 +1,103 @@
 import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { SqlError } from '../base/errors.ts'
+import { SqlError, withOutcome } from '../base/errors.ts'
 import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
 import type { CallOptions } from '../options.ts'
 import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from '../sql/script.ts'
+import { statementKind } from '../sql/statement-kind.ts'
 import type { Client } from './client.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
 import type { Stream } from './stream.ts'
 
 /**
- * Runs a script: statements with semicolons between them, such as a dump or a migration file, in as few requests as its
- * length allows. Between `BEGIN` and `COMMIT` all of it takes effect or nothing; outside each statement by itself, and the
- * first that fails is the last. (For a script that is to be one transaction as a whole: `db.batch(splitStatements(text))`.)
- * `timeoutMs` is for each request.
- * @throws SyntaxError with line and column, before anything is sent, for what is not ended, and for a savepoint outside
+ * Runs a script: statements separated by semicolons, such as a dump or a migration file, in as few requests as its length
+ * allows. Between `BEGIN` and `COMMIT` all of it takes effect or nothing; outside, each statement takes effect by itself, and
+ * none runs after the first that fails. (To run a whole script as one transaction: `db.batch(splitStatements(text))`.)
+ * `timeoutMs` applies to each request.
+ * @throws SyntaxError with line and column, before anything is sent, for an unterminated part and for a savepoint outside
  * BEGIN and COMMIT; SqlError, whose message has line and column and whose `statementIndex` is the statement's place in the
- * script
+ * script. The `outcome` of an error is that of the whole script.
  */
 export async function executeMultiple(db: Client, script: string, options: CallOptions = {}): Promise<void> {
   checkOptions(options, CALL_OPTIONS)
   const parts = partsOf(splitStatements(script))
   const stream = db.openStream()
-  try {
-    for (const part of parts) await runPart(stream, part, options)
-  } finally {
-    await stream.close()
+  let hasChanges = false
+  const onApplied = (statements: readonly ScriptStatement[]): void => {
+    hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read')
   }
+  try {
+    for (const [at, part] of parts.entries()) {
+      if (part.transaction) await runTransaction(stream, part, options, at === parts.length - 1)
+      else await runEach(stream, part, options, onApplied)
+      if (part.transaction?.end === 'commit') onApplied(part.statements)
+    }
+  } catch (error) {
+    // an open transaction is rolled back, after which its error says so
+    await stream.close()
+    throw hasChanges ? withOutcome(error, 'unknown') : error
+  }
+  await stream.close()
 }
 
-async function runPart(
+/** Runs statements that each take effect by themselves. */
+async function runEach(
   stream: Stream,
-  { transaction, statements, offset }: ScriptPart,
+  { statements, offset }: ScriptPart,
   options: CallOptions,
-) {
-  if (transaction) stream.begin(transaction.begin.sql)
+  onApplied: (statements: readonly ScriptStatement[]) => void,
+): Promise<void> {
   let done = offset
   for (const chunk of chunksOf(statements)) {
     try {
-      await (transaction ? stream.batch(chunk, options) : stream.chain(chunk, options))
+      await stream.chain(chunk, options)
     } catch (error) {
-      if (transaction) {
-        // it travels with the first statements
-        const { begin } = transaction
-        const ofBegin = await findFailingStatement(error, [begin], {
-          batch: () => stream.batch(['select 1'], options),
-        })
-        if (ofBegin !== error) throw atCaller(placed(ofBegin, [begin], offset - 1))
-      }
-      const found = await findFailingStatement(error, chunk, {
-        batch: (batch) => stream.batch(batch, options),
+      throw await locate(error, chunk, done, stream, options)
+    }
+    onApplied(chunk)
+    done += chunk.length
+  }
+}
+
+/** @param isLast whether nothing follows, so that the stream ends with it */
+async function runTransaction(
+  stream: Stream,
+  { transaction, statements, offset }: ScriptPart & { readonly transaction: object },
+  options: CallOptions,
+  isLast: boolean,
+): Promise<void> {
+  const { begin, end } = transaction
+  stream.begin(begin.sql)
+  let done = offset
+  for (const chunk of chunksOf(statements)) {
+    try {
+      await stream.batch(chunk, options)
+    } catch (error) {
+      // it travels with the first statements
+      const ofBegin = await findFailingStatement(error, [begin], {
+        batch: () => stream.batch(['select 1'], options),
       })
-      throw atCaller(placed(found, chunk, done), chunk)
+      if (ofBegin !== error) throw atCaller(placed(ofBegin, [begin], offset - 1))
+      throw await locate(error, chunk, done, stream, options)
     }
     done += chunk.length
   }
-  if (transaction) await stream[transaction.end](options)
+  const ended = stream[end](options)
+  // in the same tick, so that both share a request
+  if (isLast) void stream.close()
+  await ended
+}
+
+/** The error of a chunk, with the place of the failing statement in the script and in the caller's stack. */
+async function locate(
+  error: unknown,
+  chunk: readonly ScriptStatement[],
+  offset: number,
+  stream: Stream,
+  options: CallOptions,
+): Promise<unknown> {
+  const found = await findFailingStatement(error, chunk, { batch: (batch) => stream.batch(batch, options) })
+  return atCaller(placed(found, chunk, offset), chunk)
 }
 
 function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {
@@ -71,13 +114,12 @@ function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStat
   if (chunk.length > 0) yield chunk
 }
 
-/** The error with the place of its statement in the script. */
+/** Adds the place of the failing statement in the script to its error. */
 function placed(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
   if (!(error instanceof SqlError)) return error
   const at = error.statementIndex ?? (chunk.length === 1 ? 0 : null)
   const statement = at === null ? undefined : chunk[at]
   if (at === null || !statement) return error
-  const { code, extendedCode } = error
   const message = `line ${statement.line}, column ${statement.column}: ${error.message}`
-  return new SqlError({ message, code, extended_code: extendedCode }, statement.sql, offset + at)
+  return Object.assign(error, { message, statementIndex: offset + at })
 }

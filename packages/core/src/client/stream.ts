@@ -4,6 +4,7 @@ import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint } from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
+import { checkControl, isControl } from '../sql/statement-kind.ts'
 import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
@@ -50,11 +51,12 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.expiresAt
   }
 
-  /** Runs a statement; one that begins or ends a transaction as the method of that name does. @throws TypeError for SAVEPOINT outside of one */
+  /** Runs a statement; one that begins or ends a transaction as the method of that name does. @throws TypeError for SAVEPOINT outside of one; SyntaxError for text after COMMIT */
   async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
     const [statement] = statements as [EncodedStatement]
     const { kind, sql } = statement
     if (this.isOpen && !this.inTransaction) refuseSavepoint(statement)
+    if (isControl(kind)) checkControl(sql)
     if (kind === 'begin') this.begin(sql)
     else if (kind === 'commit') await this.commit(options)
     else if (kind === 'rollback') await this.rollback(options)

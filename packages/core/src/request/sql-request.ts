@@ -248,8 +248,9 @@ function readChain(
     const error = batch.step_errors[step]
     if (error) {
       const sql = statement?.sql ?? prefix[at]
-      // it was rolled back, whatever the statement itself keeps; or there is nothing that it could keep
-      const outcome = isAtomic || call.isRead ? 'not_applied' : undefined
+      const isUnchanged = statements.slice(0, results.length).every(({ kind }) => kind === 'read')
+      // it was rolled back, or there is nothing that it could keep; or the statements before it stay
+      const outcome = isAtomic || call.isRead ? 'not_applied' : isUnchanged ? undefined : 'unknown'
       throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
     }
     const result = batch.step_results[step]

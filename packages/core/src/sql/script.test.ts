@@ -156,8 +156,9 @@ describe('partsOf', () => {
       `begin; end;\n ${sql}; select 1`,
       'line 2, column 2: a savepoint outside a transaction: put BEGIN and COMMIT around it',
     ]),
-    ['begin;\nCOMMIT and chain', 'line 2, column 1: COMMIT and ROLLBACK have nothing behind them'],
-    ['begin; rollback work', 'line 1, column 8: COMMIT and ROLLBACK have nothing behind them'],
+    ['begin;\nCOMMIT and chain', 'line 2, column 1: unexpected text after COMMIT'],
+    ['begin; commit/**/work', 'line 1, column 8: unexpected text after COMMIT'],
+    ['begin; rollback work', 'line 1, column 8: unexpected text after ROLLBACK'],
     ['select 1;\nbegin; select 2', 'line 2, column 1: the transaction is never committed'],
   ])('refuses %j', (script, message) => {
     expect(() => shape(script)).toThrow(new SyntaxError(message))

@@ -1,4 +1,4 @@
-import { isControl, statementKind } from './statement-kind.ts'
+import { checkControl, isControl, statementKind } from './statement-kind.ts'
 
 /** A statement of a script, and where it stands. */
 export interface ScriptStatement {
@@ -116,8 +116,7 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
     }
     if ((kind === 'begin') !== (open === null))
       refuse(statement, open ? 'a transaction is open already' : 'no transaction is open')
-    // what stands there is not sent, so that the server could not object
-    if (open && MORE.test(statement.sql)) refuse(statement, 'COMMIT and ROLLBACK have nothing behind them')
+    if (open) checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
     cut(at, open && kind !== 'begin' ? { begin: open, end: kind } : null)
     open = kind === 'begin' ? statement : null
   }
@@ -125,6 +124,3 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
   cut(statements.length, null)
   return parts
 }
-
-/** A word behind the first, other than TRANSACTION. */
-const MORE = /^\w+\s+(?!transaction\b|--|\/\*)\S/i

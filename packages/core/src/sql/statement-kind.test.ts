@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { canShareConnection, type StatementKind, statementKind, verbOf } from './statement-kind.ts'
+import { canShareConnection, checkControl, type StatementKind, statementKind, verbOf } from './statement-kind.ts'
 
 test.each<[string, StatementKind]>([
   ['BEGIN', 'begin'],
@@ -103,4 +103,27 @@ test('a long text is read once', () => {
     statementKind(sql)
   // quadratic time would be minutes
   expect(performance.now() - started).toBeLessThan(5_000)
+})
+
+test.each([
+  'begin',
+  ' ;/* a */ BEGIN -- b\n immediate/**/transaction; -- c',
+  'begin transaction',
+  'commit',
+  'End transaction;;',
+  'rollback /* unterminated',
+  '(commit',
+])('%j is a control statement and nothing else', (sql) => {
+  expect(() => checkControl(sql)).not.toThrow()
+})
+
+test.each([
+  ['commit; select 1', 'COMMIT'],
+  ['commit/**/x', 'COMMIT'],
+  ['end transaction transaction', 'END'],
+  ['rollback work', 'ROLLBACK'],
+  ['begin immediate deferred', 'BEGIN'],
+  ["begin 'x'", 'BEGIN'],
+])('%j has text after it', (sql, verb) => {
+  expect(() => checkControl(sql)).toThrow(new SyntaxError(`unexpected text after ${verb}`))
 })

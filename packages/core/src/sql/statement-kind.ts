@@ -38,6 +38,11 @@ const START = `^(?:[;(]|${BLANK})*`
 const VERB = new RegExp(`${START}([a-z]+)`, 'i')
 const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
 const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')
+const GAP = `(?:${BLANK})+`
+const WHOLE_CONTROL = new RegExp(
+  `${START}(?:begin(?:${GAP}(?!transaction\\b)[a-z]+)?|commit|end|rollback)(?:${GAP}transaction)?(?:;|${BLANK})*$`,
+  'i',
+)
 const CHANGES = /\b(?:insert|update|delete|replace)\b/i
 const INSERTS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
@@ -59,6 +64,16 @@ export function statementKind(sql: string): StatementKind {
 /** Whether a statement begins or ends a transaction. */
 export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'rollback' =>
   kind === 'begin' || kind === 'commit' || kind === 'rollback'
+
+/**
+ * Refuses text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is carried out by a method and not sent as it is, so
+ * that the server could not object.
+ * @throws SyntaxError @param place where the statement is in its script, for the message
+ */
+export function checkControl(sql: string, place = ''): void {
+  if (!WHOLE_CONTROL.test(sql))
+    throw new SyntaxError(`${place}unexpected text after ${verbOf(sql).toUpperCase()}`)
+}
 
 /**
  * Whether a statement leaves no trace on its connection, so that others may follow it there. Conservative: DDL may make a

@@ -1,4 +1,4 @@
-import type { DatabaseError } from '../base/errors.ts'
+import { DatabaseError, withOutcome } from '../base/errors.ts'
 import { EXPIRING_AT, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import { quoteSql } from '../base/quote-sql.ts'
 import type { Http } from '../http/http.ts'
@@ -25,6 +25,8 @@ export class OpenTransaction {
   /** When the stream became idle for the last time. */
   #idleSince = 0
   #isWarned = false
+  /** Errors of statements that may have changed something all the same. */
+  readonly #unclear: unknown[] = []
   /** Cancels the timer; null when none is set. One stays while requests come and go. */
   #cancelTimer: (() => void) | null = null
 
@@ -57,9 +59,15 @@ export class OpenTransaction {
     this.#cancelTimer = null
   }
 
+  /** Keeps the error of a statement that may have changed something, until the transaction ends. */
+  addFailure(error: unknown): void {
+    if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unclear.push(error)
+  }
+
   /** It is over on this side. */
   end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
     this.stopTimer()
+    if (type === 'transaction:rollback') for (const each of this.#unclear) withOutcome(each, 'not_applied')
     this.#emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 

@@ -328,7 +328,8 @@ export class ServerStream implements OpenStream {
           resolve(results as T)
         },
         reject: (error) => {
-          if (ends && this.#transaction === transaction) this.#restoreTransaction()
+          if (!ends) transaction?.addFailure(error)
+          else if (this.#transaction === transaction) this.#restoreTransaction()
           reject(error)
         },
       }
