@@ -15,6 +15,13 @@ export const slowRead = (count: number, result = 'max(i)'): string =>
 export const ENDLESS_READ =
   'with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n'
 
+/** All that an iterator gives. */
+export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
 /** Whether a promise settles before another one does. */
 export function settlesBefore(first: Promise<unknown>, second: Promise<unknown>): Promise<boolean> {
   const settled = async (promise: Promise<unknown>, isFirst: boolean): Promise<boolean> => {

@@ -1,4 +1,4 @@
-import type { History, Step } from './history.ts'
+import { type History, type Step, wholeOf } from './history.ts'
 import type { Call } from './ledger.ts'
 import type { Network } from './network.ts'
 
@@ -30,7 +30,7 @@ function requestsFor({ what, inner, plan, sql }: Call): number {
     case 'close stream':
       return 1
     case 'script':
-      return requestsForScript(sql.length, ('whole' in plan && plan.whole) || undefined)
+      return requestsForScript(sql.length, wholeOf(plan) ?? undefined)
     case 'rows':
       // inside, BEGIN or a savepoint before it has a request of its own
       return 2

@@ -1,4 +1,5 @@
 import { SqlError } from '@batonsql/core'
+import { wholeOf } from './history.ts'
 import { type Call, outcomeOf, type Scope } from './ledger.ts'
 
 /** Rows that have to become durable together. */
@@ -122,11 +123,11 @@ function groupsOfCall(call: Call): Group[] {
 /** Statements that take effect one by one, up to the first that fails, and in a script those between BEGIN and COMMIT as one. */
 function chainGroups(call: Call, name: string): Group[] {
   const { tags, sql, plan, state } = call
-  const [from, to] = ('whole' in plan && plan.whole) || [sql.length, sql.length]
-  const isScriptWithTransaction = 'whole' in plan && plan.whole !== undefined
+  const whole = wholeOf(plan)
+  const [from, to] = whole ?? [sql.length, sql.length]
   // BEGIN and COMMIT are statements of the script, too
   const placeOf = (index: number): number =>
-    index + (isScriptWithTransaction && index >= from ? 1 : 0) + (isScriptWithTransaction && index >= to ? 1 : 0)
+    index + (whole && index >= from ? 1 : 0) + (whole && index >= to ? 1 : 0)
   const commit = placeOf(to) - 1
   const at = failedAt(call, [0, placeOf(from) - 1, commit + 1])
   const isUnknown = outcomeOf(call) === 'unknown'

@@ -169,3 +169,7 @@ export interface ServerEvent {
   readonly atMs: number
   readonly kind: 'restart' | 'restart with a lower index' | 'token expires'
 }
+
+/** Which statements of a script stand between BEGIN and COMMIT; null for another call, or where none do. */
+export const wholeOf = (plan: object): readonly [number, number] | null =>
+  (plan as { readonly whole?: readonly [number, number] }).whole ?? null

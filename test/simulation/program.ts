@@ -9,7 +9,7 @@ import {
   type Transaction,
 } from '@batonsql/core'
 import { CallTracker, type Options } from './call-tracker.ts'
-import type { History, Sql, Step, Task } from './history.ts'
+import { type History, type Sql, type Step, type Task, wholeOf } from './history.ts'
 import { type Call, Ledger, type Scope } from './ledger.ts'
 import type { Network } from './network.ts'
 import { type OrmHandle, ormTransaction } from './orm-transactions.ts'
@@ -225,7 +225,7 @@ export class Program {
           return (handle as Stream).chain(texts, options)
         case 'script': {
           const script = list.map((sql, at) => statementText(sql, call.tags[at] ?? 0, call.id))
-          const [from, to] = ('whole' in step && step.whole) || []
+          const [from, to] = wholeOf(step) ?? []
           if (from !== undefined) script.splice(from, 0, 'begin')
           if (to !== undefined) script.splice(to + 1, 0, 'commit')
           return executeMultiple(db, `${script.join(';\n')};\n`, options)

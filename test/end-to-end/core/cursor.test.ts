@@ -174,7 +174,7 @@ describe.each([
       await expect(readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next()).rejects.toBe(
         reason,
       )
-      await expect(readRows(tx, 'select 1', [], { timeoutMs: 0 }).next()).rejects.toThrow(TypeError)
+      expect(() => readRows(tx, 'select 1', [], { timeoutMs: 0 })).toThrow(TypeError)
       expect((await tx.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
     })
   })

@@ -1,8 +1,9 @@
 import { channel } from 'node:diagnostics_channel'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type ClientEvent, createClient, readRows } from '@batonsql/core'
+import { type ClientEvent, createClient, describe, dump, executeMultiple, readRows } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTestServer } from '../../targets/test-server.ts'
+import { collect } from '../fixtures.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()
@@ -242,4 +243,48 @@ test('the end of a transaction is reported once, however it comes', async () => 
   await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
   expect(ends()).toEqual(['transaction:lost'])
   await db.execute('drop table child')
+})
+
+test.each<[string, number, () => Promise<unknown>]>([
+  ['a statement', 1, () => db.execute('select 1')],
+  ['a batch', 1, () => db.batch(['select 1', 'select 2'])],
+  ['a question', 1, () => describe(db, 'select 1')],
+  ['rows read to their end', 2, () => collect(readRows(db, 'select 1'))],
+  [
+    'rows left early',
+    2,
+    async () => {
+      for await (const _ of readRows(db, 'select 1 union all select 2')) break
+    },
+  ],
+  ['rows that are refused', 1, () => collect(readRows(db, 'selec')).catch(() => {})],
+  ['a dump', 1, () => collect(dump(db))],
+  [
+    'a transaction whose first call reads rows',
+    3,
+    () => db.transaction((tx) => collect(readRows(tx, 'select 1'))),
+  ],
+  ['a script', 2, () => executeMultiple(db, 'insert into t values (1); insert into t values (2)')],
+  ['a script with a transaction', 2, () => executeMultiple(db, 'begin; insert into t values (1); commit')],
+  [
+    'a script with statements before a transaction',
+    3,
+    () => executeMultiple(db, 'insert into t values (1); begin; insert into t values (2); commit'),
+  ],
+])('each request has its event: %s, %i', async (_, count, work) => {
+  const before = database.requestCount()
+  await work()
+  expect(database.requestCount() - before).toBe(count)
+  const requests = events.filter(({ type }) => type === 'request')
+  expect(requests).toHaveLength(count)
+  for (const request of requests)
+    expect(request).toMatchObject({ status: expect.any(Number), durationMs: expect.any(Number) })
+})
+
+test('a cursor request has its path and its bytes, when its rows are read', async () => {
+  const rows = await collect(readRows(db, "select printf('%.1000c', 'x') as text union all select 1"))
+  expect(rows).toHaveLength(2)
+  const [cursor] = events.filter((event) => event.type === 'request')
+  expect(cursor).toMatchObject({ method: 'POST', path: expect.stringMatching(/\/v3\/cursor$/), status: 200 })
+  expect((cursor as { responseBytes: number }).responseBytes).toBeGreaterThan(1_000)
 })

@@ -72,19 +72,22 @@ describe('the outcome of a call with several statements is that of the whole cal
 })
 
 describe('text after COMMIT, ROLLBACK and BEGIN', () => {
-  test.each(['COMMIT; INSERT INTO t VALUES (2)', 'commit garbage', 'END/**/x', 'ROLLBACK garbage', 'rollback; select 1'])(
-    'is refused, and the transaction goes on: %j',
-    async (sql) => {
-      await using stream = db.openStream()
-      stream.begin()
-      await stream.execute('insert into t values (1)')
-      await expect(stream.execute(sql)).rejects.toThrow(SyntaxError)
-      expect(stream.inTransaction).toBe(true)
-      expect(await rows()).toEqual([])
-      await stream.execute('commit -- a comment\n transaction;;')
-      expect(await rows()).toEqual([1])
-    },
-  )
+  test.each([
+    'COMMIT; INSERT INTO t VALUES (2)',
+    'commit garbage',
+    'END/**/x',
+    'ROLLBACK garbage',
+    'rollback; select 1',
+  ])('is refused, and the transaction goes on: %j', async (sql) => {
+    await using stream = db.openStream()
+    stream.begin()
+    await stream.execute('insert into t values (1)')
+    await expect(stream.execute(sql)).rejects.toThrow(SyntaxError)
+    expect(stream.inTransaction).toBe(true)
+    expect(await rows()).toEqual([])
+    await stream.execute('commit -- a comment\n transaction;;')
+    expect(await rows()).toEqual([1])
+  })
 
   test('is refused after BEGIN, which begins nothing', async () => {
     await using stream = db.openStream()

@@ -1,7 +1,8 @@
-import { createClient, type InValue, type Value } from '@batonsql/core'
+import { createClient, type InValue, readRows, type Value } from '@batonsql/core'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { openTestServer } from '../../targets/test-server.ts'
+import { collect } from '../fixtures.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()
@@ -226,4 +227,37 @@ test('the rowid of an upsert is that of the row it inserted, and of no other', a
     expect((await tx.execute('update counted set n = 0')).lastInsertRowid).toBeNull()
     expect((await tx.execute(upsert('newer'))).lastInsertRowid).toBe(3n)
   })
+})
+
+test.each(['execute', 'batch', 'execute in a transaction', 'chain'])(
+  'options are taken when the call is made: %s',
+  async (what) => {
+    const options: { rowMode: 'array' | 'object' } = { rowMode: 'array' }
+    const change = <T>(pending: Promise<T>): Promise<T> => {
+      options.rowMode = 'object'
+      return pending
+    }
+    const sql = 'select 1 as a'
+    await using stream = db.openStream()
+    const result =
+      what === 'execute'
+        ? await change(db.execute(sql, [], options))
+        : what === 'batch'
+          ? (await change(db.batch([sql], options)))[0]
+          : what === 'chain'
+            ? (await change(stream.chain([sql], options)))[0]
+            : await db.transaction((tx) => change(tx.execute(sql, [], options)))
+    expect(result?.rows).toEqual([[1]])
+  },
+)
+
+test('statement, arguments and options are taken when readRows is called, and a mistake is thrown there', async () => {
+  const args: [number | string] = [1]
+  const options: { rowMode: 'array' | 'object' } = { rowMode: 'array' }
+  const rows = readRows(db, 'select ? as a', args, options as { rowMode: 'array' })
+  args[0] = 'changed'
+  options.rowMode = 'object'
+  expect(await collect(rows)).toEqual([[1]])
+  expect(() => readRows(db, 'select ?', [Number.NaN])).toThrow(RangeError)
+  expect(() => readRows(db, 'commit')).toThrow(TypeError)
 })

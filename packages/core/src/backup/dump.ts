@@ -37,11 +37,12 @@ export interface Dump extends AsyncIterable<string> {
  */
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
+  const own = { ...options }
   let isRead = false
   const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
     if (isRead) throw new TypeError('a dump can be read once: call dump() again')
     isRead = true
-    return readDump(db, options)
+    return readDump(db, own)
   }
   return {
     [Symbol.asyncIterator]: () => statementsOf(parts()),

@@ -6,7 +6,8 @@ import { readRows } from './read-rows.ts'
 // Nothing listens there: a call that is not refused at once would end with a TransportError.
 const db = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
 const SECRET = 'hunter2'
-const rows = (options: unknown): Promise<unknown> => readRows(db, 'select 1', [], options as never).next()
+const rows = async (options: unknown): Promise<unknown> =>
+  readRows(db, 'select 1', [], options as never).next()
 const tx = db.transaction.bind(db) as (callback: unknown, options?: unknown) => Promise<unknown>
 const call = {
   execute: db.execute.bind(db) as (...args: unknown[]) => Promise<unknown>,

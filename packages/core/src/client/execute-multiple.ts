@@ -18,8 +18,9 @@ import type { Stream } from './stream.ts'
  * BEGIN and COMMIT; SqlError, whose message has line and column and whose `statementIndex` is the statement's place in the
  * script. The `outcome` of an error is that of the whole script.
  */
-export async function executeMultiple(db: Client, script: string, options: CallOptions = {}): Promise<void> {
-  checkOptions(options, CALL_OPTIONS)
+export async function executeMultiple(db: Client, script: string, given: CallOptions = {}): Promise<void> {
+  checkOptions(given, CALL_OPTIONS)
+  const options = { ...given }
   const parts = partsOf(splitStatements(script))
   const stream = db.openStream()
   let hasChanges = false
@@ -28,7 +29,8 @@ export async function executeMultiple(db: Client, script: string, options: CallO
   }
   try {
     for (const [at, part] of parts.entries()) {
-      if (part.transaction) await runTransaction(stream, part, options, at === parts.length - 1)
+      const isLast = at === parts.length - 1
+      if (part.transaction) await runTransaction(stream, { ...part.transaction, ...part, isLast }, options)
       else await runEach(stream, part, options, onApplied)
       if (part.transaction?.end === 'commit') onApplied(part.statements)
     }
@@ -59,14 +61,17 @@ async function runEach(
   }
 }
 
-/** @param isLast whether nothing follows, so that the stream ends with it */
+/** A transaction of a script. */
+interface TransactionPart extends ScriptPart, NonNullable<ScriptPart['transaction']> {
+  /** Whether nothing follows, so that the stream ends with it. */
+  readonly isLast: boolean
+}
+
 async function runTransaction(
   stream: Stream,
-  { transaction, statements, offset }: ScriptPart & { readonly transaction: object },
+  { begin, end, statements, offset, isLast }: TransactionPart,
   options: CallOptions,
-  isLast: boolean,
 ): Promise<void> {
-  const { begin, end } = transaction
   stream.begin(begin.sql)
   let done = offset
   for (const chunk of chunksOf(statements)) {

@@ -2,6 +2,7 @@ import { atCaller } from '../base/at-caller.ts'
 import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
 import type { ArrayRow, ObjectRow } from '../codec/result.ts'
 import {
+  type EncodedStatement,
   encodeStatement,
   type InArgs,
   type InStatement,
@@ -18,13 +19,14 @@ import { actOn, Transaction } from './transaction.ts'
 
 /**
  * Reads the rows of one statement as they come, for results that are too large to hold: no more is fetched than the loop
- * takes, and leaving it early ends the statement, but one that changes something: that is read to its end. Costs two
- * requests, the rows and the end of the stream; inside a transaction one. `timeoutMs` is the longest silence.
+ * takes, and leaving it early ends the statement, unless it changes something: that is read to its end. Costs two requests,
+ * the rows and the end of the stream; inside a transaction one, or two as its first call. The request is sent by the first
+ * `next()`; statement, arguments and options are taken when `readRows` is called. `timeoutMs` is the longest silence.
  *
  * ```ts
  * for await (const row of readRows(db, 'select * from measurement')) …
  * ```
- * @throws SqlError when the database refuses the statement; HttpError 404 from a server without `/v3/cursor`
+ * @throws TypeError or RangeError, at once, for an argument that cannot be sent; SqlError when the database refuses the statement; HttpError 404 from a server without `/v3/cursor`
  */
 export function readRows(
   db: Client | Transaction | Stream,
@@ -38,18 +40,25 @@ export function readRows<Row = ObjectRow>(
   args?: InArgs,
   options?: StatementOptions,
 ): AsyncGenerator<Row, void, undefined>
-export async function* readRows(
+export function readRows(
   db: Client | Transaction | Stream,
   statement: InStatement,
   args?: InArgs,
-  given: StatementOptions = {},
+  options: StatementOptions = {},
 ): AsyncGenerator<unknown, void, undefined> {
-  checkOptions(given, STATEMENT_OPTIONS)
+  checkOptions(options, STATEMENT_OPTIONS)
   const encoded = encodeStatement(statement, args)
   refuseControl(encoded)
+  return read(db, encoded, { ...options })
+}
+
+async function* read(
+  db: Client | Transaction | Stream,
+  encoded: EncodedStatement,
+  options: StatementOptions,
+): AsyncGenerator<unknown, void, undefined> {
   const isInside = db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
   if (!isInside) refuseSavepoint(encoded)
-  const options = { ...given }
   options.signal?.throwIfAborted()
   const own = db instanceof Stream || db instanceof Transaction ? null : stateOf(db.openStream())
   const lifetime = own?.http.lifetime

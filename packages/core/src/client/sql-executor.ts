@@ -11,7 +11,7 @@ import {
 import type { BatchOptions, Executor, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 
-/** Runs statements that were checked: one by itself, or those of a batch. */
+/** Runs statements that were checked: one by itself, or those of a batch. Owns the options, which are a copy. */
 type Run<Options> = (
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',
@@ -42,7 +42,7 @@ class Base<Options extends BatchOptions> {
     const encoded = encodeStatement(statement, args)
     this.#check(encoded)
     try {
-      return (await this.#run([encoded], 'autocommit', options))[0] as Results[number]
+      return (await this.#run([encoded], 'autocommit', { ...options }))[0] as Results[number]
     } catch (error) {
       throw atCaller(error, [encoded])
     }
@@ -55,7 +55,7 @@ class Base<Options extends BatchOptions> {
     checkOptions(options, this.#batchOptions)
     const encoded = encodeBatch(statements)
     try {
-      return await this.#run(encoded, 'atomic', options)
+      return await this.#run(encoded, 'atomic', { ...options })
     } catch (error) {
       throw atCaller(error, encoded)
     }

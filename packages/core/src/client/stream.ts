@@ -73,7 +73,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     if (this.inTransaction) throw new TypeError('a transaction is open on this stream')
     const encoded = encodeBatch(statements)
     for (const statement of encoded) refuseSavepoint(statement)
-    return (await this.#state.run(encoded, 'chain', options)) as ResultSet[]
+    return (await this.#state.run(encoded, 'chain', { ...options })) as ResultSet[]
   }
 
   /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */

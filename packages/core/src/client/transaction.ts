@@ -61,8 +61,7 @@ export class Transaction extends SqlExecutor {
   }
 
   /** What is sent was written when the call was made, whatever it waits for. */
-  #run(statements: readonly EncodedStatement[], given: StatementOptions): Promise<Results> {
-    const options = { ...given }
+  #run(statements: readonly EncodedStatement[], options: StatementOptions): Promise<Results> {
     const run = (deadline: Deadline): Promise<Results> =>
       this.#stream.run(statements, 'atomic', options, { deadline, refusal: this.#refusal })
     return this.#whenFree(options, run)

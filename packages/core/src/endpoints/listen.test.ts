@@ -69,7 +69,7 @@ test('asks for a table and actions', async () => {
 
 test('options that cannot be', async () => {
   const { db, received } = await scripted((_, response) => begin(response))
-  const failing = (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
+  const failing = async (options: object): Promise<unknown> => listen(db, options as ListenOptions).next()
   await expect(failing({})).rejects.toThrow('name of a table')
   await expect(failing({ table: 't', actions: ['upsert'] })).rejects.toThrow("not 'upsert'")
   await expect(failing({ table: 't', action: 'insert' })).rejects.toThrow('unknown option action')

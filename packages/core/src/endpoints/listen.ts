@@ -3,7 +3,7 @@ import { checkOptions, TIME } from '../base/check-options.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
-import { AnswerBody } from '../http/answer-body.ts'
+import { AnswerBody, type BodyRequest } from '../http/answer-body.ts'
 import type { Http } from '../http/http.ts'
 import { backoffMs } from '../http/retry.ts'
 import { closedError } from '../transport/failure.ts'
@@ -61,19 +61,19 @@ const LIVED_MS = 5_000
  * @throws HttpError when the server refuses, at the first connection and later; TransportError when the first fails;
  * ProtocolError for what is no stream of events; the signal's reason
  */
-export async function* listen(
-  db: Client,
-  options: ListenOptions,
-): AsyncGenerator<ChangeEvent, void, undefined> {
+export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)
   const { table, actions = [], signal, timeoutMs = SILENCE_MS } = options
   if (typeof table !== 'string') throw new TypeError('listen needs the name of a table')
   for (const action of actions)
     if (!ACTIONS.includes(action)) throw new TypeError(`actions are ${ACTIONS.join(', ')}, not '${action}'`)
-  const http = httpOf(db)
   const query = new URLSearchParams({ table })
   for (const action of actions) query.append('action', action)
-  const request = { path: `/beta/listen?${query.toString()}`, signal, silenceMs: timeoutMs }
+  return readEvents(httpOf(db), { path: `/beta/listen?${query.toString()}`, signal, silenceMs: timeoutMs })
+}
+
+async function* readEvents(http: Http, request: BodyRequest): AsyncGenerator<ChangeEvent, void, undefined> {
+  const { signal } = request
   let isFirst = true
   let attempt = 0
   try {
@@ -103,7 +103,7 @@ export async function* listen(
 /** The events of one connection. @throws TransportError in the end, whatever ended it */
 async function* connectionEvents(
   http: Http,
-  request: { readonly path: string; readonly signal: AbortSignal | undefined; readonly silenceMs: number },
+  request: BodyRequest,
 ): AsyncGenerator<ChangeEvent, void, undefined> {
   if (http.lifetime.isClosed) throw closedError()
   const body = await AnswerBody.open(http, request, http.config.requestTimeoutMs)

@@ -1,9 +1,9 @@
-import { openBody } from '#transport'
 import { HttpError } from '../base/errors.ts'
 import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
 import { type Http, urlOf, valueOf } from './http.ts'
+import { openObservedBody } from './observed-body.ts'
 
 /** What is asked, and how long there may be silence. */
 export interface BodyRequest {
@@ -23,27 +23,18 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
   readonly #request: BodyRequest
   readonly #exchange: Exchange<TransportBody>
   readonly #parts: AsyncIterator<Uint8Array>
-  readonly #status: number
-  readonly #started: number
   readonly #abort = (): void => this.#exchange.abort()
-  #bytes = 0
   #isClosed = false
 
   private constructor(
     http: Http,
     request: BodyRequest,
-    {
-      exchange,
-      answer,
-      started,
-    }: { exchange: Exchange<TransportBody>; answer: TransportBody; started: number },
+    { exchange, answer }: { exchange: Exchange<TransportBody>; answer: TransportBody },
   ) {
     this.#http = http
     this.#request = request
     this.#exchange = exchange
     this.#parts = answer.parts[Symbol.asyncIterator]()
-    this.#status = answer.status
-    this.#started = started
     // also while no part is waited for
     request.signal?.addEventListener('abort', this.#abort)
   }
@@ -54,19 +45,17 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     const { address } = http.config
     signal?.throwIfAborted()
     let exchange: Exchange<TransportBody>
-    let started = 0
     const message = {
       method: 'GET',
       path,
       body: null,
       address,
       send: (sent) => {
-        started = http.clock.now()
-        exchange = openBody(http.transport, sent)
+        exchange = openObservedBody(http, sent)
         return exchange
       },
       read: async (answer) => {
-        const body = new AnswerBody(http, request, { exchange, answer, started })
+        const body = new AnswerBody(http, request, { exchange, answer })
         if (answer.status === 200) return body
         throw new HttpError(answer.status, urlOf(address, path), await errorTextOf(body), answer.retryAfter)
       },
@@ -91,9 +80,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     const waiter = lifetime.wait<IteratorResult<Uint8Array, unknown>>({ ms: silenceMs, signal, late })
     this.#parts.next().then(waiter.resolve, waiter.reject)
     const part = await waiter.promise
-    if (part.done) return null
-    this.#bytes += part.value.byteLength
-    return part.value
+    return part.done ? null : part.value
   }
 
   /** Drops the connection, unless all was read. Does nothing on the second call. */
@@ -102,16 +89,6 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     this.#isClosed = true
     this.#request.signal?.removeEventListener('abort', this.#abort)
     this.#exchange.abort()
-    const { events, clock } = this.#http
-    events.emit({
-      type: 'request',
-      method: 'GET',
-      path: this.#http.config.address.basePath + this.#request.path,
-      status: this.#status,
-      requestBytes: 0,
-      responseBytes: this.#bytes,
-      durationMs: clock.now() - this.#started,
-    })
   }
 }
 

@@ -351,7 +351,9 @@ export function valueOf<R>(sent: Sent<R>): R {
 /** Where a path is, for errors. */
 export const urlOf = ({ origin, basePath }: Address, path: string): string => origin + basePath + path
 
-const byteLength = (text: string | null | undefined): number => new TextEncoder().encode(text ?? '').length
+/** Length of a body, in bytes. */
+export const byteLength = (text: string | null | undefined): number =>
+  new TextEncoder().encode(text ?? '').length
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { canShareConnection, checkControl, type StatementKind, statementKind, verbOf } from './statement-kind.ts'
+import {
+  canShareConnection,
+  checkControl,
+  type StatementKind,
+  statementKind,
+  verbOf,
+} from './statement-kind.ts'
 
 test.each<[string, StatementKind]>([
   ['BEGIN', 'begin'],

@@ -1,9 +1,9 @@
-import { openBody } from '#transport'
 import { ofRead, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { type Http, urlOf, valueOf } from '../http/http.ts'
+import { openObservedBody } from '../http/observed-body.ts'
 import type { StatementOptions } from '../options.ts'
 import type { Cursor, QueuedCall } from '../request/queued-call.ts'
 import { areRead, SqlRequest, stolen } from '../request/sql-request.ts'
@@ -244,7 +244,7 @@ export class RowReader implements Cursor {
         },
         address,
         send: (head) => {
-          exchange = openCursor(openBody(http.transport, head))
+          exchange = openCursor(openObservedBody(http, head))
           return exchange
         },
         read: ({ status, retryAfter, lines, first, text }) => {

@@ -273,7 +273,7 @@ export class ServerStream implements OpenStream {
       scope: 'transaction',
       ends,
       isRead: false,
-      options,
+      options: { ...options },
       deadline,
     })
     return transaction.ending
@@ -320,7 +320,7 @@ export class ServerStream implements OpenStream {
         prefix,
         canCoalesce,
         isRead,
-        options: { ...options },
+        options,
         deadline,
         refusal,
         resolve: (results) => {

@@ -1,0 +1,57 @@
+import { openBody } from '#transport'
+import type { Exchange, TransportBody, TransportRequest } from '../transport/transport.ts'
+import { byteLength, type Http } from './http.ts'
+
+/** Sends a request whose answer is read as it comes, and emits its `request` event when the body has ended or was left. */
+export function openObservedBody(http: Http, request: TransportRequest): Exchange<TransportBody> {
+  const exchange = openBody(http.transport, request)
+  const { events, clock } = http
+  if (!events.isWatched) return exchange
+  const startedAt = clock.now()
+  let status: number | null = null
+  let responseBytes = 0
+  let isReported = false
+  const report = (): void => {
+    if (isReported) return
+    isReported = true
+    events.emit({
+      type: 'request',
+      method: request.method,
+      path: request.path,
+      status,
+      requestBytes: byteLength(request.body),
+      responseBytes,
+      durationMs: clock.now() - startedAt,
+    })
+  }
+  async function* counted(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for await (const part of parts) {
+        responseBytes += part.byteLength
+        yield part
+      }
+    } finally {
+      report()
+    }
+  }
+  const answer = exchange.answer.then(
+    (head) => {
+      status = head.status
+      return { ...head, parts: counted(head.parts) }
+    },
+    (error: unknown) => {
+      report()
+      throw error
+    },
+  )
+  return {
+    answer,
+    get isSent() {
+      return exchange.isSent
+    },
+    abort() {
+      exchange.abort()
+      report()
+    },
+  }
+}
