@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, readRows } from '@batonsql/core'
+import { createClient, executeMultiple, readRows } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../../targets/test-server.ts'
 import { slowRead } from '../fixtures.ts'
@@ -289,4 +289,17 @@ test('a stream that is idle when the client is closed says what it has lost', as
   await db.close()
   await expect(plain.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   await expect(within.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test('a script that is under way when the client is closed comes to its end', async () => {
+  const db = createClient(database.config)
+  const script = executeMultiple(
+    db,
+    'insert into t values (1); begin; insert into t values (2); commit; insert into t values (3)',
+  )
+  const closed = db.close({ drainMs: 20_000 })
+  await expect(executeMultiple(db, 'select 1')).rejects.toThrow('the client is closed')
+  await script
+  await closed
+  expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
 })

@@ -105,3 +105,32 @@ test('a read that a transaction awaits does not wait for a write of the same tic
     { a: 'beside' },
   ])
 })
+
+test('a result that the server cannot write as JSON fails alone', async () => {
+  const notUtf8 = "cast(x'ff' as text)"
+  const reads = await Promise.allSettled(
+    ['select 1', `select ${notUtf8}`, 'select 2'].map((sql) => db.execute(sql)),
+  )
+  expect(reads).toMatchObject([
+    { status: 'fulfilled' },
+    { reason: { status: 500, outcome: 'not_applied' } },
+    { status: 'fulfilled' },
+  ])
+  const writes = await Promise.allSettled(
+    [
+      "insert into t (a) values ('before')",
+      `insert into t (a) values ('bad') returning ${notUtf8}`,
+      "insert into t (a) values ('after')",
+    ].map((sql) => db.execute(sql)),
+  )
+  expect(writes).toMatchObject([
+    { status: 'fulfilled' },
+    { reason: { status: 500, outcome: 'unknown' } },
+    { status: 'fulfilled' },
+  ])
+  expect((await db.execute('select a from t order by a')).rows).toEqual([
+    { a: 'after' },
+    { a: 'bad' },
+    { a: 'before' },
+  ])
+})

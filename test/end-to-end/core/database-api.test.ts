@@ -181,11 +181,15 @@ describe('restore', () => {
   const ALL = [ROWS, (ROWS * (ROWS - 1)) / 2]
 
   /** A client whose answers get lost: the n-th batch is done, or not even sent. */
-  const losing = (lost: ReadonlyMap<number, 'answer' | 'request'>): Client => {
+  const losing = (
+    lost: ReadonlyMap<number, 'answer' | 'request'>,
+    intMode: ClientConfig['intMode'] = 'auto',
+  ): Client => {
     let batches = 0
     return open({
       ...database.config,
       maxRetries: 0,
+      intMode,
       fetch: async (url, init) => {
         const how = init.body?.includes('"batch"') ? lost.get((batches += 1)) : undefined
         if (how === 'request') throw new TypeError('lost on the way')
@@ -196,6 +200,36 @@ describe('restore', () => {
       },
     })
   }
+
+  test.each(['auto', 'number', 'bigint', 'string'] as const)(
+    'the count of the statements that are there is read with each intMode: %s',
+    async (intMode) => {
+      await fresh()
+      const { statements } = await restore(losing(new Map([[2, 'answer']]), intMode), LARGE)
+      expect(statements).toBe(LARGE.length + 2)
+      expect(await total()).toEqual(ALL)
+      await fresh()
+      const stopping = losing(new Map([2, 3, 4, 5, 6].map((at) => [at, 'request'])), intMode)
+      await expect(restore(stopping, LARGE)).rejects.toMatchObject({ code: 'RESTORE_STOPPED' })
+      await restore(open({ ...database.config, intMode }), LARGE, { resume: true })
+      expect(await total()).toEqual(ALL)
+    },
+  )
+
+  test('one that is under way when the client is closed comes to its end', async () => {
+    await fresh()
+    const closing = open(database.config)
+    let closed: Promise<void> | undefined
+    const { statements } = await restore(closing, LARGE, {
+      onProgress: () => {
+        closed ??= closing.close({ drainMs: 60_000 })
+      },
+    })
+    expect(statements).toBe(LARGE.length + 2)
+    await closed
+    expect(await total()).toEqual(ALL)
+    await expect(restore(closing, LARGE)).rejects.toThrow('the client is closed')
+  })
 
   test('each batch is applied once, whatever gets lost', async () => {
     await fresh()

@@ -573,3 +573,17 @@ test.each([
   await expect(call()).rejects.toThrow(message)
   expect(database.requestCount()).toBe(before)
 })
+
+test.each(['as its first calls', 'after a write'])(
+  'reads whose results are too large for one response, issued together in a transaction, %s',
+  async (when) => {
+    const lengths = await db.transaction(async (tx) => {
+      if (when === 'after a write') await tx.execute('insert into t default values')
+      const reads = Array.from({ length: 5 }, () => tx.execute('select hex(zeroblob(2400000)) as x'))
+      const results = await Promise.all(reads)
+      expect(tx.expiresAt).not.toBeNull()
+      return results.map(({ rows }) => String(rows[0]?.['x']).length)
+    })
+    expect(lengths).toEqual([4_800_000, 4_800_000, 4_800_000, 4_800_000, 4_800_000])
+  },
+)

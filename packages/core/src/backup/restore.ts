@@ -2,11 +2,12 @@ import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { DatabaseError, SqlError } from '../base/errors.ts'
 import { MAX_RETRIES } from '../base/limits.ts'
-import type { Client } from '../client/client.ts'
+import { type AtomicBatchOptions, type Client, withinCall } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
 import { httpOf } from '../client/http-of.ts'
+import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
-import type { CallOptions } from '../options.ts'
+import type { CallOptions, Executor } from '../options.ts'
 import { batchesOf, type RestoreBatch } from './restore-batches.ts'
 import { RestoreError } from './restore-error.ts'
 import type { ScriptSource } from './statement-reader.ts'
@@ -47,6 +48,8 @@ export async function restore(
   checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', resume: 'boolean' })
   const { onProgress, resume = false, signal, timeoutMs } = options
   signal?.throwIfAborted()
+  const { lifetime } = httpOf(db)
+  lifetime.begin()
   const run = new Restore(db, { signal, timeoutMs })
   try {
     if (resume) await run.resumeFromCheckpoint()
@@ -57,13 +60,16 @@ export async function restore(
   } catch (error) {
     const isOurs = error instanceof DatabaseError && !(error instanceof RestoreError)
     throw atCaller(isOurs ? new RestoreError(run.progress.statements, error) : error)
+  } finally {
+    lifetime.end()
   }
   return run.progress
 }
 
 /** One restore under way. */
 class Restore {
-  readonly #db: Client
+  readonly #db: Executor<AtomicBatchOptions>
+  readonly #lifetime: Lifetime
   readonly #options: CallOptions
   #statements = 0
   #characters = 0
@@ -71,7 +77,8 @@ class Restore {
   #hasCheckpoint = false
 
   constructor(db: Client, options: CallOptions) {
-    this.#db = db
+    this.#db = withinCall(db)
+    this.#lifetime = httpOf(db).lifetime
     this.#options = options
   }
 
@@ -140,8 +147,7 @@ class Restore {
   }
 
   async #pause(attempt: number): Promise<void> {
-    const { lifetime } = httpOf(this.#db)
-    await lifetime.wait({ ms: backoffMs(attempt), signal: this.#options.signal }).promise
+    await this.#lifetime.wait({ ms: backoffMs(attempt), signal: this.#options.signal }).promise
   }
 
   /** What stands before and after the statements of a batch, so that it is applied once. */
@@ -160,12 +166,9 @@ class Restore {
   /** Statements that are applied, as the database counts them; null when it does not. */
   async #readCheckpoint(): Promise<number | null> {
     try {
-      const { rows } = await this.#db.execute<{ statements: number }>(
-        `select statements from ${PROGRESS}`,
-        [],
-        this.#options,
-      )
-      return rows[0]?.statements ?? null
+      const { rows } = await this.#db.execute(`select statements from ${PROGRESS}`, [], this.#options)
+      // whatever the client's `intMode` makes of it
+      return rows[0] ? Number(rows[0]['statements']) : null
     } catch (error) {
       if (error instanceof SqlError && /no such table/i.test(error.message)) return null
       throw error
@@ -186,7 +189,6 @@ function withPlace(error: DatabaseError, own: RestoreBatch['statements'], before
   if (!(error instanceof SqlError) || error.statementIndex === null) return error
   const statement = own[error.statementIndex - before]
   if (!statement) return error
-  const { code, extendedCode, message } = error
-  const located = `statement ${statement.at + 1}: ${message}`
-  return new SqlError({ message: located, code, extended_code: extendedCode }, statement.sql, statement.at)
+  const message = `statement ${statement.at + 1}: ${error.message}`
+  return Object.assign(error, { message, statementIndex: statement.at })
 }

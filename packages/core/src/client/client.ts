@@ -5,7 +5,7 @@ import { type EncodedStatement, refuseControl, refuseSavepoint } from '../codec/
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
-import type { BatchOptions, CallOptions } from '../options.ts'
+import type { BatchOptions, CallOptions, Executor } from '../options.ts'
 import { Coalescer } from '../request/coalescer.ts'
 import type { QueuedCall, Results } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
@@ -38,6 +38,16 @@ export interface AtomicBatchOptions extends BatchOptions {
   readonly foreignKeys?: 'on' | 'off' | undefined
 }
 
+/** The client for the requests of a call that has begun: they are still sent while the client is being closed. */
+export let withinCall: (db: Client) => Executor<AtomicBatchOptions>
+
+const ATOMIC_BATCH_OPTIONS = { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" }
+
+function refuseTransactions(statement: EncodedStatement): void {
+  refuseControl(statement)
+  refuseSavepoint(statement)
+}
+
 /**
  * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
  * own. Close it when you are done.
@@ -49,14 +59,20 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   constructor(config: ClientConfig) {
     super(
       (statements, scope, options) => this.#run(statements, scope, options),
-      { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
-      (statement) => {
-        refuseControl(statement)
-        refuseSavepoint(statement)
-      },
+      ATOMIC_BATCH_OPTIONS,
+      refuseTransactions,
     )
     this.#http = new Http(resolveConfig(config))
     this.#coalescer = this.#http.config.coalesce ? new Coalescer(this.#http) : null
+  }
+
+  static {
+    withinCall = (db) =>
+      new SqlExecutor<AtomicBatchOptions>(
+        (statements, scope, options) => db.#run(statements, scope, options, true),
+        ATOMIC_BATCH_OPTIONS,
+        refuseTransactions,
+      )
   }
 
   /**
@@ -144,6 +160,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     statements: EncodedStatement[],
     scope: QueuedCall['scope'],
     options: AtomicBatchOptions,
+    hasBegun = false,
   ): Promise<Results> {
     const http = this.#http
     if (statements.length === 0) return Promise.resolve([])
@@ -165,18 +182,16 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
           resolve,
           reject,
         }
-        this.#send(call).catch(reject)
+        this.#send(call, hasBegun).catch(reject)
       })
     })
   }
 
-  async #send(call: QueuedCall): Promise<void> {
+  async #send(call: QueuedCall, hasBegun: boolean): Promise<void> {
     const http = this.#http
     const { deadline, options, scope } = call
     const operation = new SqlRequest([call])
-    const { writes, lastSql = '' } = operation
-    const stopWaiting = writes ? http.writeLock.addWaiter(lastSql) : null
-    http.lifetime.begin()
+    http.lifetime.begin(hasBegun)
     try {
       if (
         this.#coalescer &&
@@ -187,7 +202,6 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
       else await sendStateless(http, [operation], { deadline, signal: options.signal })
     } finally {
       http.lifetime.end()
-      stopWaiting?.()
     }
   }
 }

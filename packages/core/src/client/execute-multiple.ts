@@ -5,9 +5,11 @@ import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
 import type { CallOptions } from '../options.ts'
 import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from '../sql/script.ts'
 import { statementKind } from '../sql/statement-kind.ts'
+import { ServerStream } from '../stream/server-stream.ts'
 import type { Client } from './client.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
-import type { Stream } from './stream.ts'
+import { httpOf } from './http-of.ts'
+import { Stream } from './stream.ts'
 
 /**
  * Runs a script: statements separated by semicolons, such as a dump or a migration file, in as few requests as its length
@@ -22,7 +24,9 @@ export async function executeMultiple(db: Client, script: string, given: CallOpt
   checkOptions(given, CALL_OPTIONS)
   const options = { ...given }
   const parts = partsOf(splitStatements(script))
-  const stream = db.openStream()
+  const http = httpOf(db)
+  http.lifetime.begin()
+  const stream = new Stream(new ServerStream(http, true))
   let hasChanges = false
   const onApplied = (statements: readonly ScriptStatement[]): void => {
     hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read')
@@ -38,8 +42,10 @@ export async function executeMultiple(db: Client, script: string, given: CallOpt
     // an open transaction is rolled back, after which its error says so
     await stream.close()
     throw hasChanges ? withOutcome(error, 'unknown') : error
+  } finally {
+    await stream.close()
+    http.lifetime.end()
   }
-  await stream.close()
 }
 
 /** Runs statements that each take effect by themselves. */

@@ -108,3 +108,17 @@ test('describe: one statement, and what makes no sense', async () => {
   expect(received).toEqual([])
   await expect(describeStatement(db, 'select 1')).rejects.toThrow(ProtocolError)
 })
+
+test('a wait that is under way when the client is closed comes to its end', async () => {
+  const asked = Promise.withResolvers<void>()
+  const { db } = await scripted((_, response, count) => {
+    asked.resolve()
+    answer(response, job(count < 3 ? 'WaitingRun' : 'RunSuccess'))
+  })
+  const waiting = jobs.wait(db, 2, { pollMs: 1 })
+  await asked.promise
+  const closed = db.close({ drainMs: 60_000 })
+  await expect(jobs.get(db, 2)).rejects.toThrow('the client is closed')
+  expect(await waiting).toMatchObject({ status: 'RunSuccess' })
+  await closed
+})

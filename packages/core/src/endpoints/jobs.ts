@@ -2,6 +2,7 @@ import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
 import { ProtocolError, SqlError } from '../base/errors.ts'
 import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
+import type { Http } from '../http/http.ts'
 import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
 
@@ -73,18 +74,7 @@ export const jobs = {
 
   /** One job, with its progress. @throws HttpError 404 for no such job */
   async get(db: Client, id: number, options?: CallOptions): Promise<Job> {
-    if (!Number.isSafeInteger(id) || id < 0)
-      throw new TypeError(`the id of a job is a whole number, not ${id}`)
-    return read(await httpOf(db).get(`/v1/jobs/${id}`, options), (job) => ({
-      id: idOf(job as unknown as WireJob),
-      status: text(job['status']),
-      error: (job['error'] as string | null | undefined) ?? null,
-      progress: ((job['progress'] ?? []) as readonly WireTask[]).map(({ namespace, status, error }) => ({
-        database: namespace,
-        status: status == null ? null : (TASK_STATUS[status] ?? status),
-        error: error ?? null,
-      })),
-    }))
+    return await getJob(httpOf(db), id, options)
   },
 
   /**
@@ -97,19 +87,36 @@ export const jobs = {
     const http = httpOf(db)
     const deadline = http.deadline(timeoutMs)
     const late = (): Error => timeoutError(timeoutMs, http.config.address.origin, true)
-    for (;;) {
-      if (deadline.leftMs <= 0) throw late()
-      const job = await jobs.get(db, id, {
-        signal,
-        timeoutMs: Math.min(deadline.leftMs, http.config.requestTimeoutMs),
-      })
-      onProgress?.(job)
-      if (job.status === 'RunSuccess') return job
-      if (job.status === 'RunFailure')
-        throw new SqlError({ message: job.error ?? `job ${id} failed`, code: 'SCHEMA_MIGRATION_ERROR' })
-      await http.lifetime.wait({ ms: Math.min(pollMs, deadline.leftMs), signal }).promise
+    http.lifetime.begin()
+    try {
+      for (;;) {
+        if (deadline.leftMs <= 0) throw late()
+        const limitMs = Math.min(deadline.leftMs, http.config.requestTimeoutMs)
+        const job = await getJob(http, id, { signal, timeoutMs: limitMs }, true)
+        onProgress?.(job)
+        if (job.status === 'RunSuccess') return job
+        if (job.status === 'RunFailure')
+          throw new SqlError({ message: job.error ?? `job ${id} failed`, code: 'SCHEMA_MIGRATION_ERROR' })
+        await http.lifetime.wait({ ms: Math.min(pollMs, deadline.leftMs), signal }).promise
+      }
+    } finally {
+      http.lifetime.end()
     }
   },
+}
+
+async function getJob(http: Http, id: number, options?: CallOptions, hasBegun = false): Promise<Job> {
+  if (!Number.isSafeInteger(id) || id < 0) throw new TypeError(`the id of a job is a whole number, not ${id}`)
+  return read(await http.get(`/v1/jobs/${id}`, options, hasBegun), (job) => ({
+    id: idOf(job as unknown as WireJob),
+    status: text(job['status']),
+    error: (job['error'] as string | null | undefined) ?? null,
+    progress: ((job['progress'] ?? []) as readonly WireTask[]).map(({ namespace, status, error }) => ({
+      database: namespace,
+      status: status == null ? null : (TASK_STATUS[status] ?? status),
+      error: error ?? null,
+    })),
+  }))
 }
 
 interface WireJob {

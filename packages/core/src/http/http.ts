@@ -45,6 +45,8 @@ export interface RequestOptions {
    * closed: the server would keep the lock for the rest of its 5 s otherwise.
    */
   readonly mayHoldLock?: boolean | undefined
+  /** Slots of its own transaction among the client's that write. @default 0 */
+  readonly ownSlots?: number | undefined
   /** Whether it ends a stream, which goes on when the client is closed meanwhile. */
   readonly endsStream?: boolean | undefined
 }
@@ -68,9 +70,6 @@ export const notSent = (error: unknown): Sent<never> => ({
   isSent: false,
   readLateResponse: null,
 })
-
-/** What may be the matter when a write is not answered and others are. */
-const PASSED_OVER = ', others were answered: see docs/self-hosting.md'
 
 /** One request, and how its answer is read. */
 export interface Message<T extends TransportHead, R> {
@@ -97,11 +96,14 @@ export class Http {
   /** Reads queue by themselves: a transaction may await one, and would wait behind those that wait for its write lock. */
   readonly reads: Limiter
   readonly writes: Limiter
+  /**
+   * One request with coalesced writes at a time: two that have several each get in each other's way on libsql-server, which takes
+   * twice as long then, and now and then answers SQLITE_BUSY.
+   */
+  readonly coalescedWrites: Limiter
   readonly writeLock: WriteLock
   readonly #headers: Record<string, string>
   readonly #retries: RetryPolicy
-  /** How many requests of calls were answered, those that continue a stream excepted. */
-  #answers = 0
 
   constructor(config: ResolvedConfig, clock: Clock = systemClock) {
     const { concurrency, queueLimit, minReplicationIndex, readYourWrites } = config
@@ -112,12 +114,18 @@ export class Http {
     this.lifetime = new Lifetime(clock)
     this.reads = new Limiter(this.lifetime, concurrency, queueLimit)
     this.writes = new Limiter(this.lifetime, concurrency, queueLimit)
+    this.coalescedWrites = new Limiter(this.lifetime, 1, queueLimit)
     const transactions = new Limiter(this.lifetime, WRITE_TRANSACTIONS, queueLimit)
     this.writeLock = new WriteLock(transactions, config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
     if (typeof config.authToken === 'string') Object.assign(this.#headers, authorization(config.authToken))
+  }
+
+  /** Whether, besides the transaction that has the write lock, another write or transaction is in flight that may wait for it. */
+  get hasPendingWrites(): boolean {
+    return this.writes.taken + this.coalescedWrites.taken > 0 || this.writeLock.isContended
   }
 
   /** The time of a call that begins now. @throws TypeError when `timeoutMs` is no time */
@@ -166,12 +174,15 @@ export class Http {
     return this.send(message, options)
   }
 
-  /** @returns the answer's text @throws HttpError for a status other than 2xx */
-  async get(path: string, options: CallOptions = {}): Promise<string> {
+  /**
+   * @param hasBegun whether it belongs to a call that has begun, which goes on while the client is being closed
+   * @returns the answer's text @throws HttpError for a status other than 2xx
+   */
+  async get(path: string, options: CallOptions = {}, hasBegun = false): Promise<string> {
     checkOptions(options, CALL_OPTIONS)
     const { signal, timeoutMs } = options
     const rules = { signal, deadline: this.deadline(timeoutMs), limiter: this.reads, isRepeatable: true }
-    this.lifetime.begin()
+    this.lifetime.begin(hasBegun)
     try {
       return valueOf(await this.exchange(path, null, rules, (text) => text))
     } catch (error) {
@@ -201,10 +212,10 @@ export class Http {
     let stopWatch: (() => void) | undefined
     let failure: Sent<R> & { isOk: false }
     const isSent = (): boolean => exchange?.isSent === true
-    let answersBefore = 0
     const late = (): Error => {
-      const isPassedOver = options.mayHoldLock && isSent() && this.#answers > answersBefore
-      return timeoutError(deadline.timeoutMs, origin, isSent(), isPassedOver ? PASSED_OVER : '')
+      const mayBeBlocked = options.mayHoldLock && limiter && isSent()
+      const hint = mayBeBlocked ? this.writeLock.hint(options.ownSlots) : ''
+      return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     try {
       let ms = deadline.leftMs
@@ -223,12 +234,10 @@ export class Http {
       const waiter = this.#wait<T>({ signal, ms, late }, endsStream, isSent)
       if (index !== null && (options.mayOmitIndex ?? options.isRepeatable))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
-      answersBefore = this.#answers
       exchange = message.send({ method, origin, path: basePath + path, headers, body })
       exchange.answer.then(
         (head) => {
           isAnswered = true
-          if (limiter) this.#answers += 1
           waiter.resolve(head)
         },
         (error: unknown) => {

@@ -7,12 +7,19 @@ export class Limiter {
   readonly #lifetime: Lifetime
   readonly #queueLimit: number
   readonly #waiting = new Set<Deferred>()
+  readonly #limit: number
   #free: number
 
   constructor(lifetime: Lifetime, limit: number, queueLimit: number) {
     this.#lifetime = lifetime
+    this.#limit = limit
     this.#free = limit
     this.#queueLimit = queueLimit
+  }
+
+  /** Calls that have a place. */
+  get taken(): number {
+    return this.#limit - this.#free
   }
 
   /** Calls that queue. */

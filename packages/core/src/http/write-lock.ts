@@ -2,35 +2,38 @@ import type { Deferred } from '../base/deferred.ts'
 import { TransportError } from '../base/errors.ts'
 import type { Limiter } from './limiter.ts'
 
+const REMEDY = "If that transaction's callback awaits this call, make it with the transaction's own handle"
+
 /**
- * The calls of one client that want the database's write lock. Its transactions take slots here and not at the server, which
- * would keep them waiting in requests that time out, and would give the lock to those whose process is gone.
+ * The transactions of one client that want the database's write lock. They take slots here and not at the server, which would
+ * keep them waiting in requests that time out, and would give the lock to those whose process is gone.
  */
 export class WriteLock {
   readonly #slots: Limiter
   readonly #timeoutMs: number
-  readonly #waiting = new Set<{ readonly sql: string }>()
 
   constructor(slots: Limiter, timeoutMs: number) {
     this.#slots = slots
     this.#timeoutMs = timeoutMs
   }
 
-  /** A statement that waits for the lock, if there is one. */
-  get firstWaiter(): string | undefined {
-    const [first] = this.#waiting
-    return first?.sql
+  /** Whether more than one transaction has a slot. */
+  get isContended(): boolean {
+    return this.#slots.taken > 1
   }
 
-  /** Notes that a call wants the lock. @returns what ends that */
-  addWaiter(sql: string): () => void {
-    const entry = { sql }
-    this.#waiting.add(entry)
-    return () => this.#waiting.delete(entry)
+  /**
+   * Explains the timeout of a write that a transaction of the same client may have blocked; empty where none can have.
+   * @param ownSlots slots of the transaction that the write belongs to
+   */
+  hint(ownSlots = 0): string {
+    return this.#slots.taken > ownSlots
+      ? `; another transaction of this client held the write lock. ${REMEDY}`
+      : ''
   }
 
   /** Asks for a transaction's slot. @throws TransportError when too many wait */
-  acquireSlot(sql: string): WriteSlot {
+  acquireSlot(): WriteSlot {
     const timeoutMs = this.#timeoutMs
     const ahead = this.#slots.queued
     const late = (): Error =>
@@ -39,7 +42,7 @@ export class WriteLock {
         `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    return new WriteSlot(this.#slots, this.#slots.acquire({ ms: timeoutMs, late }), this.addWaiter(sql))
+    return new WriteSlot(this.#slots, this.#slots.acquire({ ms: timeoutMs, late }))
   }
 }
 
@@ -47,19 +50,15 @@ export class WriteLock {
 export class WriteSlot {
   /** What waits for it; null when it came at once. */
   readonly waiter: Deferred | null
-  /** Notes that the server has answered: the lock is not wanted any more, it is held. */
-  readonly answered: () => void
   readonly #slots: Limiter
 
-  constructor(slots: Limiter, waiter: Deferred | null, answered: () => void) {
+  constructor(slots: Limiter, waiter: Deferred | null) {
     this.#slots = slots
     this.waiter = waiter
-    this.answered = answered
   }
 
   /** Lets the next one write. Called once, also when the slot has not come: its wait ends then. */
   release(): void {
-    this.answered()
     if (!this.waiter || this.waiter.isResolved) this.#slots.release()
     else this.waiter.reject(undefined)
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answer, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { answer, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
 
 /** The statements of each request. */
 const sent = (received: readonly { readonly body: string }[]): string[][] =>
@@ -69,6 +69,63 @@ test.each([
     // each shows its own statement
     expect(reason?.stack).toContain(`SQL: ${statements[at]}\n`)
   }
+})
+
+/** Answers HTTP 500 to a request with a statement that says so, as a server does that cannot write a result as JSON. */
+const failing: Script = (request, response, count) =>
+  (request.body.includes('bad') ? status(500, 'invalid utf-8 sequence') : streams())(request, response, count)
+
+test('of reads that share a request one whose result cannot be written fails alone', async () => {
+  const { db, received } = await scripted(failing, { coalesce: true })
+  const ended = await Promise.allSettled(['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)))
+  expect(ended).toMatchObject([
+    { status: 'fulfilled' },
+    { reason: { code: 'HTTP_STATUS', status: 500, outcome: 'not_applied' } },
+    { status: 'fulfilled' },
+  ])
+  // together, and each by itself
+  expect(received).toHaveLength(4)
+})
+
+test('writes that return rows share no request with those that do not', async () => {
+  const { db, received } = await scripted(failing, { coalesce: true })
+  const statements = [
+    'insert into t values (1)',
+    'delete from t',
+    'insert into t values (2) returning bad',
+    'insert into t values (3) RETURNING a',
+    'insert into t values (4)',
+  ]
+  const ended = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
+  expect(sent(received)).toEqual([statements.slice(0, 2), statements.slice(2, 4), statements.slice(4)])
+  const unknown = { reason: { status: 500, outcome: 'unknown' } }
+  const done = { status: 'fulfilled' }
+  expect(ended).toMatchObject([done, done, unknown, unknown, done])
+})
+
+test('an answer that lacks one of the results fails that call alone', async () => {
+  const script: Script = (request, response) => {
+    const { requests } = JSON.parse(request.body) as { requests: { type: string }[] }
+    const results = requests.map(({ type }, at) =>
+      at === 1 ? { type: 'ok', response: { type } } : { type: 'ok', response: { type, result: row } },
+    )
+    answer(response, { baton: null, base_url: null, results })
+  }
+  const { db } = await scripted(script, { coalesce: true })
+  const ended = await Promise.allSettled([1, 2, 3].map((n) => db.execute(`delete from t where a = ${n}`)))
+  expect(ended).toMatchObject([
+    { status: 'fulfilled' },
+    { reason: { code: 'PROTOCOL', outcome: 'unknown' } },
+    { status: 'fulfilled' },
+  ])
+})
+
+test('a read whose own time is over has changed nothing', async () => {
+  const { db, received } = await scripted(() => {}, { coalesce: true })
+  const read = db.execute('select 1', [], { timeoutMs: 100 })
+  const outcome = expect(read).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
+  await expect.poll(() => received.length).toBe(1)
+  await outcome
 })
 
 /** Answers when the test lets it. */

@@ -1,7 +1,7 @@
 import { Deferred } from '../base/deferred.ts'
+import { HttpError, ProtocolError } from '../base/errors.ts'
 import { COALESCED_CHARACTERS, COALESCED_STATEMENTS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
-import { Limiter } from '../http/limiter.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { QueuedCall } from './queued-call.ts'
 import { sendStateless } from './send-stateless.ts'
@@ -25,25 +25,22 @@ interface Entry {
  */
 export class Coalescer {
   readonly #http: Http
-  /**
-   * One request with writes at a time: two that have several each get in each other's way on libsql-server, which takes twice
-   * as long then, and now and then answers SQLITE_BUSY.
-   */
-  readonly #writes: Limiter
   #waiting: Entry[] = []
 
   constructor(http: Http) {
     this.#http = http
-    this.#writes = new Limiter(http.lifetime, 1, http.config.queueLimit)
   }
 
   /** Sends a call with others. Settles when the call is settled. */
   send({ resolve, reject, ...call }: QueuedCall): Promise<void> {
     return new Promise((done) => {
-      const { clock, config } = this.#http
+      const { clock, config, writeLock } = this.#http
       const { deadline, options } = call
-      const late = (): Error =>
-        timeoutError(deadline.timeoutMs, config.address.origin, entry.operation.isEncoded)
+      const late = (): Error => {
+        const { isEncoded, isRead, writes } = entry.operation
+        const hint = isEncoded && writes ? writeLock.hint() : ''
+        return timeoutError(deadline.timeoutMs, config.address.origin, isEncoded && !isRead, hint)
+      }
       const watch = new Deferred(clock, { ms: deadline.leftMs, signal: options.signal, late })
       const end = (): void => {
         entry.isOver = true
@@ -84,14 +81,18 @@ export class Coalescer {
     for (const entries of [...this.#requests(reads), ...this.#requests(writes)]) void this.#send(entries)
   }
 
-  /** Divides calls among requests. */
+  /**
+   * Divides calls among requests. Writes that return rows have requests of their own: when a row cannot be written as JSON, the
+   * server answers nothing, and what became of the others in the request would not be known.
+   */
   #requests(entries: readonly Entry[]): Entry[][] {
     const requests: Entry[][] = []
     let room = 0
     for (const entry of entries) {
       const last = requests.at(-1)
       room -= entry.characters
-      if (last && last.length < COALESCED_STATEMENTS && room >= 0) last.push(entry)
+      const isAlike = last?.[0] && returnsRows(last[0]) === returnsRows(entry)
+      if (isAlike && last.length < COALESCED_STATEMENTS && room >= 0) last.push(entry)
       else {
         requests.push([entry])
         room = COALESCED_CHARACTERS - entry.characters
@@ -114,12 +115,24 @@ export class Coalescer {
       entry.onGivenUp = onGivenUp
     }
     try {
-      await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, this.#writes)
+      const { coalescedWrites } = this.#http
+      await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, coalescedWrites)
     } catch (error) {
-      for (const call of calls) call.reject(copyOf(error))
+      const open = entries.filter(({ isOver }) => !isOver)
+      const mayGoAlone = operations.every(({ isRead }) => isRead) && isOfOneResult(error)
+      if (open.length > 1 && mayGoAlone) for (const entry of open) void this.#send([entry])
+      else for (const call of calls) call.reject(copyOf(error))
     }
   }
 }
+
+/** Whether a call may be a write that returns rows. */
+const returnsRows = ({ operation }: Entry): boolean =>
+  operation.writes && /\breturning\b/i.test(operation.lastSql ?? '')
+
+/** Whether the result of one statement may have kept the others from their answers. */
+const isOfOneResult = (error: unknown): boolean =>
+  error instanceof ProtocolError || (error instanceof HttpError && error.status === 500)
 
 /** Calls back when this tick of the event loop is over. */
 function soon(callback: () => void): void {

@@ -6,7 +6,7 @@ import type { Limiter } from '../http/limiter.ts'
 import type { SqlRequest } from './sql-request.ts'
 
 /**
- * Sends operations, in their order, in one HTTP request on a stream that ends with it, and hands out what each returned.
+ * Sends operations, in their order, in one HTTP request on a stream that ends with it, and settles each with its own result.
  * Rejects when there is no answer.
  * @param writing where it queues when it may have to wait for the write lock
  */
@@ -38,6 +38,10 @@ export async function sendStateless(
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [at, operation] of operations.entries()) {
     http.replica.record(replicationIndexOf(response, at))
-    operation.settle(response.results[at], context)
+    try {
+      operation.settle(response.results[at], context)
+    } catch (error) {
+      for (const call of operation.calls) call.reject(error)
+    }
   }
 }

@@ -26,6 +26,8 @@ export interface Settled {
   readonly again?: readonly QueuedCall[]
   /** Control statements that have not taken place and still have to. */
   readonly prefix?: readonly string[]
+  /** Whether nothing of the request has run. */
+  readonly ranNothing?: boolean
 }
 
 /** What the results are read with. */
@@ -156,20 +158,23 @@ export class SqlRequest {
     const error = new SqlError(wireError, sql, null, [], this.isRead ? 'not_applied' : undefined)
     // COMMIT is correct SQL: an answer that refuses it as a whole is not the server's
     if (call.ends === 'commit') throw unclearCommit(error)
-    // what the server's parser refuses has not run, and it spoils it for all: each has to go by itself
+    // what the server's parser refuses has not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
-    if (ranNothing && others.length > 0) {
+    // Else, as when a response is too large, the server does not say what ran. Only reads are sure to have done nothing, and
+    // control statements in front of the first to have run, as they have no rows.
+    const isHarmless = ranNothing || (this.isRead && others.every((each) => each.prefix.length === 0))
+    if (isHarmless && others.length > 0) {
+      // one of them has spoilt it for all: each has to go by itself
       for (const each of this.calls) each.canCoalesce = false
-      return { again: this.calls }
+      if (!ranNothing) call.prefix = []
+      return { again: this.calls, ranNothing }
     }
-    // the server does not say what ran when a response is too large; only reads are sure to have done nothing
-    const isHarmless = ranNothing || (others.length === 0 && prefix.length === 0 && this.isRead)
     const lost =
       scope === 'transaction' &&
       !isHarmless &&
       markLost?.('TRANSACTION_LOST', 'the server did not tell what was done', error)
     for (const each of this.calls) each.reject(lost || error)
-    return ranNothing && scope === 'transaction' ? { prefix } : {}
+    return ranNothing && scope === 'transaction' ? { prefix, ranNothing } : {}
   }
 
   /** Whether this request fixes the snapshot; in a transaction its first one did. */

@@ -1,6 +1,5 @@
 import { DatabaseError, withOutcome } from '../base/errors.ts'
 import { EXPIRING_AT, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
-import { quoteSql } from '../base/quote-sql.ts'
 import type { Http } from '../http/http.ts'
 import { type ClientEvent, nextId } from '../observe/events.ts'
 
@@ -114,10 +113,10 @@ export class OpenTransaction {
   }
 
   get #expiredMessage(): string {
-    const { config, writeLock } = this.#http
-    const other = writeLock.firstWaiter
-    const hint = `; another call of this client waited for the write lock: ${quoteSql(other)}. If the transaction's callback awaits that call, make it with the transaction's own handle`
-    return `idle when its ${config.transactionTimeoutMs} ms were over${other ? hint : ''}`
+    const { config, hasPendingWrites } = this.#http
+    const hint =
+      "; another call of this client waited for the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle"
+    return `idle when its ${config.transactionTimeoutMs} ms were over${hasPendingWrites ? hint : ''}`
   }
 
   #emit(event: ClientEvent): void {

@@ -368,7 +368,7 @@ export class ServerStream implements OpenStream {
       head.resolve([])
       this.#next()
     } else if (!this.#slot && this.#transaction && this.#queue.headBegins && takesLock(head))
-      void this.#acquireSlot(head.statements[0]?.sql ?? '')
+      void this.#acquireSlot()
     else if (head.cursor && head.prefix.length > 0) this.answered = this.#send([this.#queue.takePrefix(head)])
     else if (head.cursor) {
       this.#queue.take(1)
@@ -381,9 +381,9 @@ export class ServerStream implements OpenStream {
     } else this.answered = this.#send(this.#queue.take(this.connection.isV3 ? Infinity : V2_CALLS))
   }
 
-  async #acquireSlot(sql: string): Promise<void> {
+  async #acquireSlot(): Promise<void> {
     try {
-      const slot = this.http.writeLock.acquireSlot(sql)
+      const slot = this.http.writeLock.acquireSlot()
       this.#slot = slot
       const { waiter } = slot
       if (waiter) {
@@ -426,7 +426,8 @@ export class ServerStream implements OpenStream {
     const sentAt = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
     const { writes } = request
     this.#lastSql = request.lastSql
-    const sent = await connection.send(request, closes, writes || this.holdsLock)
+    const lock = { mayHoldLock: writes || this.holdsLock, ownSlots: this.#slot ? 1 : 0 }
+    const sent = await connection.send(request, closes, lock)
     try {
       if (sent.isOk) this.#settle(request, sent.value, closes)
       else if (sent.isSent) throw sent.error
@@ -440,17 +441,16 @@ export class ServerStream implements OpenStream {
   #settle(request: SqlRequest, answer: Answer, closes: boolean): void {
     const { markLost } = this
     const { intMode } = this.http.config
-    const { again, prefix } = request.settle(answer, { intMode, rowids: this.#rowids, markLost })
+    const { again, prefix, ranNothing } = request.settle(answer, { intMode, rowids: this.#rowids, markLost })
     if (again) this.#queue.putBack(again)
     if (prefix) this.#queue.passPrefix(prefix)
-    if (!again && !prefix) this.gotAnswer(request.writes)
+    if (!ranNothing) this.gotAnswer(request.writes)
     if (!this.connection.baton && !closes && this.#transaction)
       throw new ProtocolError('no baton in the middle of a transaction')
   }
 
   /** An answer says that a request has run. @param gotLock whether it was one that takes the write lock */
   gotAnswer(gotLock: boolean): void {
-    this.#slot?.answered()
     if (gotLock) this.#transaction?.gotLock()
   }
 

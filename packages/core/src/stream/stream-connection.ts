@@ -4,12 +4,15 @@ import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import type { WireStreamResult } from '../base/wire.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import { type Address, followBaseUrl } from '../config.ts'
-import { type Http, notSent, type Sent } from '../http/http.ts'
+import { type Http, notSent, type RequestOptions, type Sent } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 
 /** The result of the one operation of a request. */
 export type Answer = WireStreamResult | undefined
+
+/** Whether the stream has the write lock, or may get it by a request; and its slots for that. */
+type LockUse = Pick<RequestOptions, 'mayHoldLock' | 'ownSlots'>
 
 /** The server's side of a stream: the baton that continues it, and the address and protocol version it is bound to. */
 export class StreamConnection {
@@ -48,9 +51,9 @@ export class StreamConnection {
 
   /**
    * Sends one request. Never rejects.
-   * @param holdsLock whether the stream has the write lock, or may get it by this request
+   * @param lock what it has to do with the write lock
    */
-  async send(request: SqlRequest, close: boolean, holdsLock: boolean): Promise<Sent<Answer>> {
+  async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<Answer>> {
     const { http } = this
     const { lifetime } = http
     const isNew = this.#baton === null
@@ -65,11 +68,11 @@ export class StreamConnection {
     const { signals } = request
     const joined = signals.length > 1 ? joinSignals(signals) : null
     const signal = joined?.signal ?? signals[0]
-    let sent = await this.#post(request, close, holdsLock, signal)
+    let sent = await this.#post(request, close, lock, signal)
     // others may have found it out meanwhile
     if (isNew && !sent.isOk && isMissing(sent.error) && this.#isV3 && http.hasV3 !== true) {
       this.#isV3 = false
-      sent = await this.#post(request, close, holdsLock, signal)
+      sent = await this.#post(request, close, lock, signal)
     }
     joined?.stop()
     if (!sent.isOk && sent.readLateResponse) this.closeAfterLateResponse(sent.readLateResponse())
@@ -84,21 +87,22 @@ export class StreamConnection {
   #post(
     request: SqlRequest,
     close: boolean,
-    holdsLock: boolean,
+    lock: LockUse,
     signal: AbortSignal | undefined,
   ): Promise<Sent<Answer>> {
     const { http, baton } = this
+    const { mayHoldLock } = lock
     return http.exchange(
       this.#path,
       (index) => pipelineBody([request.encode(this.#isV3, index), ...(close ? [CLOSE] : [])], baton),
       {
         deadline: request.deadline,
         signal,
-        limiter: baton === null ? (holdsLock ? http.writes : http.reads) : null,
+        limiter: baton === null ? (mayHoldLock ? http.writes : http.reads) : null,
         needsIndex: request.isFirst,
-        isRepeatable: baton === null && request.isRead && !holdsLock,
+        isRepeatable: baton === null && request.isRead && !mayHoldLock,
         mayOmitIndex: baton === null && request.isRead,
-        mayHoldLock: holdsLock,
+        ...lock,
       },
       (text) => this.#read(text, close),
       this.address,

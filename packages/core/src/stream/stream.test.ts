@@ -552,27 +552,84 @@ test('an answer that does not come: the call ends with its time, the request a w
   expect(await next()).toMatchObject({ closes: true })
 })
 
-test('an answer that says nothing of what ran: one read leaves the transaction as it is, all else ends it', async () => {
+describe('an answer that says nothing of what ran', () => {
   const tooLarge = { message: 'Response is too large', code: 'RESPONSE_TOO_LARGE' }
-  for (const { reads, savepoint, isLost } of [
-    { reads: 1, savepoint: false, isLost: false },
-    { reads: 2, savepoint: false, isLost: true },
-    { reads: 1, savepoint: true, isLost: true },
-  ]) {
-    const { stream, next } = start()
-    stream.begin()
-    const first = stream.execute('insert into t values (1)')
-    await (await next()).answer()
+  /** A transaction that has written, or has still to begin. */
+  async function begun({ hasWritten }: { hasWritten: boolean }) {
+    const started = start()
+    started.stream.begin()
+    if (!hasWritten) return started
+    const first = started.stream.execute('insert into t values (1)')
+    await (await started.next()).answer()
     await first
-    if (savepoint) stream.savepoint('a')
-    const calls = Promise.allSettled(Array.from({ length: reads }, () => stream.execute('select 1')))
-    await (await next()).refuse(tooLarge)
-    for (const outcome of await calls)
-      expect(outcome).toMatchObject({
-        reason: { code: isLost ? 'TRANSACTION_LOST' : 'RESPONSE_TOO_LARGE' },
-      })
-    expect(stream.inTransaction).toBe(!isLost)
+    return started
   }
+
+  test.each([
+    { hasWritten: true, savepoint: false },
+    { hasWritten: true, savepoint: true },
+    { hasWritten: false, savepoint: false },
+  ])('to one read: it is refused, and the transaction goes on (%o)', async ({ hasWritten, savepoint }) => {
+    const { stream, next } = await begun({ hasWritten })
+    if (savepoint) stream.savepoint('a')
+    const read = expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
+    await (await next()).refuse(tooLarge)
+    await read
+    expect(stream.inTransaction).toBe(true)
+    // the control statements in front of it have run
+    const write = stream.execute('insert into t values (2)')
+    const request = await next()
+    expect(request.sql).toEqual(['insert into t values (2)'])
+    await request.answer()
+    await write
+    expect(stream.expiresAt).not.toBeNull()
+  })
+
+  test.each([true, false])(
+    'to several reads: each is sent by itself (after a write: %s)',
+    async (hasWritten) => {
+      const { stream, next } = await begun({ hasWritten })
+      const calls = Promise.allSettled([1, 2, 3].map((n) => stream.execute(`select ${n}`)))
+      const shared = await next()
+      expect(shared.sql).toEqual([
+        ...(hasWritten ? [] : ['BEGIN IMMEDIATE']),
+        'select 1',
+        'select 2',
+        'select 3',
+      ])
+      await shared.refuse(tooLarge)
+      for (const n of [1, 2, 3]) {
+        const request = await next()
+        expect(request.sql).toEqual([`select ${n}`])
+        await (n === 2 ? request.refuse(tooLarge) : request.answer())
+      }
+      expect(await calls).toMatchObject([
+        { status: 'fulfilled' },
+        { reason: { code: 'RESPONSE_TOO_LARGE' } },
+        { status: 'fulfilled' },
+      ])
+      expect(stream.inTransaction).toBe(true)
+      expect(stream.expiresAt).not.toBeNull()
+    },
+  )
+
+  test.each<[string, (stream: Stream) => Promise<unknown>[]]>([
+    ['a write among them', (stream) => [stream.execute('select 1'), stream.execute('delete from t')]],
+    [
+      'a savepoint between them',
+      (stream) => {
+        const first = stream.execute('select 1')
+        stream.savepoint('a')
+        return [first, stream.execute('select 2')]
+      },
+    ],
+  ])('to several calls with %s: the transaction is lost', async (_, issue) => {
+    const { stream, next } = await begun({ hasWritten: true })
+    const calls = Promise.allSettled(issue(stream))
+    await (await next()).refuse(tooLarge)
+    for (const outcome of await calls) expect(outcome).toMatchObject({ reason: { code: 'TRANSACTION_LOST' } })
+    expect(stream.inTransaction).toBe(false)
+  })
 })
 
 test('a statement that cannot be parsed, first in a transaction, does not keep others from writing', async () => {
