@@ -53,6 +53,10 @@ export function checkErrors(program: Program, network: Network, history: History
   })
 }
 
+/** Whether a call only reads, and has no savepoint in front. */
+const isPlainRead = ({ what, sql }: Call): boolean =>
+  what === 'transaction' || (what === 'execute' && sql.every((each) => each === 'large' || each === 'select'))
+
 class ErrorChecker {
   readonly #program: Program
   readonly #history: History
@@ -81,8 +85,10 @@ class ErrorChecker {
     if (error instanceof SqlError) return this.#ofSql(call, error)
     if (error instanceof StreamError) return this.#ofStream(call, error)
     if (error instanceof TransportError) return this.#ofTransport(call, error)
-    if (error instanceof HttpError)
-      return this.#hazards.isFaulty || this.#hasOldServer(call) ? null : 'nothing was refused on the way'
+    if (error instanceof HttpError) {
+      const isRefused = this.#hasOldServer(call) || call.sql.includes('unreadable')
+      return this.#hazards.isFaulty || isRefused ? null : 'nothing was refused on the way'
+    }
     if (error instanceof ProtocolError) return this.#hazards.isFaulty ? null : 'all answers were good'
     if (error instanceof TypeError) return this.#ofType(call, error)
     if (error instanceof RangeError || error instanceof SyntaxError) return 'nothing was out of range'
@@ -114,6 +120,8 @@ class ErrorChecker {
   #ofSql({ sql, what, scope }: Call, { code }: SqlError): string | null {
     if (this.#hazards.isFaulty) return null
     if (sql.some((each) => SQL_CODES[each]?.includes(code))) return null
+    const isLarge = sql.filter((each) => each === 'large').length > 1
+    if (isLarge && code === 'RESPONSE_TOO_LARGE') return null
     const isEnd = what === 'transaction' || what === 'commit' || (what === 'execute' && sql[0] === 'commit')
     const calls = what === 'transaction' ? this.#program.ledger.calls : scope.root.calls
     if (isEnd && code === 'SQLITE_CONSTRAINT' && calls.some((call) => call.sql.includes('child'))) return null
@@ -147,6 +155,8 @@ class ErrorChecker {
     )
     const isBusy = this.#history.tasks.length > 1 && JSON.stringify(this.#history).includes('"mode":"')
     const isUndone = calls.some(({ what }) => what === 'undo' || what === 'forget')
+    // results of reads alone are asked for again, one by one
+    const isLarge = calls.some(({ sql }) => sql.includes('large')) && !calls.every(isPlainRead)
     const isClosed = calls.some(({ what, at }) => what === 'close stream' && at <= call.settledAt)
     // such a request ends its stream on the server
     const isNoSql = calls.some(({ what, sql }) => what === 'rows' && sql[0] === 'unparsable')
@@ -156,6 +166,7 @@ class ErrorChecker {
       endsItself ||
       isBusy ||
       isUndone ||
+      isLarge ||
       hasNoRows ||
       isClosed ||
       this.#hazards.slowMs > 4_000

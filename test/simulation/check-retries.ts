@@ -6,7 +6,13 @@ import { nameOf } from './oracle.ts'
 import type { Program } from './program.ts'
 import { markOf } from './statement-texts.ts'
 
-const READS: ReadonlySet<Sql> = new Set(['select', 'commented select', 'missing table'])
+const READS: ReadonlySet<Sql> = new Set([
+  'select',
+  'commented select',
+  'missing table',
+  'large',
+  'unreadable',
+])
 const MAX_RETRIES = 2
 
 /** Looks whether requests were sent again where they may, where they must, and nowhere else. */
@@ -18,15 +24,26 @@ export function checkRetries(program: Program, network: Network, history: Histor
     const sent = network.seen.filter(({ body }) => body.includes(markOf(call.id)))
     const complaint =
       call.scope.kind === 'client'
-        ? complaintOfAlone(call, sent, history.clients[call.scope.client] ?? {})
+        ? complaintOfAlone(call, sent, history)
         : complaintInside(call, sent, network, history)
     return complaint === null ? [] : [`${nameOf(call)}: ${complaint}`]
   })
 }
 
-function complaintOfAlone(call: Call, sent: readonly SeenRequest[], plan: ClientPlan): string | null {
-  const { maxRetries = MAX_RETRIES, requestTimeoutMs, token } = plan
-  if (sent.length > maxRetries + 1) return `sent ${sent.length} times`
+function complaintOfAlone(
+  call: Call,
+  sent: readonly SeenRequest[],
+  { clients, tasks }: History,
+): string | null {
+  const {
+    maxRetries = MAX_RETRIES,
+    requestTimeoutMs,
+    token,
+    coalesce,
+  }: ClientPlan = clients[call.scope.client] ?? {}
+  // reads that share a request with it are sent once more, by themselves
+  const hasUnreadable = coalesce && JSON.stringify(tasks).includes('"unreadable"') ? 1 : 0
+  if (sent.length > maxRetries + 1 + hasUnreadable) return `sent ${sent.length} times`
   const isRead = READS.has(call.sql[0] as Sql)
   const isRefused = ({ fault }: SeenRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
@@ -47,7 +64,7 @@ function complaintInside(
   { hits }: Network,
   { tasks }: History,
 ): string | null {
-  // what is no SQL is found in a request of many, and the others are sent once more
-  const isPlain = hits === 0 && !JSON.stringify(tasks).includes('"unparsable"')
+  // a request of many that is refused as a whole is sent once more, call by call
+  const isPlain = hits === 0 && !/"unparsable"|"large"/.test(JSON.stringify(tasks))
   return isPlain && sent.length > 1 ? `sent ${sent.length} times` : null
 }

@@ -43,6 +43,10 @@ export type Sql =
   | 'returning'
   | 'select'
   | 'commented select'
+  /** Has a result of which two are too large for one response. */
+  | 'large'
+  /** Has a result that the server cannot write as JSON. */
+  | 'unreadable'
   | 'constraint'
   | 'or rollback'
   | 'or fail'

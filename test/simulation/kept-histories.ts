@@ -376,4 +376,42 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { faults: [{ request: 1, kind: 'foreign answer' }] },
   ),
+  keep('a script whose last statement fails after a transaction of it', [
+    [{ do: 'script', sql: ['insert', 'insert', 'missing table'], whole: [1, 2], catches: true }],
+  ]),
+  keep('reads of a transaction that are too large for one response', [
+    [
+      inTransaction({
+        do: 'together',
+        steps: [
+          { do: 'execute', sql: 'large' },
+          { do: 'execute', sql: 'large' },
+        ],
+      }),
+    ],
+  ]),
+  keep('a batch on a stream that is too large for one response, and a write after it', [
+    [
+      onStream(
+        { do: 'batch', sql: ['insert', 'large', 'large'], catches: true },
+        { do: 'execute', sql: 'insert', catches: true },
+      ),
+    ],
+  ]),
+  keep(
+    'coalesced reads, one of which has a result that cannot be written',
+    [
+      [
+        {
+          do: 'together',
+          steps: [
+            { do: 'execute', sql: 'select' },
+            { do: 'execute', sql: 'unreadable', catches: true },
+            { do: 'execute', sql: 'select' },
+          ],
+        },
+      ],
+    ],
+    { client: { coalesce: true } },
+  ),
 ]

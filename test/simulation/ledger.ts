@@ -165,6 +165,8 @@ export function outcomeOf({ error, isAborted, leftBy, reason, what }: Call): Out
   if (leftBy !== undefined && leftBy === error) return 'unknown'
   const known = findDatabaseError(error)
   if (known) return known.outcome
+  // what `authToken` threw in the middle of a script says nothing of what was before
+  if (what === 'script') return 'unknown'
   // a signal's reason says nothing; what a callback threw ended its transaction
   return isAborted && error === reason && what !== 'transaction' ? 'unknown' : 'not_applied'
 }

@@ -119,6 +119,9 @@ interface OpenTransaction {
 const NO_ROWS: StatementResult = { columns: [], rows: [], changed: 0, rowid: null }
 
 /** One connection to it: a stream of the server. */
+/** A result cannot be written as JSON: the whole request is answered with HTTP 500. */
+export class Unreadable extends Error {}
+
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null
@@ -204,6 +207,11 @@ export class ModelConnection {
         const mine = own?.own.filter(({ table }) => table === 't').map(({ tag }) => tag) ?? []
         return { ...NO_ROWS, columns: ['a'], rows: [...this.database.rows.slice(0, seen), ...mine] }
       }
+      case 'unreadable':
+        throw new Unreadable('invalid utf-8 sequence of 1 bytes from index 0')
+      case 'large':
+        this.#see()
+        return { ...NO_ROWS, columns: ['a'], rows: [1] }
       case 'constant':
         return { ...NO_ROWS, columns: ['1'], rows: [1] }
       case 'nothing':

@@ -96,9 +96,13 @@ export class ModelProgram {
   async batch(steps: readonly WireStep[], isV3: boolean): Promise<StepResult[]> {
     const commands = commandsOf(steps, isV3)
     const results: StepResult[] = []
+    let large = 0
     for (const [at, { condition }] of steps.entries()) {
+      const command = commands[at] as Command
       const runs = this.holds(condition, results) || this.#isTimedOut
-      results.push(runs ? await this.step(commands[at] as Command) : null)
+      results.push(runs ? await this.step(command) : null)
+      if (runs && command.kind === 'large' && (large += 1) > 1)
+        throw new SqlFailure('RESPONSE_TOO_LARGE', 'Response is too large')
     }
     return results
   }

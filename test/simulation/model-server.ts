@@ -4,6 +4,7 @@ import {
   ServerGone,
   SqlFailure,
   type StatementResult,
+  Unreadable,
 } from './model-database.ts'
 import {
   commandsOf,
@@ -219,6 +220,7 @@ export class ModelServer {
     } catch (error) {
       this.#drop(stream)
       if (error instanceof Refusal) return { status: error.status, body: error.message }
+      if (error instanceof Unreadable) return json(500, { error: error.message })
       throw error
     }
     return json(200, { baton: isOpen ? this.#release(stream) : null, base_url: null, results })

@@ -9,6 +9,7 @@ export type Command =
       readonly isReturning: boolean
     }
   | { readonly kind: 'select' | 'constant' | 'nothing' | 'assertion' | 'missing table' }
+  | { readonly kind: 'large' | 'unreadable' }
   | { readonly kind: 'begin'; readonly mode: 'immediate' | 'deferred' }
   | { readonly kind: 'commit' | 'rollback' }
   | { readonly kind: 'savepoint' | 'release' | 'rollback to'; readonly name: string }
@@ -44,6 +45,8 @@ export function parse(text: string, args: readonly (number | null)[] = []): Comm
 function parseRare(sql: string): Command {
   if (/^select\s+1$/i.test(sql)) return { kind: 'constant' }
   if (sql.startsWith("select case when true then json('")) return { kind: 'assertion' }
+  if (sql === 'select hex(zeroblob(2400000)) as a') return { kind: 'large' }
+  if (sql === "select cast(x'ff' as text) as a") return { kind: 'unreadable' }
   if (/^select a from missing$/i.test(sql)) return { kind: 'missing table' }
   if (/^pragma (foreign_keys = off|table_info\(t\))$/i.test(sql)) return { kind: 'nothing' }
   const message = `SQL string could not be parsed: syntax error around L1:${sql.length}: \`${sql}\``

@@ -14,6 +14,8 @@ export interface Profile {
   readonly misuses: boolean
   /** How often a statement fails. */
   readonly failing: number
+  /** How often a statement has a large result. */
+  readonly large: number
   /** Nothing is written. */
   readonly onlyReads: boolean
   /** Transactions begin with what is no SQL, and then do nothing for a while. */
@@ -43,6 +45,7 @@ export function makeProfile(choose: Chooser): Profile {
         : [undefined, 'immediate', 'deferred', 'readonly'],
     misuses: choose.chance(0.15),
     failing: choose.pick([0, 0.1, 0.3]),
+    large: choose.chance(0.1) ? choose.pick([0.3, 0.8]) : 0,
     onlyReads: isQuiet,
     stalls: choose.chance(0.03),
     hasOrms: choose.chance(0.08),

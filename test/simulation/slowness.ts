@@ -3,7 +3,14 @@ import type { History, Sql, Step } from './history.ts'
 /** How long a transaction waits that waits for itself, in ms: until its time is over, and the server's. */
 const SELF_WAIT_MS = 11_000
 
-const READS: ReadonlySet<Sql> = new Set(['select', 'commented select', 'missing table', 'unparsable'])
+const READS: ReadonlySet<Sql> = new Set([
+  'select',
+  'commented select',
+  'missing table',
+  'unparsable',
+  'large',
+  'unreadable',
+])
 
 /** How long the programs of a history sleep, or wait for what they hold up themselves, in ms: others may wait for them. */
 export function slownessOf({ tasks, faults, server: { lagMs = 0 } }: History): number {

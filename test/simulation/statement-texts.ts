@@ -16,6 +16,8 @@ const STATEMENT_TEXTS: Readonly<Record<Sql, (tag: number) => string>> = {
   returning: (tag) => `insert into t values (${tag}) returning a`,
   select: () => 'select a from t order by rowid',
   'commented select': () => '/* read */ select a from t order by rowid',
+  large: () => 'select hex(zeroblob(2400000)) as a',
+  unreadable: () => "select cast(x'ff' as text) as a",
   constraint: () => 'insert into t values (null)',
   'or rollback': () => 'insert or rollback into t values (null)',
   'or fail': (tag) => `insert or fail into t values (${tag}), (null)`,

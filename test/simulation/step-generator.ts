@@ -50,7 +50,14 @@ export class StepGenerator {
 
   #sql(): Sql {
     if (this.#profile.onlyReads) return 'select'
+    if (this.#choose.chance(this.#profile.large)) return 'large'
     return this.#choose.chance(this.#profile.failing) ? this.#choose.pick(BAD) : this.#choose.pick(GOOD)
+  }
+
+  /** One that may have no request, and no answer, in common with others that depend on it. */
+  #sqlByItself(): Sql {
+    const isUnreadable = !this.#profile.onlyReads && this.#choose.chance(this.#profile.failing / 4)
+    return isUnreadable ? 'unreadable' : this.#sql()
   }
 
   #pause(): Step {
@@ -76,7 +83,7 @@ export class StepGenerator {
   clientStep(): Step {
     if (this.#profile.onlyReads && this.#choose.chance(0.4)) return this.#stream()
     const at = this.#choose.int(100)
-    if (at < 18) return { do: 'execute', sql: this.#sql(), ...this.#call() }
+    if (at < 18) return { do: 'execute', sql: this.#sqlByItself(), ...this.#call() }
     if (at < 22) return this.#together(() => this.clientStep())
     if (at < 30) return this.#batch()
     if (at < 62) return this.#transaction()

@@ -587,3 +587,12 @@ test.each(['as its first calls', 'after a write'])(
     expect(lengths).toEqual([4_800_000, 4_800_000, 4_800_000, 4_800_000, 4_800_000])
   },
 )
+
+test('a batch on a stream whose results are too large: the stream is lost, and no later write with it', async () => {
+  const large = 'select hex(zeroblob(2400000)) as x'
+  await using stream = db.openStream()
+  const batch = stream.batch(['insert into t default values', large, large, large])
+  await expect(batch).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE', outcome: 'unknown' })
+  // neither its COMMIT nor its ROLLBACK has run
+  await expect(stream.execute('insert into t default values')).rejects.toMatchObject({ code: 'STREAM_LOST' })
+})

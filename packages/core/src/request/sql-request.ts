@@ -169,11 +169,11 @@ export class SqlRequest {
       if (!ranNothing) call.prefix = []
       return { again: this.calls, ranNothing }
     }
-    const lost =
-      scope === 'transaction' &&
-      !isHarmless &&
-      markLost?.('TRANSACTION_LOST', 'the server did not tell what was done', error)
+    const message = 'the server did not tell what was done'
+    const lost = scope === 'transaction' && !isHarmless && markLost?.('TRANSACTION_LOST', message, error)
     for (const each of this.calls) each.reject(lost || error)
+    // neither COMMIT nor ROLLBACK need have run: what comes next would be part of the batch's transaction
+    if (scope === 'atomic' && !ranNothing) markLost?.('STREAM_LOST', message, error)
     return ranNothing && scope === 'transaction' ? { prefix, ranNothing } : {}
   }
 
