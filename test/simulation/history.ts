@@ -60,6 +60,8 @@ export type Sql =
   | 'release p'
   | 'begin'
   | 'commit'
+  /** Two statements in one text, of which the first ends a transaction. */
+  | 'commit; insert'
   | 'rollback'
 
 /** How a call is made. */

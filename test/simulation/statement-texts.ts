@@ -31,8 +31,15 @@ const STATEMENT_TEXTS: Readonly<Record<Sql, (tag: number) => string>> = {
   'release p': () => 'release p',
   begin: () => 'begin immediate',
   commit: () => 'commit',
+  'commit; insert': (tag) => `commit; insert into t values (${tag})`,
   rollback: () => 'rollback',
 }
 
 /** Those of them that write a row that can be told from all others. */
-export const WRITING: ReadonlySet<Sql> = new Set(['insert', 'returning', 'or fail', 'child'])
+export const WRITING: ReadonlySet<Sql> = new Set([
+  'insert',
+  'returning',
+  'or fail',
+  'child',
+  'commit; insert',
+])

@@ -289,6 +289,7 @@ export class StepGenerator {
         sql: this.#choose.pick([
           'begin',
           'commit',
+          'commit; insert',
           'rollback',
           'savepoint p',
           'release p',
