@@ -42,7 +42,7 @@ test.each([
   ['file:local.db?authToken=secret', /not "file:local.db"/],
   // a token in the wrong variable
   ['eyJhbGciOiJFZERTQSJ9.secret.secret', /not a text without any/],
-  ['', /url is empty: is the environment variable set/],
+  ['', /url is empty: is its environment variable set/],
   ['https://', /https:\/\//],
   ['https://user:secret@h', /user name/],
   ['https://h#x', /fragment/],
@@ -68,7 +68,7 @@ test.each([
   [{ timeout: 5 }, /unknown option timeout/],
   [{ timeout: 5 }, /requestTimeoutMs/],
   [{ constructor: 5 }, /unknown option constructor/],
-  [{ url: undefined }, /url is undefined: is the environment variable set/],
+  [{ url: undefined }, /url is undefined: is its environment variable set/],
   [{ url: 5 }, /url must be string or object, not a value of type number/],
   [{ authToken: 5 }, /authToken must be string or function, not a value of type number/],
   [{ authToken: null }, /authToken must be string or function, not null/],

@@ -153,7 +153,7 @@ const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readon
 function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {
   if (url === undefined || url === '')
     throw new TypeError(
-      `url is ${url === undefined ? 'undefined' : 'empty'}: is the environment variable set that it comes from?`,
+      `url is ${url === undefined ? 'undefined' : 'empty'}: is its environment variable set?`,
     )
   const text = String(url)
   const [, given = '', rest] = /^(libsql|https?):(\/\/.*)$/i.exec(text) ?? []

@@ -8,9 +8,21 @@ export type Connection =
 /**
  * The client, and the rest of what `drizzle()` was called with: an address or a client and a configuration, or one
  * configuration with either in it.
- * @throws TypeError when it has neither or both
+ * @throws TypeError when it has neither or both, or a client that gives integers as strings
  */
 export function openClient<C>(
+  first: string | URL | Client | (C & Connection),
+  config: C | undefined,
+): [Client, C | undefined] {
+  const [client, rest] = clientOf(first, config)
+  if (client.intMode === 'string')
+    throw new TypeError(
+      "intMode: 'string' cannot be used with Drizzle, whose columns read numbers: leave it out, and declare large integers with int64()",
+    )
+  return [client, rest]
+}
+
+function clientOf<C>(
   first: string | URL | Client | (C & Connection),
   config: C | undefined,
 ): [Client, C | undefined] {
@@ -28,7 +40,7 @@ export function openClient<C>(
 }
 
 const EXPECTED = 'expected a URL, a client, or a configuration with either `client` or `connection`'
-const UNSET = 'undefined: is the environment variable set that it comes from?'
+const UNSET = 'undefined: is its environment variable set?'
 
 /** A value by its kind alone: it may hold a token. */
 const describe = (value: unknown): string =>

@@ -1,6 +1,7 @@
 import {
   type ArrayRow,
   type Client,
+  findDatabaseError,
   findFailingStatement,
   type ResultSet,
   type Transaction,
@@ -31,6 +32,10 @@ function modeOf(behavior: TransactionBehavior | undefined): TransactionMode | un
   return behavior && MODES[behavior]
 }
 
+/** Whether a call that failed may have changed something all the same. */
+const mayBeApplied = (error: unknown): boolean =>
+  (error as { readonly outcome?: unknown } | null | undefined)?.outcome === 'unknown'
+
 /**
  * What the drivers for all versions of Drizzle have in common: runs queries on a client, or inside a transaction, and tells
  * the cache which tables were changed.
@@ -57,9 +62,8 @@ export class QueryRunner {
 
   /** Runs one query. Outside transactions it is Drizzle that tells the cache. */
   async execute({ sql, params, changes }: RunnableSql): Promise<ArrayResult> {
-    const result = await this.#executor.execute(sql, params.map(toParam), { rowMode: 'array' })
     this.#remember(changes)
-    return result
+    return await this.#executor.execute(sql, params.map(toParam), { rowMode: 'array' })
   }
 
   /**
@@ -72,15 +76,16 @@ export class QueryRunner {
     behavior: TransactionBehavior | undefined,
   ): Promise<ArrayResult[]> {
     const mode = modeOf(behavior)
+    const changes = queries.flatMap((query) => query.changes)
+    this.#remember(changes)
     const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
+      if (mayBeApplied(reason)) await this.#tell(changes)
       const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
       const failed = queries[statementIndex ?? -1]
       throw wrap(failed?.sql ?? queries.map(({ sql }) => sql).join(';\n'), [...(failed?.params ?? [])], error)
     })
-    const changes = queries.flatMap((query) => query.changes)
-    if (this.#changedTables) this.#remember(changes)
-    else await this.#tell(changes)
+    await this.#tell(changes)
     return results
   }
 
@@ -99,17 +104,27 @@ export class QueryRunner {
     const run = (transaction: Transaction): Promise<T> =>
       callback(new QueryRunner(transaction, this.#onChange, changed))
     if ('savepoint' in executor) return await executor.savepoint(run)
-    const result = await executor.transaction(run, { mode: modeOf(behavior) })
-    await this.#tell([...changed])
-    return result
+    try {
+      const result = await executor.transaction(run, { mode: modeOf(behavior) })
+      await this.#tell([...changed])
+      return result
+    } catch (error) {
+      // of the COMMIT, whose answer was lost
+      if (mayBeApplied(findDatabaseError(error))) await this.#tell([...changed])
+      throw error
+    }
   }
 
+  /** Notes tables that the transaction may change, also by a statement that fails. */
   #remember(tables: readonly string[]): void {
     for (const table of tables) this.#changedTables?.add(table)
   }
 
-  /** Never rejects: what was committed must not look as if it had failed, whatever the cache throws. */
+  /**
+   * Tells the cache what was changed, unless the end of the transaction will. Never rejects: what was committed must not look as
+   * if it had failed, whatever the cache throws.
+   */
   async #tell(tables: string[]): Promise<void> {
-    if (tables.length > 0) await this.#onChange(tables).catch(() => {})
+    if (tables.length > 0 && !this.isTransaction) await this.#onChange(tables).catch(() => {})
   }
 }

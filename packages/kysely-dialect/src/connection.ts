@@ -88,10 +88,10 @@ export class BatonConnection implements DatabaseConnection {
       throw new RangeError('`chunkSize` must be a positive integer')
     this.#checkOpen()
     this.#checkAccess(query)
-    this.#reading += 1
     const source = readRows<R>(this.#stream ?? this.#client, toStatement(query), undefined, {
       signal: options?.signal,
     })
+    this.#reading += 1
     let rows: R[] = []
     try {
       for await (const row of source) {
@@ -183,8 +183,8 @@ export class BatonConnection implements DatabaseConnection {
       if (!begins) this.#executed += 1
       return result
     }
-    // in the same tick: the end of the transaction and of the stream share a request
-    const closed = this.#closesWithTransaction ? this.#stream?.close() : undefined
+    // in the same tick: the end of the transaction and of the stream share a request; unless it was refused
+    const closed = this.#closesWithTransaction && !this.inTransaction ? this.#stream?.close() : undefined
     const ended = Promise.allSettled([pending, closed])
     if (commandOf(query)?.kind === 'end') await this.#afterTransaction(ended)
     else await ended
@@ -244,12 +244,13 @@ export class BatonConnection implements DatabaseConnection {
   #travelsWithNext({ verb, name }: SavepointCommand): boolean {
     const stream = this.#stream
     if (!stream?.inTransaction) return false
+    const key = foldCase(name)
     if (verb === 'savepoint') {
-      this.#savepoints.push(name)
+      this.#savepoints.push(key)
       stream.savepoint(name)
       return true
     }
-    const at = this.#savepoints.lastIndexOf(name)
+    const at = this.#savepoints.lastIndexOf(key)
     if (at < 0) return false
     this.#savepoints.length = verb === 'release' ? at : at + 1
     if (verb === 'release') stream.release(name)
@@ -272,6 +273,9 @@ export class BatonConnection implements DatabaseConnection {
 }
 
 const OVER = 'the transaction has ended; an await is missing, or rows of it are still read'
+
+/** A name as SQLite compares names: without regard to the case of ASCII letters. */
+const foldCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,

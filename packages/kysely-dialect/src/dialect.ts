@@ -33,7 +33,7 @@ export class BatonDialect implements Dialect {
     if (config.client === undefined && config.url === undefined)
       throw new TypeError(
         'url' in config
-          ? 'url is undefined: is the environment variable set that it comes from?'
+          ? 'url is undefined: is its environment variable set?'
           : `${EXPECTED}, not one of ${Object.keys(config).join(', ') || 'nothing'}`,
       )
     if (config.client !== undefined) {

@@ -20,7 +20,8 @@ type Integer = number | bigint | string
 interface ColumnRow {
   readonly table: string
   readonly isView: Integer
-  readonly sql: string | null
+  /** Whether the primary key has an index of its own, as every key has but one that is the rowid. */
+  readonly hasKeyIndex: Integer
   readonly name: string | null
   readonly type: string
   readonly notnull: Integer
@@ -49,10 +50,10 @@ export class BatonIntrospector extends SqliteIntrospector {
       : sql`and t.name not in ('kysely_migration', 'kysely_migration_lock')`
     const wanted = options.where ? sql`and (${options.where({ table: sql.ref('t.name') })})` : sql``
     const { rows } = await sql<ColumnRow>`
-      select t.name as "table", t.type = 'view' as "isView", s.sql, c.name, c.type, c."notnull",
+      select t.name as "table", t.type = 'view' as "isView",
+        exists (select 1 from pragma_index_list(t.name) where origin = 'pk') as "hasKeyIndex", c.name, c.type, c."notnull",
         c.dflt_value is not null as "hasDefault", c.pk, c.hidden
       from pragma_table_list as t
-      left join sqlite_schema as s on s.name = t.name and s.type in ('table', 'view')
       left join pragma_table_xinfo(t.name) as c on c.hidden <> 1
       where t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
         and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
@@ -72,8 +73,9 @@ function toTable(rows: readonly ColumnRow[]): TableMetadata {
   const columns = rows.filter((row) => row.name !== null)
   const primaryKey = columns.filter((column) => Number(column.pk) > 0)
   const [key] = primaryKey
+  // `integer primary key desc`, by an old mistake of SQLite's, and any key of a WITHOUT ROWID table are ordinary columns
   const isRowid =
-    primaryKey.length === 1 && key?.type.toLowerCase() === 'integer' && !hasDescendingKey(table.sql ?? '')
+    primaryKey.length === 1 && key?.type.toLowerCase() === 'integer' && Number(table.hasKeyIndex) === 0
   return {
     name: table.table,
     isView: Number(table.isView) === 1,
@@ -90,6 +92,3 @@ function toTable(rows: readonly ColumnRow[]): TableMetadata {
     })),
   } as unknown as TableMetadata
 }
-
-/** `integer primary key desc` is an ordinary column, by an old mistake of SQLite's. */
-const hasDescendingKey = (tableSql: string): boolean => /\binteger\s+primary\s+key\s+desc\b/i.test(tableSql)

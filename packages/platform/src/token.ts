@@ -27,9 +27,7 @@ const DATABASE_CLAIMS = ['a', 'p', 'id', 'gid', 'rid', 'perm']
 /** @throws TypeError for what cannot be a token of the platform API; its text has no part of the token */
 export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
   if (typeof token !== 'string')
-    throw new TypeError(
-      `token must be a string, not ${kindOf(token)}: is the environment variable set that it comes from?`,
-    )
+    throw new TypeError(`token must be a string, not ${kindOf(token)}: is its environment variable set?`)
   if (!/^[\x21-\x7e]+$/.test(token))
     throw new TypeError(token === '' ? 'token is empty' : 'token has characters that no token has')
   const claims = readClaims(token)

@@ -417,9 +417,9 @@ describe('drizzle()', () => {
   })
 
   test.each([
-    [undefined, /not undefined: is the environment variable set/],
-    [{ connection: undefined }, /not undefined: is the environment variable set/],
-    [{ connection: { url: undefined } }, /url is undefined: is the environment variable set/],
+    [undefined, /not undefined: is its environment variable set/],
+    [{ connection: undefined }, /not undefined: is its environment variable set/],
+    [{ connection: { url: undefined } }, /url is undefined: is its environment variable set/],
     [null, /expected a URL, a client, .* not null/],
     [5, /expected a URL, a client, .* not number/],
     [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
@@ -438,6 +438,14 @@ describe('drizzle()', () => {
     ])
     expect(await other.$count(users)).toBe(1)
     expect(await other.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
+  })
+
+  test('intMode string is refused: columns would read wrong values', async () => {
+    const message = /intMode: 'string' cannot be used with Drizzle/
+    await using client = createClient({ ...database.config, intMode: 'string' })
+    expect(() => drizzle(client)).toThrow(message)
+    expect(() => drizzle({ client })).toThrow(message)
+    expect(() => drizzle({ connection: { ...database.config, intMode: 'string' } })).toThrow(message)
   })
 
   test('mock builds queries and runs none', async () => {

@@ -1,3 +1,4 @@
+import { createClient } from '@batonsql/core'
 import { type BatonDatabase, bind, drizzle, type RunResult } from '@batonsql/drizzle-driver'
 import { eq, sql, TransactionRollbackError } from 'drizzle-orm'
 import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
@@ -402,6 +403,70 @@ describe('cache', () => {
     expect(cache.forgotten).toEqual([['items'], ['items'], ['items']])
     await cached.$cache.invalidate({ tables: 'items' })
     expect(cache.forgotten).toHaveLength(4)
+  })
+
+  /** A client whose next request with these words is answered, and the answer lost. */
+  async function losing(words: string) {
+    let isLost = false
+    const client = createClient({
+      ...database.config,
+      maxRetries: 0,
+      fetch: async (url, init) => {
+        const response = await fetch(url, init)
+        if (isLost || !init.body?.includes(words)) return response
+        isLost = true
+        await response.text()
+        throw new TypeError('lost on the way back')
+      },
+    })
+    const cache = new MemoryCache()
+    const cached = drizzle({ client, cache })
+    const select = async (): Promise<number> => (await cached.select().from(items)).length
+    // fills the cache
+    expect([await select(), await requestsOf(select)]).toEqual([0, 0])
+    return { client, cached, select }
+  }
+
+  test('forgets after a COMMIT whose answer was lost', async () => {
+    const { client, cached, select } = await losing('COMMIT')
+    const given = cached.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
+    await expect(given).rejects.toMatchObject({ outcome: 'unknown' })
+    expect(await select()).toBe(1)
+    await client.close()
+  })
+
+  test('forgets after a batch whose answer was lost', async () => {
+    const { client, cached, select } = await losing('"batch"')
+    const given = cached.batch([cached.insert(items).values({ name: 'a' })])
+    await expect(given).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
+    expect(await select()).toBe(1)
+    await client.close()
+  })
+
+  test('forgets after a statement that failed and kept rows, in a transaction that commits', async () => {
+    const cache = new MemoryCache()
+    const cached = drizzle({ client: db.$client, cache })
+    const select = async (): Promise<number> => (await cached.select().from(items)).length
+    expect(await select()).toBe(0)
+    await cached.transaction(async (tx) => {
+      const insert = tx.insert(items).values([{ name: 'a' }, { name: 'a' }])
+      const batch = tx.batch([tx.insert(items).values({ name: 'b' }), insert])
+      await expect(batch).rejects.toMatchObject({ cause: { code: 'SQLITE_CONSTRAINT' } })
+    })
+    expect(await select()).toBe(1)
+  })
+
+  test('does not forget after what was rolled back', async () => {
+    const cache = new MemoryCache()
+    const cached = drizzle({ client: db.$client, cache })
+    const given = cached.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      throw new Error('changed my mind')
+    })
+    await expect(given).rejects.toThrow('changed my mind')
+    const failing = cached.insert(items).values([{ name: 'a' }, { name: 'a' }])
+    await expect(cached.batch([failing])).rejects.toThrow()
+    expect(cache.forgotten).toEqual([])
   })
 
   test('a cache that throws does not make a committed transaction or batch reject', async () => {

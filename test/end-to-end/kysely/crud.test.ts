@@ -433,7 +433,7 @@ describe('ownership', () => {
   test('exactly one of client and url has to be given', () => {
     const client = createClient({ url: database.url })
     for (const [config, message] of [
-      [{ url: undefined }, /url is undefined: is the environment variable set/],
+      [{ url: undefined }, /url is undefined: is its environment variable set/],
       [undefined, /either `client` or `url`, not undefined/],
       [null, /either `client` or `url`, not null/],
       ['libsql://h?authToken=secret', /either `client` or `url`, not string$/],

@@ -13,7 +13,9 @@ beforeAll(async () => {
   for (const statement of [
     'create table person (id integer primary key autoincrement, name text not null, age integer default 7)',
     'create table autoincrement_flag_holder (id text primary key, autoincrement_flag integer)',
+    'create table commented (id integer primary key /* newest first */ desc)',
     'create table descending (id integer primary key desc)',
+    'create table keyed (id integer primary key, a text) without rowid',
     'create table made (a integer, twice integer generated always as (a * 2), thrice integer as (a * 3) stored)',
     'create table pair (a integer, b integer, primary key (a, b)) without rowid',
     'create view adults as select id, name from person where age > 17',
@@ -39,7 +41,9 @@ test('one request reads everything', async () => {
   expect(tables.map((table) => table.name)).toEqual([
     'adults',
     'autoincrement_flag_holder',
+    'commented',
     'descending',
+    'keyed',
     'made',
     'odd "name',
     'pair',

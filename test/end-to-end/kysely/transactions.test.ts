@@ -237,6 +237,34 @@ describe('controlled transactions', () => {
     expect(await names()).toEqual(['a', 'b'])
   })
 
+  test('names of savepoints are compared as SQLite does, which ignores the case of ASCII letters', async () => {
+    const trx = await db.startTransaction().execute()
+    const outer = await trx.savepoint('Ä').execute()
+    await insert(outer, 'a')
+    const inner = await outer.savepoint('a').execute()
+    await insert(inner, 'b')
+    await inner.releaseSavepoint('A' as never).execute()
+    // refused at once, and not with the next statement, which would end the transaction
+    await expect(inner.rollbackToSavepoint('a').execute()).rejects.toThrow('no such savepoint: a')
+    await expect(trx.rollbackToSavepoint('ä' as never).execute()).rejects.toThrow('no such savepoint: ä')
+    await trx.commit().execute()
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test.each(['commit; insert into item (name) values (2)', 'commit garbage', 'ROLLBACK garbage'])(
+    'text after COMMIT or ROLLBACK on a pinned connection is refused: %j',
+    async (text) => {
+      await db.connection().execute(async (pinned) => {
+        await sql`begin`.execute(pinned)
+        await insert(pinned, 'a')
+        await expect(sql.raw(text).execute(pinned)).rejects.toThrow(SyntaxError)
+        expect(await names()).toEqual([])
+        await sql`commit`.execute(pinned)
+      })
+      expect(await names()).toEqual(['a'])
+    },
+  )
+
   test('rollback, and the refusal of what comes after', async () => {
     const trx = await db.startTransaction().execute()
     await insert(trx, 'a')

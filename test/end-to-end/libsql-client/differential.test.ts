@@ -236,6 +236,21 @@ const CALLS: readonly [string, Call][] = [
       return await db.execute('select count(*) from t')
     },
   ],
+  ...["COMMIT; insert into t (a) values ('more')", 'COMMIT garbage', 'ROLLBACK garbage', 'end/**/x'].map(
+    (text): [string, Call] => [
+      `text after the end of a transaction: ${text}`,
+      async (db) => {
+        const tx = await db.transaction('write')
+        await tx.execute("insert into t (a) values ('kept')")
+        const isRejected = await tx.execute(text).then(
+          () => false,
+          () => true,
+        )
+        tx.close()
+        return await db.execute({ sql: 'select ? as rejected, count(*) as kept from t', args: [isRejected] })
+      },
+    ],
+  ),
   [
     'reconnect',
     async (db) => {

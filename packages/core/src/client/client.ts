@@ -2,6 +2,7 @@ import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } f
 import { HttpError } from '../base/errors.ts'
 import { beginStatement, type TransactionMode } from '../codec/batch.ts'
 import { type EncodedStatement, refuseControl, refuseSavepoint } from '../codec/statement.ts'
+import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
@@ -73,6 +74,11 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
         ATOMIC_BATCH_OPTIONS,
         refuseTransactions,
       )
+  }
+
+  /** How 64-bit integers come back, as configured. */
+  get intMode(): IntMode {
+    return this.#http.config.intMode
   }
 
   /**
