@@ -41,8 +41,28 @@ const DENO = '2.9.6'
 const [, OLDEST_TYPESCRIPT = ''] =
   /TypeScript (\S+) or newer/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
 const TYPESCRIPTS = [`TypeScript ${OLDEST_TYPESCRIPT}`, 'TypeScript of the workspace']
+/** The last of the versions that refuse to `require` declarations of ES modules, and the first that do not. */
+const TYPESCRIPT_6 = 'TypeScript 6.0.3'
 const NODES = [`node ${OLDEST}`, `node ${NEWEST}`]
 const RUNTIMES = [...NODES, `Bun ${BUN}`, `Deno ${DENO}`]
+/** Imports each package of the README as TypeScript that emits CommonJS does. */
+const COMMONJS_PROGRAM = `import { createClient, DatabaseError, SqlError } from '@batonsql/core'
+import { createPlatformClient, PlatformError } from '@batonsql/platform'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { migrate } from '@batonsql/drizzle-driver/migrator'
+const client = createClient({ url: process.env.DATABASE_URL as string })
+const dialect: BatonDialect = new BatonDialect({ client })
+const db = drizzle(client)
+void [dialect, db, migrate, createPlatformClient, PlatformError]
+client.execute('selec').catch(async (error: unknown) => {
+  if (!(error instanceof DatabaseError) || error.code !== 'SQL_PARSE_ERROR') throw error
+  const sql: string | null = error.sql
+  const module = await (new Function("return import('@batonsql/core')")() as Promise<{ SqlError: unknown }>)
+  console.log(module.SqlError === SqlError && sql === 'selec' ? 'one instance' : 'two instances')
+  await client.close()
+})
+`
 const TOO_OLD = ['20.19.0', '18.20.8']
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-installed-'))
@@ -75,6 +95,7 @@ beforeAll(async () => {
   runtimes.push(await borrowBun(BUN), await borrowDeno(DENO))
   const [oldest = '', newest = ''] = TYPESCRIPTS
   runtimes.push(await borrowModule(oldest, `typescript@${OLDEST_TYPESCRIPT}`))
+  runtimes.push(await borrowModule(TYPESCRIPT_6, TYPESCRIPT_6.toLowerCase().replace(' ', '@')))
   runtimes.push({ name: newest, command: [join(ROOT, 'node_modules/.bin')], unavailable: null })
   runtimes.push(await borrowModule(WORKERD_NAME, `miniflare@${MINIFLARE}`))
   runtimes.push(await borrowModule(EDGE_RUNTIME_NAME, `edge-runtime@${EDGE_RUNTIME}`))
@@ -150,6 +171,36 @@ describe('the README, from its first line', () => {
       writeFileSync(join(project, 'platform.mts'), "export * from '@batonsql/platform'")
       const files = [...programs.map(nameOf), 'platform.mts']
       expect(await typeErrors(commandOf(name, context), files, project)).toEqual([])
+    },
+  )
+
+  test.for([
+    [`TypeScript ${OLDEST_TYPESCRIPT}`, ['--module', 'commonjs', '--moduleResolution', 'node10']],
+    [`TypeScript ${OLDEST_TYPESCRIPT}`, ['--module', 'node16']],
+    [TYPESCRIPT_6, ['--module', 'commonjs', '--moduleResolution', 'node10', '--ignoreDeprecations', '6.0']],
+    [TYPESCRIPT_6, ['--module', 'node16']],
+    [TYPESCRIPT_6, ['--module', 'node18']],
+    [TYPESCRIPT_6, ['--module', 'nodenext']],
+  ] as const)(
+    'a program that is compiled to CommonJS has right types and runs: %s, %j',
+    { timeout: 60_000 },
+    async ([name, language], context) => {
+      const [bin = ''] = commandOf(name, context)
+      const out = emptyFolder(`commonjs-${name}-${language.join('-')}`.replaceAll(/\W+/g, '-'))
+      writeFileSync(join(project, 'commonjs.cts'), COMMONJS_PROGRAM)
+      const tsc = [join(bin, 'tsc'), '--strict', '--pretty', 'false', '--outDir', out, '--target', 'es2022']
+      const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
+      // declarations of our packages are checked, too
+      const libraries = ['--lib', 'es2023,esnext.disposable,dom', '--esModuleInterop']
+      const said = await run([...tsc, ...language, ...types, ...libraries, 'commonjs.cts'], {
+        cwd: project,
+      }).catch(String)
+      // Kysely itself has been an ES module only since 0.29
+      const errors = said.split('\n').filter((line) => /^\w+\.cts|@batonsql/.test(line))
+      expect(errors.filter((line) => !line.includes(`import("kysely")`))).toEqual([])
+      const output = readFileSync(join(out, 'commonjs.cjs'), 'utf8')
+      writeFileSync(join(project, 'commonjs.cjs'), output)
+      expect(await run([process.execPath, 'commonjs.cjs'], { cwd: project, env })).toBe('one instance\n')
     },
   )
 

@@ -32,3 +32,10 @@ expectTypeOf<Parameters<theirsHttp.HttpClient['batch']>>().toEqualTypeOf<
 expectTypeOf<keyof theirsHttp.HttpTransaction>().toExtend<
   keyof oursHttp.HttpTransaction | '_getStream' | '_getSqlCache'
 >()
+
+// as `process.env` gives it, under `exactOptionalPropertyTypes`
+declare const authToken: string | undefined
+declare const createClient: typeof ours.createClient
+createClient({ url: 'http://localhost', authToken })
+// @ts-expect-error the URL has to be there
+createClient({ url: undefined })

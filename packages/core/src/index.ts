@@ -1,6 +1,5 @@
 export { type Dump, type DumpOptions, dump } from './backup/dump.ts'
 export { type RestoreOptions, type RestoreProgress, restore } from './backup/restore.ts'
-export { RestoreError } from './backup/restore-error.ts'
 export type { ScriptSource } from './backup/statement-reader.ts'
 export {
   type ConstraintViolation,
@@ -8,7 +7,9 @@ export {
   HttpError,
   type Outcome,
   ProtocolError,
+  RestoreError,
   SqlError,
+  type SqlErrorCode,
   StreamError,
   TransportError,
 } from './base/errors.ts'

@@ -28,9 +28,12 @@ const BATON = Symbol.for('@batonsql/libsql-client')
 
 const MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
 
+/** Settings of a client. What is undefined is not given, also under `exactOptionalPropertyTypes`. */
+export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
+
 /** Makes a client. @throws LibsqlError for a URL or an option that it cannot have */
-export function createClient(config: Config): Client {
-  return _createClient(expandConfig(config, true))
+export function createClient(config: ClientConfig): Client {
+  return _createClient(expandConfig(config as Config, true))
 }
 
 /** @private */

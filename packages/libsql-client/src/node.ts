@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { type Client, type Config, LibsqlError } from '@libsql/core/api'
 import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
 import type { _createClient as CreateFileClient } from 'libsql-client-original/sqlite3'
-import { _createClient } from './http.ts'
+import { _createClient, type ClientConfig } from './http.ts'
 
 export * from '@libsql/core/api'
 export { baton } from './http.ts'
@@ -13,8 +13,8 @@ export { baton } from './http.ts'
  * is the original's, which the optional package `libsql-client-original` brings.
  * @throws LibsqlError for a URL or an option that it cannot have
  */
-export function createClient(config: Config): Client {
-  const expanded = expandConfig(config, true)
+export function createClient(config: ClientConfig): Client {
+  const expanded = expandConfig(config as Config, true)
   return expanded.scheme === 'file' ? createFileClient(expanded) : _createClient(expanded)
 }
 

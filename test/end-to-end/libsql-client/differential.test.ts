@@ -344,7 +344,7 @@ test.each([
   'http://x#part',
   'http://x?tls=2',
 ])('the URL %s is refused alike', (url) => {
-  const outcome = (create: typeof createClient): unknown => {
+  const outcome = (create: typeof createOriginal): unknown => {
     try {
       create({ url }).close()
       return 'taken'

@@ -1,6 +1,6 @@
 import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
-import { DatabaseError, SqlError } from '../base/errors.ts'
+import { DatabaseError, RestoreError, SqlError } from '../base/errors.ts'
 import { MAX_RETRIES } from '../base/limits.ts'
 import { type AtomicBatchOptions, type Client, withinCall } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
@@ -9,7 +9,6 @@ import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
 import type { CallOptions, Executor } from '../options.ts'
 import { batchesOf, type RestoreBatch } from './restore-batches.ts'
-import { RestoreError } from './restore-error.ts'
 import type { ScriptSource } from './statement-reader.ts'
 
 /** How far a restore is. */

@@ -1,5 +1,4 @@
 import { DatabaseError, SqlError } from './errors.ts'
-import { cut } from './quote-sql.ts'
 
 /** Enough to lead out of core, an adapter and a query builder. */
 const FRAMES = 40
@@ -25,7 +24,7 @@ export function atCaller(error: unknown, statements: readonly { readonly sql: st
     const own = error instanceof SqlError ? error.sql : null
     const sql = (own ?? statements.map((statement) => statement.sql).join('; ')).replace(/\s+/g, ' ')
     // the same error may come again, for another call
-    error.stack = `${error.name}: ${error.message}\n${sql && `  SQL: ${cut(sql, SQL_LENGTH)}\n`}${frames}`
+    error.stack = `${error.name}: ${error.message}\n${sql && `  SQL: ${sql.length > SQL_LENGTH ? `${sql.slice(0, SQL_LENGTH)}…` : sql}\n`}${frames}`
   } else if (!error.stack?.includes(frames)) error.stack += `\n${frames}`
   return error
 }

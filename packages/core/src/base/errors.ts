@@ -16,8 +16,7 @@ export interface ConstraintViolation {
   readonly columns: readonly string[]
 }
 
-/** Base of every error that a database, or the way to it, causes. Mistakes of the caller are TypeError and RangeError. */
-export abstract class DatabaseError extends Error {
+abstract class BaseError extends Error {
   /** Stable identifier; match on this and not on the message. */
   abstract readonly code: string
   /**
@@ -27,11 +26,36 @@ export abstract class DatabaseError extends Error {
   abstract readonly outcome: Outcome
 }
 
+/**
+ * Every error that a database, or the way to it, causes. Mistakes of the caller are TypeError and RangeError. `instanceof
+ * DatabaseError` narrows to this union, and `code` to one of its classes:
+ *
+ * ```ts
+ * if (error instanceof DatabaseError && error.code === 'HTTP_STATUS') console.log(error.status)
+ * ```
+ */
+export type DatabaseError = SqlError | StreamError | TransportError | HttpError | ProtocolError | RestoreError
+
+export const DatabaseError = BaseError as unknown as abstract new (...args: never) => DatabaseError
+
+/** Codes of a {@link SqlError}: SQLite's primary result codes, and the server's own. A newer server may send others. */
+export type SqlErrorCode =
+  | `SQLITE_${'ABORT' | 'AUTH' | 'BUSY' | 'CANTOPEN' | 'CONSTRAINT' | 'CORRUPT' | 'FULL' | 'INTERNAL' | 'INTERRUPT'}`
+  | `SQLITE_${'IOERR' | 'LOCKED' | 'MISMATCH' | 'MISUSE' | 'NOLFS' | 'NOMEM' | 'NOTADB' | 'NOTFOUND' | 'PERM'}`
+  | `SQLITE_${'PROTOCOL' | 'RANGE' | 'READONLY' | 'SCHEMA' | 'TOOBIG' | 'UNKNOWN'}`
+  | `SQL_${'PARSE_ERROR' | 'INPUT_ERROR' | 'NO_STATEMENT' | 'MANY_STATEMENTS'}`
+  | `ARGS_${'INVALID' | 'BOTH_POSITIONAL_AND_NAMED'}`
+  | `TRANSACTION_${'TIMEOUT' | 'BUSY'}`
+  | 'BLOCKED'
+  | 'PROXY_ERROR'
+  | 'RESPONSE_TOO_LARGE'
+  | 'SCHEMA_MIGRATION_ERROR'
+
 /** The database refused a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
-export class SqlError extends DatabaseError {
+export class SqlError extends BaseError {
   override readonly name = 'SqlError'
   readonly outcome: Outcome
-  readonly code: string
+  readonly code: SqlErrorCode
   /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; else null. */
   readonly extendedCode: string | null
   /** Set for constraint violations. */
@@ -53,7 +77,7 @@ export class SqlError extends DatabaseError {
   ) {
     const { message, code, extended_code: extendedCode } = fromPrimary(error)
     super(code === 'RESPONSE_TOO_LARGE' ? `${message}: read it with readRows(), or with LIMIT` : message)
-    this.code = code ?? 'SQLITE_UNKNOWN'
+    this.code = (code ?? 'SQLITE_UNKNOWN') as SqlErrorCode
     this.constraint = this.code.startsWith('SQLITE_CONSTRAINT') ? readConstraint(message) : null
     const kind = this.constraint?.kind ?? 'other'
     this.extendedCode =
@@ -128,7 +152,7 @@ function readConstraint(message: string): ConstraintViolation {
 }
 
 /** A stream, or the transaction on it, is gone, and nothing of the transaction was kept. Begin a new one. */
-export class StreamError extends DatabaseError {
+export class StreamError extends BaseError {
   override readonly name = 'StreamError'
   /** Always `not_applied`, unless the call was a script that had changed something before. */
   readonly outcome: Outcome = 'not_applied'
@@ -165,7 +189,7 @@ export class StreamError extends DatabaseError {
  * The request or its answer got lost on the way, or took too long, or (`QUEUE_FULL`) too many wait before it, or (`CLOSED`)
  * its client was closed meanwhile.
  */
-export class TransportError extends DatabaseError {
+export class TransportError extends BaseError {
   override readonly name = 'TransportError'
   readonly code: 'NETWORK' | 'TIMEOUT' | 'QUEUE_FULL' | 'CLOSED'
   readonly outcome: Outcome
@@ -184,7 +208,7 @@ const HINTS: Readonly<Record<number, string>> = {
 }
 
 /** The server, or a proxy before it, answered with a status other than 2xx. */
-export class HttpError extends DatabaseError {
+export class HttpError extends BaseError {
   override readonly name = 'HttpError'
   readonly code = 'HTTP_STATUS'
   readonly outcome: Outcome
@@ -219,6 +243,22 @@ export class HttpError extends DatabaseError {
   }
 }
 
+/** A restore stopped in the middle. `restore(db, source, { resume: true })` with the same source goes on where it stands. */
+export class RestoreError extends BaseError {
+  override readonly name = 'RestoreError'
+  readonly code = 'RESTORE_STOPPED'
+  /** Whether the batch after `applied` may be there all the same; going on looks first. */
+  readonly outcome: Outcome
+  /** Statements of the source that certainly are applied, from its first. */
+  readonly applied: number
+
+  constructor(applied: number, cause: Error, outcome: Outcome = 'not_applied') {
+    super(`the restore stopped after ${applied} statements: ${cause.message}`, { cause })
+    this.applied = applied
+    this.outcome = outcome
+  }
+}
+
 /** Gives an error the outcome of the call as a whole; errors that have none, such as a signal's reason, stay as they are. */
 export function withOutcome(error: unknown, outcome: Outcome): unknown {
   return error instanceof DatabaseError ? Object.assign(error, { outcome }) : error
@@ -231,7 +271,7 @@ export function ofRead(error: unknown): unknown {
 }
 
 /** The server's answer is not what the protocol promises. */
-export class ProtocolError extends DatabaseError {
+export class ProtocolError extends BaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
   readonly outcome = 'unknown'

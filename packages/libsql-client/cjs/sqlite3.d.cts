@@ -1,1 +1,0 @@
-export * from '../dist/sqlite3.js'
