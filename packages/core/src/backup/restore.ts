@@ -2,12 +2,15 @@ import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { DatabaseError, RestoreError, SqlError } from '../base/errors.ts'
 import { MAX_RETRIES } from '../base/limits.ts'
-import { type AtomicBatchOptions, type Client, withinCall } from '../client/client.ts'
+import { type Client, runWithinCall } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
 import { httpOf } from '../client/http-of.ts'
+import type { ObjectRow } from '../codec/result.ts'
+import { encodeBatch, encodeSql } from '../codec/statement.ts'
 import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
-import type { CallOptions, Executor } from '../options.ts'
+import type { CallOptions } from '../options.ts'
+import type { Results } from '../request/queued-call.ts'
 import { batchesOf, type RestoreBatch } from './restore-batches.ts'
 import type { ScriptSource } from './statement-reader.ts'
 
@@ -67,7 +70,7 @@ export async function restore(
 
 /** One restore under way. */
 class Restore {
-  readonly #db: Executor<AtomicBatchOptions>
+  readonly #db: Client
   readonly #lifetime: Lifetime
   readonly #options: CallOptions
   #statements = 0
@@ -76,7 +79,7 @@ class Restore {
   #hasCheckpoint = false
 
   constructor(db: Client, options: CallOptions) {
-    this.#db = withinCall(db)
+    this.#db = db
     this.#lifetime = httpOf(db).lifetime
     this.#options = options
   }
@@ -105,7 +108,7 @@ class Restore {
   async finish(): Promise<void> {
     for (let attempt = 0; this.#hasCheckpoint; attempt++) {
       try {
-        await this.#db.execute(`drop table if exists ${PROGRESS}`, [], this.#options)
+        await this.#execute(`drop table if exists ${PROGRESS}`)
         this.#hasCheckpoint = false
       } catch (error) {
         const isUnknown = error instanceof DatabaseError && error.outcome === 'unknown'
@@ -122,7 +125,8 @@ class Restore {
     const all = [...before, ...own.map(({ sql }) => sql), ...after]
     for (let attempt = 0; ; attempt++) {
       try {
-        await this.#db.batch(all, { ...this.#options, foreignKeys: 'off' })
+        const options = { ...this.#options, foreignKeys: 'off' } as const
+        await runWithinCall(this.#db, encodeBatch(all), 'atomic', options)
         break
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error
@@ -145,6 +149,11 @@ class Restore {
     this.#hasCheckpoint ||= !isLast
   }
 
+  async #execute(sql: string): Promise<Results[number]> {
+    const [result] = await runWithinCall(this.#db, [encodeSql(sql)], 'autocommit', this.#options)
+    return result as Results[number]
+  }
+
   async #pause(attempt: number): Promise<void> {
     await this.#lifetime.wait({ ms: backoffMs(attempt), signal: this.#options.signal }).promise
   }
@@ -165,9 +174,9 @@ class Restore {
   /** Statements that are applied, as the database counts them; null when it does not. */
   async #readCheckpoint(): Promise<number | null> {
     try {
-      const { rows } = await this.#db.execute(`select statements from ${PROGRESS}`, [], this.#options)
+      const [row] = (await this.#execute(`select statements from ${PROGRESS}`)).rows
       // whatever the client's `intMode` makes of it
-      return rows[0] ? Number(rows[0]['statements']) : null
+      return row ? Number((row as ObjectRow)['statements']) : null
     } catch (error) {
       if (error instanceof SqlError && /no such table/i.test(error.message)) return null
       throw error

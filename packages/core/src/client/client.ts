@@ -6,7 +6,7 @@ import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
-import type { BatchOptions, CallOptions, Executor } from '../options.ts'
+import type { BatchOptions, CallOptions } from '../options.ts'
 import { Coalescer } from '../request/coalescer.ts'
 import type { QueuedCall, Results } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
@@ -39,15 +39,13 @@ export interface AtomicBatchOptions extends BatchOptions {
   readonly foreignKeys?: 'on' | 'off' | undefined
 }
 
-/** The client for the requests of a call that has begun: they are still sent while the client is being closed. */
-export let withinCall: (db: Client) => Executor<AtomicBatchOptions>
-
-const ATOMIC_BATCH_OPTIONS = { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" }
-
-function refuseTransactions(statement: EncodedStatement): void {
-  refuseControl(statement)
-  refuseSavepoint(statement)
-}
+/** For calls that take several requests: runs statements also while the client is being closed. */
+export let runWithinCall: (
+  db: Client,
+  statements: EncodedStatement[],
+  scope: QueuedCall['scope'],
+  options: AtomicBatchOptions,
+) => Promise<Results>
 
 /**
  * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
@@ -60,20 +58,18 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   constructor(config: ClientConfig) {
     super(
       (statements, scope, options) => this.#run(statements, scope, options),
-      ATOMIC_BATCH_OPTIONS,
-      refuseTransactions,
+      { ...BATCH_OPTIONS, foreignKeys: "'on' or 'off'" },
+      (statement) => {
+        refuseControl(statement)
+        refuseSavepoint(statement)
+      },
     )
     this.#http = new Http(resolveConfig(config))
     this.#coalescer = this.#http.config.coalesce ? new Coalescer(this.#http) : null
   }
 
   static {
-    withinCall = (db) =>
-      new SqlExecutor<AtomicBatchOptions>(
-        (statements, scope, options) => db.#run(statements, scope, options, true),
-        ATOMIC_BATCH_OPTIONS,
-        refuseTransactions,
-      )
+    runWithinCall = (db, statements, scope, options) => db.#run(statements, scope, options, true)
   }
 
   /** How 64-bit integers come back, as configured. */
