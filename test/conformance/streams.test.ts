@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
+import { expectNoStall } from '../targets/no-stall.ts'
 import { autocommit, close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
@@ -125,9 +126,7 @@ describe('a client that leaves', () => {
         leaveAfter(150, (signal) => pipeline(server.url, requests, { signal })),
       ),
     )
-    const started = performance.now()
-    await query(server.url, "INSERT INTO t VALUES ('next')")
-    expect(performance.now() - started).toBeLessThan(4_500)
+    await expectNoStall(() => query(server.url, "INSERT INTO t VALUES ('next')"))
     expect(await query(server.url, 'SELECT a FROM t')).toEqual([['next']])
   })
 

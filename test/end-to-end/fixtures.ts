@@ -1,3 +1,4 @@
+import type { Client } from '@batonsql/core'
 import type { TestDatabase } from '../targets/test-server.ts'
 
 /** HTTP requests that some work costs. */
@@ -5,6 +6,17 @@ export async function countRequests(database: TestDatabase, work: () => Promise<
   const before = database.requestCount()
   await work()
   return database.requestCount() - before
+}
+
+/** Takes the write lock with a stream of its own, so that every other write waits. @returns what gives it back */
+export async function holdWriteLock(db: Client): Promise<() => Promise<void>> {
+  const stream = db.openStream()
+  stream.begin('immediate')
+  await stream.execute('select 1')
+  return async () => {
+    await stream.rollback()
+    await stream.close()
+  }
 }
 
 /** A read that counts for a while: a million takes some tenths of a second. */
@@ -21,6 +33,9 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) all.push(item)
   return all
 }
+
+/** A write of table `t` without an end: it has the write lock until it is interrupted. */
+export const ENDLESS_WRITE = `insert into t ${ENDLESS_READ}`
 
 /** Whether a promise settles before another one does. */
 export function settlesBefore(first: Promise<unknown>, second: Promise<unknown>): Promise<boolean> {

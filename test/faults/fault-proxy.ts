@@ -7,6 +7,8 @@ export type Fault =
   | { readonly kind: 'delay'; readonly ms: number }
   /** The server executes the request at once, and its answer takes its time. */
   | { readonly kind: 'delay-answer'; readonly ms: number }
+  /** The server executes the request at once, and its answer is held until the promise settles. */
+  | { readonly kind: 'hold-answer'; readonly until: Promise<unknown> }
   /** The connection breaks before the server has seen the request. */
   | { readonly kind: 'drop-before' }
   /** The server executes the request, and its answer is lost. */
@@ -86,6 +88,7 @@ export class FaultProxy {
     to.once('close', () => leaving.abort())
     const answer = await this.#forward(upstream, from, body, leaving.signal).catch(() => null)
     if (fault.kind === 'delay-answer') await new Promise((resolve) => setTimeout(resolve, fault.ms))
+    if (fault.kind === 'hold-answer') await fault.until
     if (answer === null || fault.kind === 'drop-after') {
       to.destroy()
       return

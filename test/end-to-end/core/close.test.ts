@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient, executeMultiple, readRows } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { expectNoStall } from '../../targets/no-stall.ts'
 import { openTestServer } from '../../targets/test-server.ts'
 import { slowRead } from '../fixtures.ts'
 
@@ -34,10 +35,7 @@ describe('close', () => {
     await expect(db.execute('select 1')).rejects.toMatchObject(closed)
     await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closed)
     await db.close()
-    const before = Date.now()
-    await direct.execute('insert into t values (3)')
-    // a lock that is held is given up after 5 s
-    expect(Date.now() - before).toBeLessThan(4_000)
+    await expectNoStall(() => direct.execute('insert into t values (3)'))
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])
   })
 
@@ -83,9 +81,7 @@ describe('close', () => {
     await db.execute('select 1')
     await db.transaction((tx) => tx.execute('select 1'))
     await expect(db.transaction((tx) => tx.execute('selec'))).rejects.toThrow()
-    const started = Date.now()
-    await db.close({ drainMs: 10_000 })
-    expect(Date.now() - started).toBeLessThan(5_000)
+    await db.close({ drainMs: Infinity })
   })
 })
 
@@ -107,14 +103,15 @@ describe('close, and calls that wait before they are sent again', () => {
   }
 
   test('at once: they are cut off', async () => {
-    const { db, asked, count } = clientOf('5', Infinity)
-    const call = expect(db.health()).rejects.toThrow('the client is closed')
+    // it would wait for a quarter of an hour
+    const { db, asked, count } = clientOf('900', Infinity)
+    const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
+      'the client is closed',
+    )
     await asked
     await pause(10)
-    const started = performance.now()
     await db.close()
     await call
-    expect(performance.now() - started).toBeLessThan(4_000)
     expect(count()).toBe(1)
   })
 
@@ -146,9 +143,7 @@ describe('closing twice', () => {
   test('with patience: both settle when the work is done', async () => {
     const db = createClient(database.config)
     const query = db.execute(SLOW)
-    const started = performance.now()
-    await Promise.all([db.close({ drainMs: 10_000 }), db.close({ drainMs: 10_000 })])
-    expect(performance.now() - started).toBeLessThan(8_000)
+    await Promise.all([db.close({ drainMs: Infinity }), db.close({ drainMs: Infinity })])
     expect(await Promise.race([query, Promise.resolve('not yet')])).not.toBe('not yet')
   })
 
@@ -157,11 +152,9 @@ describe('closing twice', () => {
     const stream = db.openStream()
     stream.begin()
     await stream.execute('insert into t values (1)')
-    const patient = db.close({ drainMs: 10_000 })
-    const started = performance.now()
+    const patient = db.close({ drainMs: Infinity })
     await db.close()
     await patient
-    expect(performance.now() - started).toBeLessThan(8_000)
     expect((await direct.execute('select a from t')).rows).toEqual([])
   })
 
@@ -182,7 +175,7 @@ describe('more calls than may be under way', () => {
 
   test('transactions that wait for each other’s write lock do not keep the one that has it from ending', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    const started = Date.now()
+    // a lock that is taken over ends the transaction that has it
     await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -191,8 +184,6 @@ describe('more calls than may be under way', () => {
         }),
       ),
     )
-    // each time that it is taken over would cost 5 s
-    expect(Date.now() - started).toBeLessThan(5_000)
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 40 }])
   })
 
@@ -206,7 +197,7 @@ describe('more calls than may be under way', () => {
 
   test('a read outside a transaction does not wait behind those that wait for its write lock', async () => {
     await using db = createClient({ ...database.config, concurrency: 2 })
-    const started = Date.now()
+    // a lock that is taken over ends the transaction that has it
     await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
         db.transaction(async (tx) => {
@@ -217,8 +208,6 @@ describe('more calls than may be under way', () => {
         }),
       ),
     )
-    // each time that it is taken over would cost 5 s
-    expect(Date.now() - started).toBeLessThan(5_000)
     expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 12 }])
   })
 
@@ -256,7 +245,7 @@ describe('more calls than may be under way', () => {
 
 test('a read-only transaction awaited inside one that writes does not wait behind others that want to write', async () => {
   await using db = createClient({ ...database.config, concurrency: 2 })
-  const started = Date.now()
+  // a lock that is taken over ends the transaction that has it
   await Promise.all(
     Array.from({ length: 6 }, (_, i) =>
       db.transaction(async (tx) => {
@@ -265,7 +254,6 @@ test('a read-only transaction awaited inside one that writes does not wait behin
       }),
     ),
   )
-  expect(Date.now() - started).toBeLessThan(4_000)
 })
 
 test('a loop over rows is waited for by a patient close, and one that begins then is refused', async () => {

@@ -948,3 +948,23 @@ test('a read that continues a stream is not sent again: its baton is used up', a
   // but for the end of the stream
   expect(requests.map(({ sql, closes }) => [sql, closes])).toEqual([[[], true]])
 })
+
+test('the time of a call covers the token and the answer together', async () => {
+  const token = Promise.withResolvers<string>()
+  const { clock, stream, next } = start({ authToken: () => token.promise })
+  let isOver = false
+  const call = expect(
+    stream.execute('insert into t values (1)', [], { timeoutMs: 150 }),
+  ).rejects.toMatchObject({
+    code: 'TIMEOUT',
+    outcome: 'unknown',
+  })
+  void call.then(() => (isOver = true))
+  await clock.advance(100)
+  token.resolve('token')
+  await next()
+  await clock.advance(49)
+  expect(isOver).toBe(false)
+  await clock.advance(1)
+  await call
+})
