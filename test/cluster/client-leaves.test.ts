@@ -1,6 +1,8 @@
 import http from 'node:http'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, test } from 'vitest'
+import { startSqld } from '@batonsql/local-server/sqld'
+import { expect, onTestFinished, test } from 'vitest'
+import { FaultProxy, NO_FAULT } from '../faults/fault-proxy.ts'
 import { expectNoStall } from '../targets/no-stall.ts'
 
 /** Requests to the pipeline of a database, as bare as can be. */
@@ -15,29 +17,43 @@ function pipelineOf(url: string) {
   }
 }
 
-/** Never ends by itself. */
-const ENDLESS_INSERT =
-  'INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n'
-/** By then a request is at the server, on most machines. */
-const SENT_MS = 100
-
-/** Sends a request, and is gone before the answer. */
-async function sendAndLeave(url: string, baton: string | null, sql: string): Promise<void> {
+/** Sends a request, and is gone before the answer. @param arrived settles when the server has the request */
+async function sendAndLeave(
+  url: string,
+  { baton, sql, arrived }: { baton: string | null; sql: string; arrived: Promise<unknown> },
+): Promise<void> {
   const body = JSON.stringify({ baton, requests: [{ type: 'execute', stmt: { sql } }] })
   await new Promise<void>((resolve) => {
     const request = http.request(`${url}/v3/pipeline`, { method: 'POST', agent: false })
     request.on('error', () => resolve())
     request.on('close', () => resolve())
-    request.end(body, () => setTimeout(() => request.destroy(), SENT_MS))
+    request.end(body)
+    void arrived.then(() => request.destroy())
   })
 }
 
 test('a client that leaves in a write transaction, its request sent, does not keep the lock from others', async () => {
-  await using server = await startLocalServer({ backend: 'sqld' })
+  const sqld = await startSqld({ namespaces: true })
+  onTestFinished(() => sqld.close())
+  const proxy = await FaultProxy.start(sqld.url)
+  onTestFinished(() => proxy.close())
+  await using server = await startLocalServer({
+    backend: 'sqld',
+    sqld: { url: proxy.url, ...sqld.adminAccess },
+  })
   const send = pipelineOf(server.url)
   await send(null, ['CREATE TABLE t(a)', 'INSERT INTO t VALUES (1)', 'close'])
   const { baton } = await send(null, ['BEGIN IMMEDIATE'])
-  await sendAndLeave(server.url, baton, ENDLESS_INSERT)
+  const arrived = Promise.withResolvers<void>()
+  const left = Promise.withResolvers<void>()
+  proxy.next = (body) => {
+    if (!body.includes('VALUES (2)')) return NO_FAULT
+    arrived.resolve()
+    return { kind: 'hold-answer', until: left.promise }
+  }
+  const sql = 'INSERT INTO t VALUES (2)'
+  await sendAndLeave(server.url, { baton, sql, arrived: arrived.promise })
+  left.resolve()
   const { results } = await expectNoStall(() =>
     send(null, ['INSERT INTO t VALUES (3)', 'SELECT group_concat(a) FROM t', 'close']),
   )
