@@ -37,8 +37,8 @@ import {
 import type { SenderRights } from './process/onward-tokens.ts'
 import { OwnRequests } from './process/own-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
+import { allowedDump } from './request/dump-guard.ts'
 import { finish } from './request/rebuild.ts'
-import { findRefusal } from './request/sql-guard.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
 import { WriteService } from './writes/write-service.ts'
 import type { WatchTimes } from './writes/write-watch.ts'
@@ -382,9 +382,7 @@ export class SqldBackend implements DatabaseBackend {
    * and says that all went well.
    */
   async #load(id: DatabaseId, file: string): Promise<void> {
-    const sql = await readDump(file)
-    const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
-    if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
+    const sql = await allowedDump(await readDump(file))
     const answer = await this.#own.run(id, sql)
     checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
     this.#writes.written(id)
