@@ -27,13 +27,26 @@ async function start(directory: string): Promise<Running> {
     'dev',
     '--json',
   ]
-  const options = ['--data', directory, '--port', '0', '--platform-port', '0', '--backend', inject('target')]
+  const tokenFile = join(directory, 'tokens.json')
+  const options = [
+    '--token-file',
+    tokenFile,
+    '--data',
+    directory,
+    '--port',
+    '0',
+    '--platform-port',
+    '0',
+    '--backend',
+    inject('target'),
+  ]
   const { NODE_OPTIONS: _, ...env } = process.env
   const child = spawn(process.execPath, [...flags, ...options], { stdio: ['ignore', 'pipe', 'inherit'], env })
   let line = ''
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
     line += chunk.toString()
-    if (line.endsWith('\n')) return { child, platform: JSON.parse(line).platform }
+    if (line.endsWith('\n'))
+      return { child, platform: JSON.parse(await readFile(tokenFile, 'utf8')).platform }
   }
   throw new Error('the server did not start')
 }
