@@ -1,6 +1,7 @@
 import { type AccessPolicy, hostName } from '../auth/access-policy.ts'
 import { claimedDatabase } from '../auth/token-check.ts'
 import type { DatabaseId } from '../backend/backend.ts'
+import { MissingFileError } from '../backend/database-file.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { RESERVED_NAMES } from '../backend/reserved-names.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
@@ -208,7 +209,11 @@ export class Gateway {
       .catch(refusalResponse)
     if ('status' in exchanged) return exchanged
     usage.touch(record.id)
-    const response = await backend.handle(record.id, exchanged)
+    const response = await backend.handle(record.id, exchanged).catch((error: unknown) => {
+      if (!(error instanceof MissingFileError)) throw error
+      this.#noticeOnce(record.id, `${error.message}; it answers 404, and is not made anew`)
+      return notThere(name)
+    })
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     this.#noticeFaults(record, response.body)
@@ -223,10 +228,14 @@ export class Gateway {
     const fault = FAULT.exec(body)?.[1] as keyof typeof FAULTS | undefined
     // a limit that was set is no fault
     if (fault === undefined || (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null)) return
+    this.#noticeOnce(id, FAULTS[fault])
+  }
+
+  #noticeOnce(id: DatabaseId, fault: string): void {
     const now = Date.now()
     if (now - (this.#faults.get(id) ?? 0) < FAULT_INTERVAL_MS) return
     this.#faults.set(id, now)
-    this.notice(id, FAULTS[fault])
+    this.notice(id, fault)
   }
 
   #address(request: ServiceRequest): { name: string; path: string } | ServiceResponse {

@@ -8,6 +8,7 @@ import type {
   QueryUsage,
   UsageSample,
 } from '../backend/backend.ts'
+import { hasDatabaseFile } from '../backend/database-file.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
@@ -143,7 +144,7 @@ export class SqldGroups implements DatabaseBackend {
     const server = this.#entry(group)
     if (server.running !== null) return await (await server.running).applySettings(id, settings)
     server.waiting.set(id, settings)
-    return await isThere(join(this.#folderOf(group), DATABASES, id))
+    return await hasDatabaseFile(join(this.#folderOf(group), DATABASES, id, 'data'))
   }
 
   async remove(id: DatabaseId): Promise<void> {
