@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, rm, stat, truncate } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
@@ -88,6 +88,46 @@ test.each(Object.keys(LOSSES))(
     expect(await ask('running', 'SELECT 1')).toBe(200)
   },
 )
+
+test('a damaged file fails its own database only, and that answers again when the file is whole', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
+  onTestFinished(() => rm(root, { recursive: true, force: true }))
+  const [data, copy] = [join(root, 'data'), join(root, 'copy')]
+  let id = ''
+  {
+    await using scene = await Scene.start({}, data)
+    id = (await scene.create('damaged')).id
+    for (const name of ['damaged', 'kept']) {
+      if (name === 'kept') await scene.create(name)
+      const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
+      await sql(database.Hostname, await scene.tokenFor(name), [
+        'CREATE TABLE t (a)',
+        'INSERT INTO t VALUES (1)',
+      ])
+    }
+  }
+  const [folder, file] = await fileOf(data, id)
+  await cp(folder, copy, { recursive: true })
+  // libsql-server makes the file anew out of its logs otherwise
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })
+  await writeFile(file, Buffer.alloc(8_192, 'x'))
+  const printed = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => printed.mockRestore())
+  await using scene = await Scene.start({}, data)
+  const ask = async (name: string) => {
+    const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
+    return await sql(database.Hostname, await scene.tokenFor(name), 'SELECT a FROM t')
+  }
+  for (let round = 0; round < 3; round += 1)
+    expect([(await ask('damaged')).status, (await ask('kept')).rows]).toEqual([500, [['1']]])
+  if (inject('target') === 'sqld')
+    expect(printed.mock.calls.flat()).toEqual([
+      expect.stringMatching(/^damaged: libsql-server cannot use this database: /),
+    ])
+  await rm(folder, { recursive: true })
+  await cp(copy, folder, { recursive: true })
+  expect((await ask('damaged')).rows).toEqual([['1']])
+})
 
 test('close() in the middle of calls: what was answered is there afterwards, nothing is half there', async () => {
   const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
