@@ -17,6 +17,7 @@ import {
 } from '../http/service-request.ts'
 import { WindowFeed } from '../window/window-feed.ts'
 import { WindowPage } from '../window/window-page.ts'
+import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
 import { metricsText, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'
 import { welcomePage } from './welcome-page.ts'
@@ -26,12 +27,6 @@ export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
-/** In an answer; where it stands in a value, its quotation marks are escaped. */
-const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)"/
-const FAULTS = {
-  SQLITE_FULL: 'a statement failed as the disk is full (SQLITE_FULL)',
-  SQLITE_IOERR: 'a statement failed as the disk could not be read or written (SQLITE_IOERR)',
-}
 /** How often one database's faults are printed at most. */
 const FAULT_INTERVAL_MS = 60_000
 
@@ -216,19 +211,20 @@ export class Gateway {
     })
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
-    this.#noticeFaults(record, response.body)
+    const isOfStatements = request.method === 'POST'
+    const body = isOfStatements
+      ? watchDiskFaults(response.body, (fault) => this.#noticeFault(record, fault))
+      : response.body
     // back ends know ids only; people know names
-    if (response.status < 400 || typeof response.body !== 'string') return response
-    return { ...response, body: response.body.replaceAll(record.id, name) }
+    if (response.status < 400 || typeof body !== 'string') return { ...response, body }
+    return { ...response, body: body.replaceAll(record.id, name) }
   }
 
   /** A full disk, or one that fails, has to be seen where the server runs, too. */
-  #noticeFaults({ id, configuration }: DatabaseRow, body: ServiceResponse['body']): void {
-    if (typeof body !== 'string') return
-    const fault = FAULT.exec(body)?.[1] as keyof typeof FAULTS | undefined
+  #noticeFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // a limit that was set is no fault
-    if (fault === undefined || (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null)) return
-    this.#noticeOnce(id, FAULTS[fault])
+    if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return
+    this.#noticeOnce(id, DISK_FAULTS[fault])
   }
 
   #noticeOnce(id: DatabaseId, fault: string): void {

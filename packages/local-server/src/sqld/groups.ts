@@ -254,7 +254,7 @@ export class SqldGroups implements DatabaseBackend {
     const server = new SqldBackend({ ...this.#options, directory, remote: undefined })
     try {
       await server.start()
-      for (const id of [...entry.waiting.keys()]) await this.#tryToApply(server, entry, id)
+      for (const id of entry.waiting.keys()) await this.#tryToApply(server, entry, id)
       return server
     } catch (error) {
       await server[Symbol.asyncDispose]()
