@@ -198,7 +198,19 @@ export const TOKEN_OPTIONS = {
 } as const satisfies OptionTable
 
 export const EXPORT_OPTIONS = {
-  data: { type: 'string', value: 'DIR', help: 'The data directory' },
+  all: {
+    type: 'string',
+    value: 'DIR',
+    help: 'Write every database of a running server to a new file DIR/ORGANIZATION/NAME.db',
+  },
+  data: { type: 'string', value: 'DIR', help: 'The data directory of a server that is stopped' },
+  'api-url': API_OPTIONS['api-url'],
+  token: API_OPTIONS.token,
+  organization: {
+    type: 'string',
+    value: 'SLUG',
+    help: 'Organization of a running server (default: every one that the token is for)',
+  },
 } as const satisfies OptionTable
 
 export const USER_OPTIONS = {
