@@ -163,6 +163,80 @@ const BLOBS: readonly string[] = [
   '(select _shape from g)',
 ]
 
+/** Tables that are called like functions, with their hidden columns: conditions on these are arguments, too. */
+const HIDDEN_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  json_each: ['json', 'root'],
+  json_tree: ['json', 'root'],
+  fts3tokenize: ['input'],
+  dbstat: ['schema', 'aggregate'],
+  vector_top_k: ['idx', 'vector', 'k'],
+}
+
+/** A statement, with the values that are bound to its parameters. */
+export interface GeneratedCall {
+  readonly sql: string
+  readonly args: readonly (null | bigint | number | string | Uint8Array)[]
+}
+
+const BOUND_BLOBS = ['', '00', '000004', 'eb00000000', 'fffefdfc01', '0000803f0000004000004040'].map((hex) =>
+  Buffer.from(hex, 'hex'),
+)
+const BOUND: readonly GeneratedCall['args'][number][] = [
+  null,
+  0n,
+  1n,
+  -1n,
+  2n,
+  100n,
+  65_536n,
+  268_435_456n,
+  2n ** 31n,
+  2n ** 32n,
+  -(2n ** 63n),
+  2n ** 63n - 1n,
+  0,
+  0.5,
+  1,
+  1e308,
+  -1e308,
+  1e-320,
+  '',
+  '0',
+  'a',
+  'vec_e',
+  'main',
+  '[1,2,3]',
+  '[1,',
+  '{"a":[1]}',
+  '$',
+  '$.a[#-1]',
+  '%.*c',
+  'now',
+  'a\u0000b',
+  new Uint8Array(5_000),
+  ...BOUND_BLOBS,
+]
+
+/** The same with parameters in the place of arguments, or of values that hidden columns are compared with. */
+export function generatedBoundCall(random: () => number): GeneratedCall {
+  const args = Array.from({ length: Math.floor(random() * 5) }, () => pick(random, BOUND))
+  const list = args.map(() => '?').join(', ')
+  const kind = random()
+  if (kind < 0.6) return { sql: `select ${pick(random, FUNCTIONS)}(${list})`, args }
+  if (kind < 0.75) return { sql: `select * from ${pick(random, TABLES)}(${list}) limit 50`, args }
+  if (kind < 0.9) {
+    const sql = `select * from vector_top_k('vec_e', '[1,2,3]', ${pick(random, ['?', '? + 0', '(select ?)', 'max(?, 0)'])})`
+    return { sql, args: [pick(random, BOUND)] }
+  }
+  const table = pick(random, Object.keys(HIDDEN_COLUMNS))
+  const columns = HIDDEN_COLUMNS[table] ?? []
+  const where = columns.map((name) => `q.${name} ${pick(random, ['=', 'is', 'in', '<'])} (?)`).join(' and ')
+  return {
+    sql: `select 1 from ${table} q where ${where} limit 50`,
+    args: columns.map(() => pick(random, BOUND)),
+  }
+}
+
 /** A statement that calls a function that SQL may call with unexpected arguments. */
 export function generatedCall(random: () => number): string {
   const list = (least: number, most: number): string =>
@@ -170,6 +244,7 @@ export function generatedCall(random: () => number): string {
       ', ',
     )
   const kind = random()
+  if (kind < 0.03) return `select * from vector_top_k('vec_e', '[1,2,3]', ${value(random, 1)})`
   if (kind < 0.1) return `select * from ${pick(random, TABLES)}(${list(0, 3)}) limit 100`
   if (kind < 0.2) {
     const table = pick(random, ['f3', 'f4', 'f5'])

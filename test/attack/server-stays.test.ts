@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, type WireRequest } from '../conformance/wire.ts'
-import { AttackedServer, BACKENDS } from './attacked-server.ts'
+import { seeded } from '../faults/random.ts'
+import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
+import { CALL_SCHEMA, generatedBoundCall, generatedCall } from './generated-calls.ts'
 
 /** Statements of which each has ended a server, with those before it in one request; with any token, a reader's too. */
 const READS: readonly (readonly string[])[] = [
@@ -74,6 +76,92 @@ describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend
       await ask('app', [...statements.map((sql) => execute(sql)), close])
     const after = await ask('other', [execute('commit'), execute('select count(*) from s'), close], baton)
     expect(after).toContain('"value":"2"')
+  })
+
+  /** Proves that no server has ended meanwhile: its streams are still there. */
+  async function checkTransaction(work: () => Promise<void>): Promise<void> {
+    const transaction = await attacked.post('/other/v3/pipeline', { requests: [execute('begin')] })
+    await work()
+    expect(await ask('other', [execute('commit'), close], batonOf(transaction))).toContain('"type":"ok"')
+  }
+
+  describe('a search for a number of rows that ends libsql-server', () => {
+    beforeAll(async () => {
+      for (const sql of CALL_SCHEMA) await ask('app', [execute(sql), close])
+      // no constant: a search in the order of this table
+      await ask('app', [
+        execute('create table n(k)'),
+        execute('insert into n values (0), (4294967296)'),
+        close,
+      ])
+    })
+
+    const call = (rows: string): string => `select id from vector_top_k('vec_e', '[1,2,3]', ${rows})`
+
+    test.each([
+      ...['0', '0.0', '-0', 'false', '1-1', '(select 0)', '4294967296', '268435456', '2147483647'].map(call),
+      call('-9223372036854775808'),
+      `select * from n cross join vector_top_k('vec_e', '[1,2,3]', n.k)`,
+      `select (select id from vector_top_k('vec_e', '[1,2,3]', n.k)) from n`,
+      "select 1 in vector_top_k('vec_e', '[1,2,3]', 0)",
+      `select * from main."vector_top_k"('vec_e', '[1,2,3]', 0)`,
+      "select * from 'vector_top_k'('vec_e', '[1,2,3]', 0)",
+      "select q.id from vector_top_k q where q.idx = 'vec_e' and q.vector = '[1,2,3]' and q.k = 0",
+      "select q.id from vector_top_k('vec_e', '[1,2,3]') q where q.k = 0",
+      "create view top as select idx, vector, k, id from vector_top_k; select * from top where idx = 'vec_e' and vector = '[1,2,3]' and k = 0",
+      "create trigger n_top after insert on n begin insert into n select id from vector_top_k('vec_e', '[1,2,3]', new.k); end; insert into n values (0)",
+      'select k from n',
+    ])('%s', async (sql) => {
+      await checkTransaction(async () => {
+        await ask('app', [execute(sql), close])
+        await ask('app', [{ type: 'batch', batch: { steps: [{ stmt: { sql } }] } }, close])
+        await ask('app', [{ type: 'sequence', sql }, close])
+        await ask('app', [{ type: 'describe', sql }, close])
+        await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt: { sql } }] } })
+      })
+    })
+
+    test.each([0n, 0, 2n ** 28n, 2n ** 32n, -(2n ** 63n)])('bound: %s', async (rows) => {
+      const value =
+        typeof rows === 'bigint' ? { type: 'integer', value: String(rows) } : { type: 'float', value: rows }
+      const positional = { sql: call('?'), args: [value] }
+      const named = { sql: call(':k'), named_args: [{ name: 'k', value }] }
+      const stored = { sql_id: 1, args: [value] }
+      await checkTransaction(async () => {
+        for (const stmt of [positional, named]) {
+          await ask('app', [{ type: 'execute', stmt }, close])
+          await ask('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
+          await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt }] } })
+        }
+        const storing = { type: 'store_sql', sql_id: 1, sql: call('?') }
+        await ask('app', [storing, { type: 'execute', stmt: stored }, close])
+      })
+    })
+
+    test('other numbers are found as before', async () => {
+      const stmt = { sql: call('?'), args: [{ type: 'integer', value: '2' }] }
+      const answer = JSON.parse(await ask('app', [{ type: 'execute', stmt }, execute(call('1')), close]))
+      const rows = answer.results.map(
+        (each: { response: { result?: { rows: unknown[] } } }) => each.response.result?.rows.length,
+      )
+      expect(rows).toEqual([2, 1, undefined])
+    })
+
+    test('calls with unexpected arguments, written and bound', { timeout: 180_000 }, async () => {
+      const seed = Number(process.env['ATTACK_SEED'] ?? Date.now())
+      const random = seeded(seed)
+      const rounds = process.env['TEST_RELEASE'] === undefined ? 10 : 60
+      for (let done = 0; done < rounds; done += 1) {
+        const calls = Array.from({ length: 25 }, () => {
+          const { sql, args } = generatedBoundCall(random)
+          return [execute(sql, ...args), execute(generatedCall(random))]
+        }).flat()
+        await checkTransaction(async () => {
+          const answer = await ask('app', [...calls, close])
+          expect(answer, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server ended|engine/)
+        })
+      }
+    })
   })
 
   test('ATTACH to read, from a stream and in one request', async () => {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { describe, expect, test } from 'vitest'
 import { endOf, runBaton, startBaton } from '../targets/baton-command.ts'
+import { Terminal, terminalProblem } from '../targets/terminal.ts'
+import { temporaryDirectory } from './dev-server.ts'
 import { query } from './wire.ts'
 
 const hasSqld = await findSqld().then(
@@ -17,22 +19,28 @@ describe('baton dev', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'serves what it prints and stops cleanly on %s',
     async (signal) => {
-      const child = startBaton(['dev', '--port', '0', '--auth', '--database', 'app'])
+      const child = startBaton(['dev', '--port', '0', '--database', 'app'])
       const end = endOf(child)
       let output = ''
       for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
         output += chunk.toString()
-        if (/^app: .*\n {2}token: .*\n/m.test(output)) break
+        if (/^window: .*\n/m.test(output)) break
       }
-      const [, url = '', token = ''] = /^app: (\S+)\n {2}token: (\S+)$/m.exec(output) ?? []
-      expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])
+      const [, url = ''] = /^app: (\S+)$/m.exec(output) ?? []
+      expect(await query(url, 'SELECT 1')).toEqual([['1']])
+      const [, window = ''] = /^window: (\S+)/m.exec(output) ?? []
+      expect((await fetch(window)).status).toBe(200)
       child.kill(signal)
       expect((await end).code).toBe(0)
     },
   )
 })
 
-test('--json: one line with all that a program needs', async () => {
+test('--json and --token-file: all that a program needs, the secrets in a file of its own', async () => {
+  const folder = await temporaryDirectory()
+  const file = join(folder, 'tokens.json')
+  // one that others may read is replaced
+  await writeFile(file, 'old', { mode: 0o644 })
   const child = startBaton([
     'dev',
     '--port',
@@ -40,6 +48,8 @@ test('--json: one line with all that a program needs', async () => {
     '--platform-port',
     '0',
     '--json',
+    '--token-file',
+    file,
     '--database',
     'app',
     '--platform-domain',
@@ -51,9 +61,12 @@ test('--json: one line with all that a program needs', async () => {
     output += chunk.toString()
     if (output.endsWith('\n')) break
   }
-  const { url, window, databases, platform } = JSON.parse(output)
-  expect(window).toBe(`${url}/_baton`)
-  expect((await fetch(window)).status).toBe(200)
+  expect(output).not.toContain('token')
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  expect(await readdir(folder)).toEqual(['tokens.json'])
+  const { url, window, databases, platform } = JSON.parse(await readFile(file, 'utf8'))
+  // it needs no token
+  expect([window, (await fetch(`${url}/_baton`)).status]).toEqual([undefined, 404])
   expect(Object.keys(databases)).toEqual(['default', 'app'])
   expect([databases.default.url, platform.organization]).toEqual([url, 'local'])
   const { url: appUrl, token } = databases.app
@@ -65,6 +78,33 @@ test('--json: one line with all that a program needs', async () => {
   expect(await end).toMatchObject({ code: 0, errors: '' })
   expect(output.split('\n')).toHaveLength(2)
 })
+
+test('tokens are not printed where the output is kept, which is said', async () => {
+  const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
+  const end = endOf(child)
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (/^tokens: /m.test(output)) break
+  }
+  expect(output).toContain('tokens: not printed, as this is no terminal; --token-file FILE writes them')
+  expect(output).not.toMatch(/eyJ|window/)
+  child.kill('SIGTERM')
+  expect(await end).toMatchObject({ code: 0, errors: '' })
+})
+
+test.skipIf(terminalProblem !== null)(
+  `tokens are printed on a terminal${terminalProblem === null ? '' : `: ${terminalProblem}`}`,
+  async () => {
+    const terminal = new Terminal(['dev', '--port', '0', '--platform-port', '0'], await temporaryDirectory())
+    const [, url = '', token = ''] =
+      /database: (\S+)\s+token: (\S+)/.exec(await terminal.sees('organization: local')) ?? []
+    expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])
+    await terminal.sees('token: ey')
+    terminal.type('\u0003')
+    await terminal.end()
+  },
+)
 
 test('a port that is taken; --host, --domain and --allow-origin reach the server', async () => {
   const first = startBaton([
@@ -143,6 +183,7 @@ test.each([
   ],
   [['dev', '--port', 'x'], 2, /^$/, /--port x is not a port/],
   [['dev', '--platform-port', 'x'], 2, /^$/, /--platform-port x is not a port/],
+  [['dev', '--token-file', 'x'], 2, /^$/, /--token-file needs --auth or --platform-port/],
   [['dev', '--organization', 'x'], 2, /^$/, /need --platform-port/],
   [['dev', '--sqld-url', 'http://127.0.0.1:1'], 2, /^$/, /belong together/],
   [
@@ -171,6 +212,12 @@ test.each([
     2,
     /^$/,
     /--data is a directory, and .* is a file; --open .* serves a copy of it/,
+  ],
+  [
+    ['dev', '--port', '0', '--auth', '--token-file', '/dev/null/x'],
+    1,
+    /^$/,
+    /the tokens could not be written to \/dev\/null\/x/,
   ],
   [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: there is no database "nope"/],
   [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect is for the back end embedded/],

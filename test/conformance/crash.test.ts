@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -25,12 +25,14 @@ describe('one database cannot hurt another', () => {
     const b = await server.createDatabase('b')
     const other = await pipeline(b.url, [execute('BEGIN'), execute('CREATE TABLE t(a)')])
     const file = join(a.folder, 'data.db')
+    await rename(file, `${file}-aside`)
     await mkdir(file)
 
     const failed = await pipeline(a.url, [execute('SELECT 1'), close])
     expect([failed.status, failed.text]).toEqual([500, expect.stringContaining('cannot be opened')])
     expect((await pipeline(b.url, [execute('COMMIT'), close], { baton: other.baton })).status).toBe(200)
     await rm(file, { recursive: true })
+    await rename(`${file}-aside`, file)
     expect(await query(a.url, 'SELECT 1')).toEqual([['1']])
   })
 

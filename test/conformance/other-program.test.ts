@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process'
-import { readdirSync } from 'node:fs'
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -60,8 +59,7 @@ async function handedOut() {
   const { url } = await server.createDatabase('app')
   await query(url, 'create table t(a)')
   await query(url, "insert into t values ('first')")
-  const files = readdirSync(join(dataDirectory, 'databases'), { recursive: true }).map(String)
-  const path = join(dataDirectory, 'databases', files.find((name) => name.endsWith('data.db')) ?? '')
+  const path = join(dataDirectory, 'databases', server.databaseId('app'), 'data.db')
   while ((await headOf(path)) !== 'SQLite format 3') await sleep(100)
   return { server, url, path, program: otherProgram(path) }
 }

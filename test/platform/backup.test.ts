@@ -1,7 +1,8 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { databaseFolders, Scene, sql } from './platform-scene.ts'
 
 test('a copy of the data directory of a stopped server is a backup of everything', async () => {
@@ -25,29 +26,107 @@ test('a copy of the data directory of a stopped server is a backup of everything
   expect((await sql(database.Hostname, token, 'SELECT a FROM t')).rows).toEqual([['1']])
 })
 
-test('a database whose files are lost is said to be lost, and not made anew; others go on', async () => {
-  const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
-  onTestFinished(() => rm(data, { recursive: true, force: true }))
-  let lost = ''
+/** What may happen to a database in a folder. */
+const LOSSES: Readonly<Record<string, (folder: string, file: string) => Promise<void>>> = {
+  folder: (folder) => rm(folder, { recursive: true }),
+  file: (_, file) => rm(file),
+  content: (_, file) => truncate(file),
+}
+
+async function fileOf(data: string, id: string): Promise<[folder: string, file: string]> {
+  const name = inject('target') === 'embedded' ? 'data.db' : 'data'
+  const folders = (await databaseFolders(data)).map((folder) => join(folder, id))
+  const folder = folders.find((each) => existsSync(join(each, name))) ?? ''
+  return [folder, join(folder, name)]
+}
+
+test.each(Object.keys(LOSSES))(
+  'a database that has lost its %s answers 404, and is not made anew',
+  async (what) => {
+    const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
+    onTestFinished(() => rm(data, { recursive: true, force: true }))
+    const ids = new Map<string, string>()
+    {
+      await using scene = await Scene.start({}, data)
+      for (const name of ['kept', 'never', 'stopped', 'running']) {
+        const { host, id } = await scene.create(name)
+        ids.set(name, id)
+        if (name !== 'never') await sql(host, await scene.tokenFor(name), 'CREATE TABLE t (a)')
+      }
+    }
+    const lose = async (name: string): Promise<string> => {
+      const [folder, file] = await fileOf(data, ids.get(name) ?? '')
+      await (LOSSES[what] as (typeof LOSSES)[string])(folder, file)
+      return file
+    }
+    const files = [await lose('stopped')]
+    const printed = vi.spyOn(console, 'error').mockReturnValue()
+    onTestFinished(() => printed.mockRestore())
+    await using scene = await Scene.start({}, data)
+    expect(printed.mock.calls.flat()).toEqual([
+      expect.stringMatching(/stopped: its file is missing or empty/),
+    ])
+    files.push(await lose('running'))
+    const { database } = await scene.done('GET', `${scene.own}/databases/kept`)
+    const ask = async (name: string, text: string): Promise<number> =>
+      (await sql(database.Hostname.replace('kept', name), await scene.tokenFor(name), text)).status
+    for (const name of ['stopped', 'running'])
+      for (const text of ['SELECT 1', 'CREATE TABLE t (a)'])
+        expect([name, await ask(name, text)]).toEqual([name, 404])
+    // once, and not at each request
+    expect(printed.mock.calls.flat().slice(1)).toEqual([
+      expect.stringMatching(/running: the file of this database is missing or empty; it answers 404/),
+    ])
+    for (const file of files) expect((await stat(file).catch(() => ({ size: 0 }))).size).toBe(0)
+    const fork = { name: 'fork', group: 'default', seed: { type: 'database', name: 'running' } }
+    expect((await scene.ask('POST', `${scene.own}/databases`, { body: fork })).status).toBe(400)
+    expect([await ask('kept', 'SELECT * FROM t'), await ask('never', 'SELECT 1')]).toEqual([200, 200])
+    const taken = { body: { name: 'stopped', group: 'default' } }
+    expect((await scene.ask('POST', `${scene.own}/databases`, taken)).status).toBe(409)
+    for (const name of ['stopped', 'running']) await scene.done('DELETE', `${scene.own}/databases/${name}`)
+    await scene.create('running')
+    expect(await ask('running', 'SELECT 1')).toBe(200)
+  },
+)
+
+test('a damaged file fails its own database only, and that answers again when the file is whole', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'baton-backup-'))
+  onTestFinished(() => rm(root, { recursive: true, force: true }))
+  const [data, copy] = [join(root, 'data'), join(root, 'copy')]
+  let id = ''
   {
     await using scene = await Scene.start({}, data)
-    lost = (await scene.create('lost')).id
-    await scene.create('kept')
+    id = (await scene.create('damaged')).id
+    for (const name of ['damaged', 'kept']) {
+      if (name === 'kept') await scene.create(name)
+      const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
+      await sql(database.Hostname, await scene.tokenFor(name), [
+        'CREATE TABLE t (a)',
+        'INSERT INTO t VALUES (1)',
+      ])
+    }
   }
-  for (const folder of await databaseFolders(data))
-    await rm(join(folder, lost), { recursive: true, force: true })
+  const [folder, file] = await fileOf(data, id)
+  await cp(folder, copy, { recursive: true })
+  // libsql-server makes the file anew out of its logs otherwise
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })
+  await writeFile(file, Buffer.alloc(8_192, 'x'))
+  const printed = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => printed.mockRestore())
   await using scene = await Scene.start({}, data)
-  const { database } = await scene.done('GET', `${scene.own}/databases/kept`)
-  expect((await sql(database.Hostname, await scene.tokenFor('kept'), 'SELECT 1')).status).toBe(200)
-  expect(
-    (await sql(database.Hostname.replace('kept', 'lost'), await scene.tokenFor('lost'), 'SELECT 1')).status,
-  ).toBe(404)
-  const again = await scene.ask('POST', `${scene.own}/databases`, {
-    body: { name: 'lost', group: 'default' },
-  })
-  expect(again.status).toBe(409)
-  await scene.done('DELETE', `${scene.own}/databases/lost`)
-  await scene.create('lost')
+  const ask = async (name: string) => {
+    const { database } = await scene.done('GET', `${scene.own}/databases/${name}`)
+    return await sql(database.Hostname, await scene.tokenFor(name), 'SELECT a FROM t')
+  }
+  for (let round = 0; round < 3; round += 1)
+    expect([(await ask('damaged')).status, (await ask('kept')).rows]).toEqual([500, [['1']]])
+  if (inject('target') === 'sqld')
+    expect(printed.mock.calls.flat()).toEqual([
+      expect.stringMatching(/^damaged: libsql-server cannot use this database: /),
+    ])
+  await rm(folder, { recursive: true })
+  await cp(copy, folder, { recursive: true })
+  expect((await ask('damaged')).rows).toEqual([['1']])
 })
 
 test('close() in the middle of calls: what was answered is there afterwards, nothing is half there', async () => {

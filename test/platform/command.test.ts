@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -67,7 +67,9 @@ test('baton export: a database of a data directory in an SQLite file, once its s
     await using scene = await Scene.start({}, directory)
     const { host } = await scene.create('app')
     await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
-    expect((await baton(args)).errors).toContain('in use by process')
+    expect((await baton(args)).errors).toMatch(
+      /in use by process \d+.*\nWhile the server runs: baton export NAME FILE.db --api-url/,
+    )
   }
   expect(await baton(args)).toEqual({ code: 0, output: `app is in ${file}`, errors: '' })
   using database = new DatabaseSync(file, { readOnly: true })
@@ -78,8 +80,9 @@ test('baton export: a database of a data directory in an SQLite file, once its s
 test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 60_000 }, async () => {
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
-  const output = await firstLine([...dev, '--platform-port', '0', '--ready-delay', '3000'])
-  const { url, token } = JSON.parse(output).platform
+  const file = join(await dataDirectory(), 'tokens.json')
+  await firstLine([...dev, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
+  const { url, token } = JSON.parse(await readFile(file, 'utf8')).platform
   const headers = { authorization: `Bearer ${token}` }
   const ask = async (path: string, body: object) => {
     const response = await fetch(`${url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })

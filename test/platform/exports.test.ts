@@ -1,8 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
+import { runBaton } from '../targets/baton-command.ts'
 import { Scene, sql } from './platform-scene.ts'
 
 async function folder(): Promise<string> {
@@ -111,4 +112,71 @@ test('four exports of a database are under way at most; one that is left makes r
   expect((await ask(other.host, await scene.tokenFor('other'))).status).toBe(200)
   await slow[0]?.body?.cancel()
   await expect.poll(async () => (await ask(host, token)).status).toBe(200)
+})
+
+test('baton export --all: every database of a running server, each in one state, while writers go on', {
+  timeout: 120_000,
+}, async () => {
+  const scene = await Scene.forTest()
+  const directory = await folder()
+  const tenants = ['one', 'two', 'three']
+  const end = new AbortController()
+  onTestFinished(() => end.abort())
+  const transfers: Promise<void>[] = []
+  for (const name of tenants) {
+    const { host } = await scene.create(name)
+    const token = await scene.tokenFor(name)
+    await sql(host, token, [
+      'CREATE TABLE account (id INTEGER PRIMARY KEY, amount INT)',
+      'INSERT INTO account VALUES (1, 100), (2, 100)',
+    ])
+    const move = async (): Promise<void> => {
+      while (!end.signal.aborted)
+        await sql(host, token, [
+          'BEGIN IMMEDIATE',
+          'UPDATE account SET amount = amount - 1 WHERE id = 1',
+          'UPDATE account SET amount = amount + 1 WHERE id = 2',
+          'COMMIT',
+        ])
+    }
+    transfers.push(move())
+  }
+  const { url, token, organization } = scene.platform
+  const run = (...args: string[]) => runBaton(['export', ...args, '--api-url', url, '--token', token])
+  const all = join(directory, 'all')
+  expect(await run('--all', all)).toMatchObject({ code: 0, errors: '' })
+  const file = join(directory, 'two.db')
+  expect(await run('two', file)).toMatchObject({ code: 0, output: `two is in ${file}\n` })
+  end.abort()
+  await Promise.all(transfers)
+  const own = join(all, organization)
+  for (const path of [...tenants.map((name) => join(own, `${name}.db`)), file]) {
+    expect(look(path)).toEqual(['ok', { count: 2, sum: 200 }])
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+  }
+  expect((await readdir(own)).filter((name) => !name.endsWith('.db'))).toEqual([])
+
+  // one that cannot be read does not keep the others from being written
+  await scene.done('PATCH', `${scene.own}/databases/two/configuration`, { body: { block_reads: true } })
+  const some = join(directory, 'some')
+  const partly = await run('--all', some)
+  expect([partly.code, partly.errors]).toEqual([
+    1,
+    expect.stringMatching(/^baton: 1 of \d+ databases were not exported:\n\S+two: .*403/),
+  ])
+  const written = await readdir(join(some, organization))
+  expect(['one.db', 'three.db'].filter((name) => !written.includes(name))).toEqual([])
+  expect(written.filter((name) => name.startsWith('two'))).toEqual([])
+  const again = await run('--all', all)
+  expect([again.code, again.errors]).toEqual([
+    1,
+    expect.stringContaining('one.db exists already, and is not overwritten'),
+  ])
+  expect(look(join(own, 'one.db'))).toEqual(['ok', { count: 2, sum: 200 }])
+  for (const args of [[], ['one'], ['--all', all, 'one'], ['one', file, '--all', all]])
+    expect([args, (await run(...args)).code]).toEqual([args, 2])
+  expect(await run('nope', join(directory, 'nope.db'))).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('there is no database "nope"'),
+  })
 })

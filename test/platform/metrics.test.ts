@@ -42,7 +42,7 @@ test('requests, usage and the process, in the form of Prometheus', async () => {
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{[^{}]*\})? [\d.e+-]+)$/)
 })
 
-test('only for an unrestricted token of the owner', async () => {
+test('only for a token of the owner: one for metrics, which is good for nothing else, or an unrestricted one', async () => {
   const scene = await Scene.forTest()
   const status = async (token: string | null, method = 'GET'): Promise<number> =>
     (await scene.ask(method, '/metrics', { token }).catch(() => ({ status: 200 }))).status
@@ -50,6 +50,34 @@ test('only for an unrestricted token of the owner', async () => {
   expect(await status('nonsense')).toBe(401)
   const narrow = await scene.mint('narrow', { organization: scene.platform.organization })
   expect(await status(narrow)).toBe(403)
+  const metrics = await scene.mint('prometheus', { scopes: ['metrics'] })
+  expect(await status(metrics)).toBe(200)
+  for (const [method, path] of [
+    ['GET', '/v1/organizations'],
+    ['GET', `${scene.own}/databases`],
+    ['POST', `${scene.own}/databases`],
+    ['GET', '/v1/auth/validate'],
+    ['GET', '/v1/auth/api-tokens'],
+    ['POST', '/v1/auth/api-tokens/more'],
+    ['DELETE', '/v1/auth/api-tokens/prometheus'],
+  ] as const)
+    expect([
+      path,
+      (await scene.ask(method, path, { token: metrics, body: method === 'POST' ? {} : undefined })).status,
+    ]).toEqual([path, 403])
+  const body = (scopes: string[], more = {}) => ({ body: { scopes, ...more } })
+  for (const sent of [
+    body(['metrics', 'read']),
+    body(['read']),
+    body(['metrics'], { organization: scene.platform.organization }),
+    body(['metrics'], { organization: scene.platform.organization, group: 'default' }),
+  ])
+    expect((await scene.ask('POST', '/v1/auth/api-tokens/wide', sent)).status).toBe(400)
+  const other = await scene.platform.createUser({ username: 'ada' })
+  const theirs = { token: other, ...body(['metrics']) }
+  expect((await scene.ask('POST', '/v1/auth/api-tokens/theirs', theirs)).status).toBe(403)
+  await scene.done('DELETE', '/v1/auth/api-tokens/prometheus')
+  expect(await status(metrics)).toBe(401)
   expect(await status(scene.platform.token, 'POST')).toBe(405)
   expect(await status(scene.platform.token)).toBe(200)
 })

@@ -123,10 +123,22 @@ describe('members and invites', () => {
     expect(await scene.done('DELETE', `${own}/members/bob`)).toEqual({ member: 'bob' })
     expect((await scene.ask('GET', own, { token })).status).toBe(404)
     expect((await scene.ask('GET', own, { token: scoped })).status).toBe(401)
-    const codes = (await scene.done('GET', `${own}/audit-logs`)).audit_logs.map(
-      ({ code }: { code: string }) => code,
-    )
-    expect(codes).toEqual(['org-member-rm', 'user-token-create', 'db-create', 'org-member-add'])
+    const { audit_logs: entries } = await scene.done('GET', `${own}/audit-logs`)
+    // who, and with which of their tokens
+    expect(
+      entries.map(
+        ({ code, author, data }: { code: string; author: string; data: { acting_token: string } }) => [
+          code,
+          author,
+          data.acting_token,
+        ],
+      ),
+    ).toEqual([
+      ['org-member-rm', 'owner', 'owner'],
+      ['user-token-create', 'bob', 'bob'],
+      ['db-create', 'bob', 'bob'],
+      ['org-member-add', 'owner', 'owner'],
+    ])
   })
 
   test('an invite waits for its address, is replaced by the next one, and needs the plan', async () => {

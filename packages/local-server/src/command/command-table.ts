@@ -169,8 +169,10 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     words: ['export'],
-    operands: ['NAME', 'FILE.db'],
-    summary: 'Write a database of a data directory to a new SQLite file. Stop its server first.',
+    operands: ['[NAME]', '[FILE.db]'],
+    summary: 'Write a database, or all of a running server, to new SQLite files.',
+    details:
+      'Of a running server, by its platform API: each file is one state of its database, and writes go on. With --data: of a data directory whose server is stopped.',
     options: EXPORT_OPTIONS,
     load: async () => (await import('./export.ts')).runExport,
   }),

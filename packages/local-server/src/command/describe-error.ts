@@ -9,7 +9,14 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /^[A-Z]+ \/v1\/\S* answered HTTP 401/,
     'The platform API wants a token of its own: --token, or BATON_API_TOKEN in the environment.',
   ],
-  [/answered HTTP 401/, 'The database wants a token: --auth-token, or BATON_AUTH_TOKEN in the environment.'],
+  [
+    /answered HTTP 401.*authorization header but none given/i,
+    'The database wants a token: --auth-token, or BATON_AUTH_TOKEN in the environment.',
+  ],
+  [
+    /answered HTTP 401/,
+    'The database refused the token that was sent: is it one for this database or its group, and still valid? A rotation ends all tokens from before.',
+  ],
   // the platform API says itself what there is not
   [/^(?![A-Z]+ \/v1\/).*answered HTTP 404/, 'Is the name of the database right?'],
   [

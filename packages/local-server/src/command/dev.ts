@@ -7,6 +7,7 @@ import { type LocalServer, type LocalServerOptions, startLocalServer } from '../
 import { LOG_LEVELS } from '../server/server-log.ts'
 import type { CommandInput } from './command-context.ts'
 import type { DEV_OPTIONS, ValuesOf } from './option-table.ts'
+import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Serves databases until a signal stops the process. */
@@ -21,9 +22,14 @@ export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>
       if (!server.databaseNames.includes(name)) await server.createDatabase(name)
     }
     checkDomains(server, options)
-    if (given.json === true) console.log(JSON.stringify(await describe(server)))
+    const tokenFile = given['token-file']
+    if (tokenFile !== undefined)
+      await writeTokenFile(tokenFile, `${JSON.stringify(await describe(server, true))}\n`)
+    // what is not a terminal is kept: by the journal of the system, by a container engine, in a file
+    const announcement = await describe(server, process.stdout.isTTY && tokenFile === undefined)
+    if (given.json === true) console.log(JSON.stringify(announcement))
     else {
-      await announce(server, options)
+      announce(server, options, announcement, tokenFile)
       for (const line of opened) console.log(line)
     }
     await stopping
@@ -73,6 +79,10 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     throw new UsageError(
       'baton dev: --organization, --platform-domain and --ready-delay need --platform-port',
     )
+  if (given['token-file'] !== undefined && given.auth !== true && platformPort === undefined)
+    throw new UsageError(
+      'baton dev: --token-file needs --auth or --platform-port; there are no tokens without',
+    )
   if (delay !== undefined && !/^\d{1,9}$/.test(delay))
     throw new UsageError(`baton dev: --ready-delay is a number of milliseconds, not ${delay}`)
   if (backend !== 'embedded' && backend !== 'sqld') {
@@ -93,7 +103,7 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     ...(dialect !== undefined && { dialect: readDialect(dialect) }),
     port,
     log,
-    window: given['no-window'] !== true,
+    window: given['no-window'] !== true && given.auth !== true && platformPort === undefined,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
     ...(data !== undefined && { dataDirectory: data }),
@@ -149,13 +159,13 @@ interface Announcement {
   /** The page that shows what goes over the wire. */
   readonly window?: string
   readonly databases: Readonly<Record<string, { readonly url: string; readonly token?: string }>>
-  readonly platform?: { readonly url: string; readonly token: string; readonly organization: string }
+  readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }
 }
 
-async function describe(server: LocalServer): Promise<Announcement> {
+async function describe(server: LocalServer, withTokens: boolean): Promise<Announcement> {
   const databases: Record<string, { url: string; token?: string }> = {}
   for (const name of server.databaseNames) {
-    const token = server.takesTokens ? await server.createToken(name) : undefined
+    const token = withTokens && server.takesTokens ? await server.createToken(name) : undefined
     databases[name] = { url: server.urlOf(name), ...(token !== undefined && { token }) }
   }
   const { url, platform, windowUrl } = server
@@ -164,27 +174,37 @@ async function describe(server: LocalServer): Promise<Announcement> {
     ...(windowUrl !== null && { window: windowUrl }),
     databases,
     ...(platform !== null && {
-      platform: { url: platform.url, token: platform.token, organization: platform.organization },
+      platform: {
+        url: platform.url,
+        ...(withTokens && { token: platform.token }),
+        organization: platform.organization,
+      },
     }),
   }
 }
 
-async function announce(server: LocalServer, options: LocalServerOptions): Promise<void> {
+function announce(
+  server: LocalServer,
+  options: LocalServerOptions,
+  { window, databases, platform }: Announcement,
+  tokenFile: string | undefined,
+): void {
   const { dataDirectory, host = '127.0.0.1' } = options
   console.log(
     `${server.version}, data ${dataDirectory === undefined ? 'kept until it stops' : `in ${dataDirectory}`}`,
   )
-  const { window, databases, platform } = await describe(server)
   for (const [name, { url, token }] of Object.entries(databases)) {
     console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${url}`)
     if (token !== undefined) console.log(`  token: ${token}`)
   }
   if (window !== undefined) console.log(`window: ${window} (requests as they come)`)
   if (platform !== undefined) {
-    console.log(
-      `platform: ${platform.url}\n  organization: ${platform.organization}\n  token: ${platform.token}`,
-    )
+    console.log(`platform: ${platform.url}\n  organization: ${platform.organization}`)
+    if (platform.token !== undefined) console.log(`  token: ${platform.token}`)
   }
+  if (tokenFile !== undefined) console.log(`tokens: in ${tokenFile}`)
+  else if (server.takesTokens && !process.stdout.isTTY)
+    console.log('tokens: not printed, as this is no terminal; --token-file FILE writes them to a file')
   if (!server.takesTokens && !isLoopback(host)) {
     console.log(`Everyone who reaches ${host} can read and change everything; --auth asks for tokens.`)
   }

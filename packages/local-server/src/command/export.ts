@@ -2,26 +2,90 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { REGISTRY_FILE, Registry } from '../control-plane/registry/registry.ts'
 import { startLocalServer } from '../server/server.ts'
-import type { CommandInput } from './command-context.ts'
+import { type CommandInput, print } from './command-context.ts'
+import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
+import { platformOf } from './platform-api.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Writes a database of a data directory to an SQLite file. */
-export async function runExport({ values, operands }: CommandInput<typeof EXPORT_OPTIONS>): Promise<void> {
-  const [name, file] = operands as [string, string]
-  const { data: directory } = values
-  if (directory === undefined)
-    throw new UsageError('baton export: say where the databases are: baton export NAME FILE.db --data DIR')
+type Input = CommandInput<typeof EXPORT_OPTIONS>
+
+const USAGE =
+  'baton export: baton export NAME FILE.db, or --all DIR; for a running server with --api-url URL, for one that is stopped with --data DIR'
+
+/** Writes databases to SQLite files: of a running server, or one of a data directory. */
+export async function runExport(input: Input): Promise<void> {
+  const { values, operands } = input
+  const [name, file] = operands
+  if ((values.all === undefined) === (operands.length === 0)) throw new UsageError(USAGE)
+  if (values.data === undefined) return await exportFromServer(input)
+  if (name === undefined || file === undefined) throw new UsageError(USAGE)
+  await exportFromDirectory(name, file, values.data)
+}
+
+async function exportFromDirectory(name: string, file: string, directory: string): Promise<void> {
   const isKnown = existsSync(join(directory, REGISTRY_FILE))
   if (!isKnown) throw new UsageError(`baton export: there are no databases in ${directory}`)
   const registry = await Registry.open(directory)
   const backend = registry.setting('backend') === 'sqld' ? 'sqld' : 'embedded'
   registry.close()
-  const server = await startLocalServer({ dataDirectory: directory, backend })
+  const server = await startLocalServer({ dataDirectory: directory, backend }).catch((error: unknown) => {
+    const { message } = error as Error
+    if (!/is in use by/.test(message)) throw error
+    const remedy =
+      'While the server runs: baton export NAME FILE.db --api-url URL, or --all DIR --api-url URL'
+    throw new Error(`${message}\n${remedy}`, { cause: error })
+  })
   try {
     await server.exportDatabase(name, file)
     console.log(`${name} is in ${file}`)
   } finally {
     await server.close()
   }
+}
+
+async function exportFromServer({ values, operands, context }: Input): Promise<void> {
+  const { signal } = context
+  const platform = platformOf(values, context)
+  const organizations =
+    values.organization === undefined
+      ? (await platform.organizations.list({ signal })).map(({ slug }) => slug)
+      : [values.organization]
+  const databases = await listAllDatabases(platform, organizations, signal)
+  const [name, file] = operands
+  if (values.all !== undefined) return await exportEach(databases, values.all, context)
+  const found = databases.filter((each) => each.name === name)
+  const [only, ...others] = found
+  if (file === undefined) throw new UsageError(USAGE)
+  if (only === undefined) throw new Error(`there is no database "${name}"`)
+  if (others.length > 0)
+    throw new UsageError(
+      `baton export: choose an organization with --organization: ${found.map(({ organization }) => organization).join(', ')}`,
+    )
+  await exportOnline(only, file, signal)
+  await print(context, `${name} is in ${file}\n`)
+}
+
+/** One that fails does not keep the others from being written. @throws Error that names those that failed */
+async function exportEach(
+  databases: readonly RemoteDatabase[],
+  folder: string,
+  context: Input['context'],
+): Promise<void> {
+  const failed: string[] = []
+  for (const database of databases) {
+    const name = `${database.organization}/${database.name}`
+    try {
+      const file = backupFile(folder, database)
+      await exportOnline(database, file, context.signal)
+      await print(context, `${name} is in ${file}\n`)
+    } catch (error) {
+      context.signal.throwIfAborted()
+      failed.push(`${name}: ${(error as Error).message}`)
+    }
+  }
+  if (failed.length > 0)
+    throw new Error(
+      `${failed.length} of ${databases.length} databases were not exported:\n${failed.join('\n')}`,
+    )
 }

@@ -45,7 +45,12 @@ export const DEV_OPTIONS = {
     value: 'NAME',
     help: 'Have a database of this name besides "default"; can be repeated',
   },
-  auth: { type: 'boolean', help: 'Ask for a token; one is printed' },
+  auth: { type: 'boolean', help: 'Require tokens; they are printed on a terminal only' },
+  'token-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'Write all addresses and tokens to this file, as one line of JSON that only you can read, instead of printing the tokens',
+  },
   log: {
     type: 'string',
     value: 'LEVEL',
@@ -85,7 +90,7 @@ export const DEV_OPTIONS = {
   'platform-port': {
     type: 'string',
     value: 'N',
-    help: 'Serve the platform API on this port, too; its token is printed. Databases need tokens then',
+    help: 'Serve the platform API on this port, too. Databases need tokens then',
   },
   organization: {
     type: 'string',
@@ -104,9 +109,12 @@ export const DEV_OPTIONS = {
   },
   'no-window': {
     type: 'boolean',
-    help: 'Do not serve the page /_baton, which shows requests as they come, to people on this machine',
+    help: 'Do not serve the page /_baton, which shows requests as they come, to people on this machine; never served with --auth or --platform-port',
   },
-  json: { type: 'boolean', help: 'Print one line of JSON when all is ready, and nothing else' },
+  json: {
+    type: 'boolean',
+    help: 'Print one line of JSON when all is ready, and nothing else; with tokens on a terminal only',
+  },
 } as const satisfies OptionTable
 
 /** How a database is reached. */
@@ -190,7 +198,19 @@ export const TOKEN_OPTIONS = {
 } as const satisfies OptionTable
 
 export const EXPORT_OPTIONS = {
-  data: { type: 'string', value: 'DIR', help: 'The data directory' },
+  all: {
+    type: 'string',
+    value: 'DIR',
+    help: 'Write every database of a running server to a new file DIR/ORGANIZATION/NAME.db',
+  },
+  data: { type: 'string', value: 'DIR', help: 'The data directory of a server that is stopped' },
+  'api-url': API_OPTIONS['api-url'],
+  token: API_OPTIONS.token,
+  organization: {
+    type: 'string',
+    value: 'SLUG',
+    help: 'Organization of a running server (default: every one that the token is for)',
+  },
 } as const satisfies OptionTable
 
 export const USER_OPTIONS = {

@@ -85,20 +85,28 @@ export function askBefore(
  */
 async function openPlatform(
   values: ValuesOf<typeof API_OPTIONS>,
-  { env, signal }: CommandContext,
+  context: CommandContext,
 ): Promise<PlatformClient> {
+  const platform = platformOf(values, context)
+  if (values.organization !== undefined) return platform.forOrganization(values.organization)
+  const slugs = (await platform.organizations.list({ signal: context.signal })).map(({ slug }) => slug)
+  const [only, ...others] = slugs
+  if (only === undefined || others.length > 0)
+    throw new UsageError(`baton: choose an organization with --organization: ${slugs.join(', ')}`)
+  return platform.forOrganization(only)
+}
+
+/** The same, for all organizations of the token. @throws UsageError when it names none */
+export function platformOf(
+  values: Pick<ValuesOf<typeof API_OPTIONS>, 'api-url' | 'token'>,
+  { env }: CommandContext,
+): PlatformClient {
   const url = values['api-url'] ?? env['BATON_API_URL']
   const token = values.token ?? env['BATON_API_TOKEN'] ?? env['TURSO_API_TOKEN']
   if (url === undefined)
     throw new UsageError('baton: say where the platform API is: --api-url, or BATON_API_URL')
   if (token === undefined) throw new UsageError('baton: an API token is missing: --token, or BATON_API_TOKEN')
-  const platform = asUsage(() => createPlatformClient({ url, token }))
-  if (values.organization !== undefined) return platform.forOrganization(values.organization)
-  const slugs = (await platform.organizations.list({ signal })).map(({ slug }) => slug)
-  const [only, ...others] = slugs
-  if (only === undefined || others.length > 0)
-    throw new UsageError(`baton: choose an organization with --organization: ${slugs.join(', ')}`)
-  return platform.forOrganization(only)
+  return asUsage(() => createPlatformClient({ url, token }))
 }
 
 function asUsage<T>(make: () => T): T {

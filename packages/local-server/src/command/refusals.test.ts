@@ -59,7 +59,10 @@ test('baton sql: a token is wanted, and taken from the option or the environment
   expect(await sql(statements, { 'auth-token': reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: 'wrong', BATON_AUTH_TOKEN: reader })).toBe(table)
-  expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(/HTTP 401/)
+  const refused = /HTTP 401.*\nThe database refused the token that was sent/
+  expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(refused)
+  const expired = await server.createToken('default', { expiresInSeconds: -3_600 })
+  expect(await sql(statements, { 'auth-token': expired })).toMatch(refused)
   const escaped = await sql([url, 'select * from "\u001b[31mred"'], { 'auth-token': reader })
   expect(escaped).toContain('no such table: \\u001b[31mred')
   expect(await sql([url, 'create table t (a)'], { 'auth-token': reader })).toMatch(

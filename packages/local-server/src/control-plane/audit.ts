@@ -37,10 +37,12 @@ export interface WrittenAuditEntry extends AuditEntry {
   readonly createdAt: number
 }
 
-/** Who has done it, and by what. */
+/** Who has done it, and with which API token. */
 export interface AuditAuthor {
   readonly username: string
   readonly origin: string
+  /** Name of the API token. */
+  readonly token: string
 }
 
 /** What was done in organizations, newest first. */
@@ -52,11 +54,23 @@ export class AuditLog {
   }
 
   /** Adds an entry; in a transaction of the caller's it stands or falls with what it tells of. */
-  add(organization: string, { username, origin }: AuditAuthor, { code, message, data }: AuditEntry): void {
+  add(
+    organization: string,
+    { username, origin, token }: AuditAuthor,
+    { code, message, data }: AuditEntry,
+  ): void {
     this.#registry.file.run(
       `INSERT INTO audit_log (organization, code, message, origin, author, data, created_at)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      [organization, code, message, origin, username, JSON.stringify(data), Date.now()],
+      [
+        organization,
+        code,
+        message,
+        origin,
+        username,
+        JSON.stringify({ ...data, acting_token: token }),
+        Date.now(),
+      ],
     )
   }
 

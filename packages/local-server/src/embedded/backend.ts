@@ -11,6 +11,7 @@ import {
   type UsageSample,
 } from '../backend/backend.ts'
 import { copyDatabaseFile } from '../backend/copy-database-file.ts'
+import { hasDatabaseFile } from '../backend/database-file.ts'
 import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
 import { answerExport, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
@@ -42,6 +43,7 @@ import {
   NotBegunError,
   type RunningCursor,
 } from './database-worker.ts'
+import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 import { TableRights } from './engine/table-rights.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -73,6 +75,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
   readonly hasTablePermissions = true
   readonly #directory: string
+  readonly #isKept: boolean
   readonly #tokens: TokenCheck
   readonly #workers: WorkerPool
   readonly #streams: StreamTable
@@ -96,6 +99,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#idOf = idOf
     this.#dialect = dialect
     this.#directory = directory
+    this.#isKept = isKept
     this.#tokens = new TokenCheck(isOpen)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
@@ -125,6 +129,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
+    await completeDirectory(this.#directory, this.#isKept)
     const sqliteVersion = await this.#workers.prepare()
     await this.#schemas.load()
     await this.#exports.start()
@@ -154,6 +159,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'file') await copyDatabaseFile(source.file, this.#fileOf(id))
     if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
+    await ensureDatabaseFile(this.#fileOf(id), this.#isKept)
     await adoptLog(this.#fileOf(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
@@ -176,10 +182,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
-    return await stat(this.#folderOf(id)).then(
-      () => true,
-      () => false,
-    )
+    return await hasDatabaseFile(this.#fileOf(id))
   }
 
   /** @throws BackendRefusal while the database has children */

@@ -1,6 +1,6 @@
 // A database whose file cannot be opened.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -42,6 +42,8 @@ test('requests are refused without new workers, and answered once the file can b
   })
   await backend.create(ID, { type: 'empty' }, SETTINGS)
   const file = join(directory, ID, 'data.db')
+  const aside = `${file}-aside`
+  renameSync(file, aside)
   mkdirSync(file)
   let started = 0
   const count = (): void => {
@@ -61,5 +63,6 @@ test('requests are refused without new workers, and answered once the file can b
   // one that is kept for the next database
   expect(started).toBeLessThanOrEqual(1)
   rmSync(file, { recursive: true })
+  renameSync(aside, file)
   expect((await send(backend, 'create table t(a)')).status).toBe(200)
 })

@@ -1,4 +1,6 @@
+import { statSync } from 'node:fs'
 import type { DatabaseId, DatabaseSettings, SchemaRole } from '../backend/backend.ts'
+import { MissingFileError } from '../backend/database-file.ts'
 import type { Dialect } from '../hrana/dialect.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { DatabaseWorker } from './database-worker.ts'
@@ -99,6 +101,7 @@ export class WorkerPool {
     if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
     const { dialect, isKept } = this.#options
     const [path, role] = [this.#options.pathOf(id), this.#options.roleOf(id)]
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new MissingFileError()
     const worker = this.#openWith({ id, path, role, dialect, isKept, settings })
     this.#open.set(id, worker)
     worker.lastUse = performance.now()

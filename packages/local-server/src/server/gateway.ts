@@ -1,6 +1,7 @@
 import { type AccessPolicy, hostName } from '../auth/access-policy.ts'
 import { claimedDatabase } from '../auth/token-check.ts'
 import type { DatabaseId } from '../backend/backend.ts'
+import { MissingFileError } from '../backend/database-file.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { RESERVED_NAMES } from '../backend/reserved-names.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
@@ -16,6 +17,7 @@ import {
 } from '../http/service-request.ts'
 import { WindowFeed } from '../window/window-feed.ts'
 import { WindowPage } from '../window/window-page.ts'
+import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
 import { metricsText, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'
 import { welcomePage } from './welcome-page.ts'
@@ -25,12 +27,6 @@ export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
-/** In an answer; where it stands in a value, its quotation marks are escaped. */
-const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)"/
-const FAULTS = {
-  SQLITE_FULL: 'a statement failed as the disk is full (SQLITE_FULL)',
-  SQLITE_IOERR: 'a statement failed as the disk could not be read or written (SQLITE_IOERR)',
-}
 /** How often one database's faults are printed at most. */
 const FAULT_INTERVAL_MS = 60_000
 
@@ -208,25 +204,34 @@ export class Gateway {
       .catch(refusalResponse)
     if ('status' in exchanged) return exchanged
     usage.touch(record.id)
-    const response = await backend.handle(record.id, exchanged)
+    const response = await backend.handle(record.id, exchanged).catch((error: unknown) => {
+      if (!(error instanceof MissingFileError)) throw error
+      this.#noticeOnce(record.id, `${error.message}; it answers 404, and is not made anew`)
+      return notThere(name)
+    })
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
-    this.#noticeFaults(record, response.body)
+    const isOfStatements = request.method === 'POST'
+    const body = isOfStatements
+      ? watchDiskFaults(response.body, (fault) => this.#noticeFault(record, fault))
+      : response.body
     // back ends know ids only; people know names
-    if (response.status < 400 || typeof response.body !== 'string') return response
-    return { ...response, body: response.body.replaceAll(record.id, name) }
+    if (response.status < 400 || typeof body !== 'string') return { ...response, body }
+    return { ...response, body: body.replaceAll(record.id, name) }
   }
 
   /** A full disk, or one that fails, has to be seen where the server runs, too. */
-  #noticeFaults({ id, configuration }: DatabaseRow, body: ServiceResponse['body']): void {
-    if (typeof body !== 'string') return
-    const fault = FAULT.exec(body)?.[1] as keyof typeof FAULTS | undefined
+  #noticeFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // a limit that was set is no fault
-    if (fault === undefined || (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null)) return
+    if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return
+    this.#noticeOnce(id, DISK_FAULTS[fault])
+  }
+
+  #noticeOnce(id: DatabaseId, fault: string): void {
     const now = Date.now()
     if (now - (this.#faults.get(id) ?? 0) < FAULT_INTERVAL_MS) return
     this.#faults.set(id, now)
-    this.notice(id, FAULTS[fault])
+    this.notice(id, fault)
   }
 
   #address(request: ServiceRequest): { name: string; path: string } | ServiceResponse {

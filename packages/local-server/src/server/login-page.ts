@@ -24,7 +24,7 @@ export function loginPage({ port, state }: LoginRequest, problem: string | null)
 </form>`
   const manual = '<p>Give it to the command line: <code>turso config set token TOKEN</code></p>'
   const text = `<h1>Baton platform API</h1>
-<p>The server prints its owner's token when it starts.</p>
+<p>The server prints its owner's token on a terminal, or writes it to its token file.</p>
 ${problem === null ? '' : `<p role="alert">${escapeHtml(problem)}</p>`}
 ${port === null ? manual : form}`
   return htmlResponse(

@@ -152,7 +152,10 @@ function answerMetrics({ controlPlane, metrics }: Handler, from: IncomingMessage
   try {
     const { user, token } = controlPlane.apiTokens.check(from.headers.authorization)
     if (user.id !== controlPlane.home.owner.id || token.organization !== null || token.group !== null)
-      return errorResponse(403, 'metrics are for an unrestricted token of the owner of this server')
+      return errorResponse(
+        403,
+        'metrics need a token of the owner with the scope metrics, or an unrestricted one',
+      )
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return errorResponse(error.status, error.message)

@@ -55,7 +55,8 @@ export interface LocalServerOptions {
   readonly allowOrigins?: readonly string[]
   /**
    * Serves a page at `/_baton` that shows requests as they come: statements, transactions, who holds the write lock. For
-   * people on this machine only: other machines and other web pages are refused. @default false
+   * people on this machine only: other machines and other web pages are refused. Not with `auth` or `platform`, as it shows the
+   * statements of every database without a token. @default false
    */
   readonly window?: boolean
   /**
@@ -103,6 +104,10 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
+  if (options.window === true && takesTokens(options))
+    throw new TypeError(
+      'startLocalServer: window shows the statements of every database without a token; it is not served with auth or platform',
+    )
   const log = new ServerLog(options.log ?? 'none')
   const service = await Service.start(serviceOptions({ ...options, backend, host }, log))
   let server: LocalServer | null = null
@@ -135,7 +140,7 @@ function serviceOptions(
   return {
     backend,
     dataDirectory,
-    auth: options.auth ?? platform !== undefined,
+    auth: takesTokens(options),
     dialect: options.dialect ?? null,
     sqldPath,
     sqld,
@@ -148,6 +153,8 @@ function serviceOptions(
     log,
   }
 }
+
+const takesTokens = ({ auth, platform }: LocalServerOptions): boolean => auth ?? platform !== undefined
 
 type Backend = 'embedded' | 'sqld'
 

@@ -75,6 +75,7 @@ export interface TokenOptions {
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
+const LOST = 'its file is missing or empty: it answers 404, and is not made anew until it is deleted'
 /** The slug of the organization of a server, unless it is named. */
 export const HOME_ORGANIZATION = 'local'
 
@@ -125,6 +126,8 @@ export class Service implements AsyncDisposable {
         },
         version,
       )
+      for (const { id, state } of controlPlane.registry.databases.rows)
+        if (state === 'lost') service.#gateway.notice(id, LOST)
       // later its absence, or that of its group, is deliberate
       if (service.databaseNames.length === 0 && service.#canHaveDefault())
         await service.createDatabase(DEFAULT_DATABASE)

@@ -21,6 +21,8 @@
  * `vector_top_k` of a broken blob writes outside of its memory: `vector_top_k('i', x'000004', 1)` with the type of eight or one
  * bits. On libsql-server its vector should be a text, or a blob that has been looked at. The embedded engine looks.
  *
+ * For some numbers of rows both engines break: `vector-search.ts` puts a bound around the number.
+ *
  * Of tables that are called like functions only those of `ALLOWED_TABLE_FUNCTIONS`, and the pragmas.
  */
 export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(

@@ -16,18 +16,14 @@ const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
 /** Cuts SQL text into tokens the way the service does; blanks and comments are left out. */
 export function scanSql(sql: string): Token[] {
   const tokens: Token[] = []
-  let at = 0
-  while (at < sql.length) {
-    const blank = match(BLANK, sql, at)
-    if (blank > at) {
-      at = blank
-      continue
-    }
-    const token = scanToken(sql, at)
-    tokens.push(token)
-    at = token.end
-  }
+  for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) tokens.push(token)
   return tokens
+}
+
+/** The first token at an offset or after it; null at the end of the text. */
+export function nextToken(sql: string, offset: number): Token | null {
+  const start = match(BLANK, sql, offset)
+  return start < sql.length ? scanToken(sql, start) : null
 }
 
 function scanToken(sql: string, start: number): Token {

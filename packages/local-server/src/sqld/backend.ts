@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, rm, stat } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { TokenCheck } from '../auth/token-check.ts'
 import {
@@ -11,6 +11,7 @@ import {
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
+import { hasDatabaseFile, MissingFileError } from '../backend/database-file.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { checkLoaded, readDump } from '../backend/dumps.ts'
 import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
@@ -37,8 +38,8 @@ import {
 import type { SenderRights } from './process/onward-tokens.ts'
 import { OwnRequests } from './process/own-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
+import { allowedDump } from './request/dump-guard.ts'
 import { finish } from './request/rebuild.ts'
-import { findRefusal } from './request/sql-guard.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
 import { WriteService } from './writes/write-service.ts'
 import type { WatchTimes } from './writes/write-watch.ts'
@@ -153,10 +154,7 @@ export class SqldBackend implements DatabaseBackend {
   /** Of a server elsewhere it cannot be seen. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
-    return await stat(join(this.#dataFolder, id)).then(
-      () => true,
-      () => false,
-    )
+    return await hasDatabaseFile(this.#fileOf(id))
   }
 
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
@@ -182,6 +180,7 @@ export class SqldBackend implements DatabaseBackend {
     config: SqldNamespaceConfig,
   ): Promise<void> {
     if (source.type === 'fork') {
+      await this.#baseOf(source.from)
       await admin.fork(source.from, id)
       // it begins with the keys of the other one
       await admin.configure(id, config)
@@ -284,6 +283,7 @@ export class SqldBackend implements DatabaseBackend {
     const known = this.#bases.get(id)
     if (known !== undefined) return await known
     const { admin } = await this.#upstream.alive()
+    if (!(await this.#hasFiles(id))) throw new MissingFileError()
     const base = admin
       .stats(id)
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
@@ -307,7 +307,9 @@ export class SqldBackend implements DatabaseBackend {
       const rights = this.#tokens.permissionsOf(request, id)
       await this.#upstream.alive()
       // before it counts what this request does
-      await this.#baseOf(id).catch(() => null)
+      await this.#baseOf(id).catch((error: unknown) => {
+        if (error instanceof MissingFileError) throw error
+      })
       const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
       // the server would not mind
       const readsAll = request.path === '/dump' || isExportRoute(request.path)
@@ -318,6 +320,7 @@ export class SqldBackend implements DatabaseBackend {
       if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
       return await this.#streams.handle(id, request, () => this.#rulesNow(id, request))
     } catch (error) {
+      if (error instanceof MissingFileError) throw error
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
@@ -382,9 +385,7 @@ export class SqldBackend implements DatabaseBackend {
    * and says that all went well.
    */
   async #load(id: DatabaseId, file: string): Promise<void> {
-    const sql = await readDump(file)
-    const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
-    if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
+    const sql = await allowedDump(await readDump(file))
     const answer = await this.#own.run(id, sql)
     checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
     this.#writes.written(id)

@@ -8,6 +8,7 @@ import type {
   QueryUsage,
   UsageSample,
 } from '../backend/backend.ts'
+import { hasDatabaseFile } from '../backend/database-file.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
@@ -27,6 +28,9 @@ const COPY = '.copy'
 /** What writers see while a database is on its way. */
 const MOVING = 'the database is being moved to another group'
 
+/** What is said of a database that libsql-server does not open. */
+const UNUSABLE = 'libsql-server cannot use this database'
+
 /** How the back end is made: `directory` has a folder for each group. */
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
   /** The group of a database; undefined for one that is not known. */
@@ -35,11 +39,13 @@ export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
   readonly hasGroup: (group: string) => boolean
 }
 
-/** A group's server, and the settings that it gets when it starts. */
+/** A group's server, and the settings that it does not have yet: it does not run, or has failed to take them over. */
 interface GroupServer {
   /** Null until it is needed. */
   running: Promise<SqldBackend> | null
   readonly waiting: Map<DatabaseId, DatabaseSettings>
+  /** Databases whose failure was reported. */
+  readonly reported: Set<DatabaseId>
 }
 
 /**
@@ -140,10 +146,10 @@ export class SqldGroups implements DatabaseBackend {
   /** A server that does not run gets them when it starts. */
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     const group = this.#groupOf(id)
-    const server = this.#entry(group)
-    if (server.running !== null) return await (await server.running).applySettings(id, settings)
-    server.waiting.set(id, settings)
-    return await isThere(join(this.#folderOf(group), DATABASES, id))
+    const entry = this.#entry(group)
+    entry.waiting.set(id, settings)
+    if (entry.running !== null) return await applyWaiting(await entry.running, entry, id)
+    return await hasDatabaseFile(join(this.#folderOf(group), DATABASES, id, 'data'))
   }
 
   async remove(id: DatabaseId): Promise<void> {
@@ -175,7 +181,10 @@ export class SqldGroups implements DatabaseBackend {
     // it may have been removed since it was looked up
     if (this.#options.groupOf(id) === undefined)
       return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
-    return await (await this.#serverOf(id)).handle(id, request)
+    const group = this.#groupOf(id)
+    const server = await this.#serverOfGroup(group)
+    const isUsable = await this.#tryToApply(server, this.#entry(group), id)
+    return isUsable ? await server.handle(id, request) : errorResponse(500, UNUSABLE)
   }
 
   /** Ends the server of a group that is gone, and removes its folder. */
@@ -209,7 +218,7 @@ export class SqldGroups implements DatabaseBackend {
   #entry(group: string): GroupServer {
     const known = this.#servers.get(group)
     if (known !== undefined) return known
-    const made: GroupServer = { running: null, waiting: new Map() }
+    const made: GroupServer = { running: null, waiting: new Map(), reported: new Set() }
     this.#servers.set(group, made)
     return made
   }
@@ -220,9 +229,12 @@ export class SqldGroups implements DatabaseBackend {
     return group === undefined ? null : await this.#entry(group).running
   }
 
-  /** The server of a database's group, which is started when it does not run. */
-  #serverOf(id: DatabaseId): Promise<SqldBackend> {
-    return this.#serverOfGroup(this.#groupOf(id))
+  /** The server of a database's group, which is started when it does not run. Rejects when it has not the database's settings. */
+  async #serverOf(id: DatabaseId): Promise<SqldBackend> {
+    const group = this.#groupOf(id)
+    const server = await this.#serverOfGroup(group)
+    await applyWaiting(server, this.#entry(group), id)
+    return server
   }
 
   #serverOfGroup(group: string): Promise<SqldBackend> {
@@ -236,18 +248,30 @@ export class SqldGroups implements DatabaseBackend {
     return entry.running
   }
 
-  /** No request is served before every setting holds. */
-  async #startServer(group: string, { waiting }: GroupServer): Promise<SqldBackend> {
+  /** A database whose settings cannot be applied, for instance because its file is damaged, is the only one that fails. */
+  async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#folderOf(group)
     const server = new SqldBackend({ ...this.#options, directory, remote: undefined })
     try {
       await server.start()
-      for (const [id, settings] of waiting) await server.applySettings(id, settings)
-      waiting.clear()
+      for (const id of entry.waiting.keys()) await this.#tryToApply(server, entry, id)
       return server
     } catch (error) {
       await server[Symbol.asyncDispose]()
       throw error
+    }
+  }
+
+  /** Whether a database has its settings, without which it must not be used. */
+  async #tryToApply(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
+    try {
+      await applyWaiting(server, entry, id)
+      entry.reported.delete(id)
+      return true
+    } catch (error) {
+      if (!entry.reported.has(id)) this.#options.onNotice(id, `${UNUSABLE}: ${String(error)}`)
+      entry.reported.add(id)
+      return false
     }
   }
 
@@ -257,6 +281,16 @@ export class SqldGroups implements DatabaseBackend {
     if (await isThere(join(folder, `${DATABASES}-set-aside`))) return false
     return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
   }
+}
+
+/** Applies the settings that a server does not have yet, if there are any; false when it has no such database. */
+async function applyWaiting(server: SqldBackend, { waiting }: GroupServer, id: DatabaseId): Promise<boolean> {
+  const settings = waiting.get(id)
+  if (settings === undefined) return true
+  const isThere = await server.applySettings(id, settings)
+  // newer ones may have come meanwhile
+  if (waiting.get(id) === settings) waiting.delete(id)
+  return isThere
 }
 
 async function removeFolder(path: string): Promise<void> {

@@ -6,6 +6,7 @@ export type Role = 'viewer' | 'member' | 'admin' | 'owner'
 
 /** What a group-scoped token may do. */
 export type Scope =
+  | 'metrics'
   | 'read'
   | 'db:create'
   | 'db:delete'

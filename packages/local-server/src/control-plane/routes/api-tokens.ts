@@ -3,7 +3,7 @@ import { Refusal } from '../refusal.ts'
 import type { ApiTokenRow, Scope } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
-import { expandScopes } from '../rules/scopes.ts'
+import { expandScopes, METRICS_ONLY } from '../rules/scopes.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import { roleIn } from './authorize.ts'
 import type { Call } from './call.ts'
@@ -66,7 +66,9 @@ function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'sc
   const { registry } = call.plane
   const { organization: slug, group: groupName, scopes } = call.body(NewTokenBody)
   if (slug == null) {
-    if (groupName != null || scopes != null) throw new Refusal(400, 'group and scopes need an organization')
+    if (groupName == null && scopes?.join() === METRICS_ONLY.join()) return forMetrics(call)
+    if (groupName != null || scopes != null)
+      throw new Refusal(400, 'group and scopes other than metrics need an organization')
     return { organization: null, group: null, scopes: null }
   }
   const organization = registry.findOrganization(slug)
@@ -82,6 +84,13 @@ function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'sc
   if (group === undefined) throw new Refusal(404, 'group not found')
   const expanded: readonly Scope[] = expandScopes(scopes ?? [])
   return { organization: organization.id, group: group.id, scopes: expanded }
+}
+
+/** @throws Refusal 403 for others than the owner of the server: metrics name the databases of all organizations */
+function forMetrics({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
+  if (caller.user.id !== plane.home.owner.id)
+    throw new Refusal(403, 'metrics are for the owner of this server only')
+  return { organization: null, group: null, scopes: METRICS_ONLY }
 }
 
 function revokeOwn(call: Call) {

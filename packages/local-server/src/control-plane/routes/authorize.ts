@@ -20,6 +20,7 @@ export interface AccessRequest {
  */
 export function authorize(registry: Registry, { access, caller, slug }: AccessRequest): Grant {
   const { token } = caller
+  if (token.scopes?.includes('metrics')) throw new Refusal(403, 'this token is for /metrics only')
   if (access.level === 'any') {
     if (token.group !== null && access.scope !== null) checkScope(caller, access.scope)
     return { caller, organization: null, role: null, group: token.group }

@@ -132,7 +132,8 @@ export class Call {
 
   get #author(): AuditAuthor {
     const isCli = this.request.userAgent.startsWith('turso-cli')
-    return { username: this.caller.user.username, origin: isCli ? 'cli' : 'web' }
+    const { user, token } = this.caller
+    return { username: user.username, origin: isCli ? 'cli' : 'web', token: token.name }
   }
 
   #reaches(group: string): boolean {

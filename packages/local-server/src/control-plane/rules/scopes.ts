@@ -1,6 +1,9 @@
 import { Refusal } from '../refusal.ts'
 import type { Scope } from '../registry/rows.ts'
 
+/** The only scope of a token that is good for `GET /metrics` and nothing else. */
+export const METRICS_ONLY: readonly Scope[] = ['metrics']
+
 /** What a group-scoped token can be given, in the order in which it is shown. */
 const SCOPES: readonly Scope[] = [
   'read',

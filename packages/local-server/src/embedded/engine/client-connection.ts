@@ -1,4 +1,5 @@
 import type { Statement } from '../../sql/statement.ts'
+import { boundSearches } from '../../sql/vector-search.ts'
 import type { TableChanges } from '../protocol/worker-messages.ts'
 import { resolveArguments, type StatementArguments } from './arguments.ts'
 import { ChangeCounter } from './change-counter.ts'
@@ -220,7 +221,7 @@ export class ClientConnection implements Writer {
   #prepare(statement: Statement, grant: Grant): SqliteStatement {
     // many pragmas have their effect when they are compiled
     if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isUnused = false
-    const prepared = this.#engine.prepare(statement.source, grant)
+    const prepared = this.#engine.prepare(boundSearches(statement.source), grant)
     if (prepared === null) throw new DeniedError('the engine finds no statement where there is one')
     return prepared
   }

@@ -51,6 +51,8 @@ const REFUSED_ATTEMPTS = 100
 const RESTART_STEP_MS = 20
 /** Codes of a connection that the server's end has broken. */
 const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
+/** Connections that are kept after a burst; each is a descriptor here and there. */
+const MAX_IDLE_CONNECTIONS = 8
 /** With an interval the server makes checkpoints at its end only, not at each COMMIT: 31 years. */
 const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 const NEVER = new AbortController().signal
@@ -59,7 +61,7 @@ const NEVER = new AbortController().signal
 export class Upstream {
   readonly #options: UpstreamOptions
   readonly #user: UpstreamUser
-  readonly #agent = new http.Agent({ keepAlive: true })
+  readonly #agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS })
   readonly #tokens: OnwardTokens
   #process: SqldTarget | null = null
   /** The same, where it is ours. */

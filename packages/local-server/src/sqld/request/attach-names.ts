@@ -6,14 +6,15 @@ export type IdOfName = (name: string) => string | undefined
 /** Puts ids in the place of names in ATTACH: the server knows databases by id only. */
 export function attachById(sql: string, idOf: IdOfName): string {
   if (!/attach/i.test(sql)) return sql
-  let text = sql
-  // from the end, so that what is in front keeps its place
-  for (const { tokens } of splitStatements(sql, scanSql(sql)).reverse()) {
+  const pieces: string[] = []
+  let copied = 0
+  for (const { tokens } of splitStatements(sql, scanSql(sql))) {
     if (upper(sql, tokens[0]) !== 'ATTACH') continue
     const name = tokens[upper(sql, tokens[1]) === 'DATABASE' ? 2 : 1]
     const id = idOf(identifier(sql, name) ?? '')
-    if (name !== undefined && id !== undefined)
-      text = `${text.slice(0, name.start)}"${id}"${text.slice(name.end)}`
+    if (name === undefined || id === undefined) continue
+    pieces.push(sql.slice(copied, name.start), `"${id}"`)
+    copied = name.end
   }
-  return text
+  return pieces.join('') + sql.slice(copied)
 }

@@ -10,6 +10,7 @@ import { encodeCursorBody, encodePipelineBody } from '../../hrana/request-encode
 import { readBytes, type ServiceResponse } from '../../http/service-request.ts'
 import type { IdOfName } from './attach-names.ts'
 import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
+import { checkTokenCount } from './token-limit.ts'
 import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** What a client may learn from the server's own headers. */
@@ -39,6 +40,7 @@ export interface BodyRules {
 export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
   const isCursor = path === '/v3/cursor'
   const { baton, requests } = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
+  checkTokenCount(requests)
   const sender = senderOf(rules, baton, attachesIn(requests))
   const guarded = requests.map((request) => guardRequest(request, sender))
   const [batch] = guarded

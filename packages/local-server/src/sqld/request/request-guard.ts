@@ -1,4 +1,5 @@
 import type { PipelineRequest, StatementRequest } from '../../hrana/pipeline-types.ts'
+import { boundSearches } from '../../sql/vector-search.ts'
 import { attachById, type IdOfName } from './attach-names.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
@@ -58,15 +59,11 @@ function guardDescribe(request: DescribeRequest, sender: Sender): PipelineReques
   if (sender.blockReads && request.type === 'describe') return executing(READS)
   // what a stored text does when it is prepared is not seen here
   const isStored = request.sqlId !== null && !sender.mayWrite
-  const refusal: SqlRefusal | null = isStored
-    ? { type: 'permissions' }
-    : request.sql === null
-      ? null
-      : findRefusal(request.sql, { ...sender, kind: 'describe' })
-  if (refusal === null) return request
-  if (refusal.type === 'refused') return { ...request, sql: refusedSql(refusal) }
+  if (isStored) return executing(NEEDS_WRITE_RIGHT)
+  if (request.sql === null) return request
+  const sql = allowedSql(request.sql, { ...sender, kind: 'describe' })
   // describing a write is not refused by the server, running it is
-  return executing(NEEDS_WRITE_RIGHT)
+  return sql === null ? executing(NEEDS_WRITE_RIGHT) : { ...request, sql }
 }
 
 function executing(sql: string): PipelineRequest {
@@ -78,11 +75,16 @@ function guardStatement(statement: StatementRequest, sender: Sender): StatementR
   return { ...statement, sql: guardSql(statement.sql, sender, 'run') }
 }
 
-function guardSql(given: string, sender: Sender, kind: SqlUse['kind']): string {
-  const sql = attachById(given, sender.idOf)
-  const refusal = findRefusal(sql, { ...sender, kind })
-  if (refusal === null) return sql
-  return refusal.type === 'permissions' ? NEEDS_WRITE_RIGHT : refusedSql(refusal)
+function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
+  return allowedSql(attachById(sql, sender.idOf), { ...sender, kind }) ?? NEEDS_WRITE_RIGHT
+}
+
+/** The text as it may reach the server, or one that fails there in its place; null where the sender lacks the permission. */
+function allowedSql(given: string, use: SqlUse): string | null {
+  const sql = boundSearches(given)
+  const refusal = findRefusal(sql, use)
+  if (refusal?.type === 'permissions') return null
+  return refusal === null ? sql : refusedSql(refusal)
 }
 
 /** Fails as `no such function: <name> (refused: <reason>)`. */

@@ -55,13 +55,17 @@ function endOfWhite(sql: string, at: number): number {
 export function findUnknownCall(statement: readonly SqlToken[]): string | null {
   if (isVirtualTable(statement)) return findCompressFunction(statement)
   const form = formOf(statement)
+  const lists = new TableLists()
+  const closings = closingsOf(statement)
   let depth = 0
   for (const [at, token] of statement.entries()) {
     if (isText(token, ')')) depth -= 1
     if (isText(token, '(')) depth += 1
+    lists.read(token)
     if (isWord(token, 'regexp') && isOperator(statement, at)) return token.text
     const isCall = isText(statement[at + 1], '(') && (token.kind === 'word' || token.kind === 'name')
-    if (!isCall || isKnown(token) || isDeclared({ statement, at, depth, form })) continue
+    if (!isCall || isKnown(token)) continue
+    if (isDeclared({ statement, at, depth, form, isInTableList: lists.isOpen, closings })) continue
     if (isVectorIndex(token) && form.indexedTable >= 0 && !isText(statement[at + 2], ')')) continue
     return token.text
   }
@@ -105,14 +109,18 @@ interface Place {
   readonly at: number
   readonly depth: number
   readonly form: Form
+  /** Whether a list of tables is open at this depth of brackets: what follows a comma is a table, also with arguments. */
+  readonly isInTableList: boolean
+  readonly closings: ReadonlyMap<number, number>
 }
 
 /** Whether what stands before a bracket is the name of a table, of a type, or of what the statement declares. */
-function isDeclared({ statement, at, depth, form }: Place): boolean {
+function isDeclared(place: Place): boolean {
+  const { statement, at, depth, form } = place
   if (depth === form.columnsDepth || at === form.indexedTable) return true
   const before = statement[at - 1]
   // only tables have a database in front
-  if (isText(before, '.') || (isText(before, ',') && isInFrom(statement, at))) return true
+  if (isText(before, '.') || (isText(before, ',') && place.isInTableList)) return true
   if (before?.kind === 'name' || before?.kind === 'string') return true
   if (before?.kind === 'word') {
     const word = before.text.toLowerCase()
@@ -120,37 +128,48 @@ function isDeclared({ statement, at, depth, form }: Place): boolean {
     if (isWord(before, 'from') && isWord(statement[at - 2], 'distinct')) return false
     if (BEFORE_NAMES.test(word)) return !(word === 'as' && form.isAttach)
   }
-  return !form.isAttach && isTableExpression(statement, at + 1)
+  return !form.isAttach && isTableExpression(statement, place.closings.get(at + 1))
 }
 
 const CLAUSE = /^(?:select|from|where|on|using|set|values|having|by|limit|returning|when|then)$/i
 
-/** Whether a comma stands in a list of tables: what follows it is one, also with arguments. */
-function isInFrom(statement: readonly SqlToken[], at: number): boolean {
-  let depth = 0
-  for (let before = at - 1; before >= 0; before -= 1) {
-    const token = statement[before]
-    if (isText(token, ')')) depth += 1
-    if (isText(token, '(')) depth -= 1
-    if (depth < 0) return false
-    if (depth > 0 || token?.kind !== 'word' || !CLAUSE.test(token.text)) continue
-    return isWord(token, 'from') && !isWord(statement[before - 1], 'distinct')
+/** Follows whether the tokens read so far leave a list of tables open, in each bracket that is open. */
+class TableLists {
+  readonly #open = [false]
+  #isAfterDistinct = false
+
+  read(token: SqlToken): void {
+    if (isText(token, '(')) this.#open.push(false)
+    // of an unmatched bracket the text before it does not count
+    if (isText(token, ')') && this.#open.length > 1) this.#open.pop()
+    else if (isText(token, ')')) this.#open[0] = false
+    if (token.kind === 'word' && CLAUSE.test(token.text))
+      this.#open[this.#open.length - 1] = isWord(token, 'from') && !this.#isAfterDistinct
+    this.#isAfterDistinct = isWord(token, 'distinct')
   }
-  return false
+
+  get isOpen(): boolean {
+    return this.#open.at(-1) === true
+  }
+}
+
+/** Where each bracket closes, by where it opens. */
+function closingsOf(statement: readonly SqlToken[]): ReadonlyMap<number, number> {
+  const closings = new Map<number, number>()
+  const open: number[] = []
+  for (const [at, token] of statement.entries()) {
+    if (isText(token, '(')) open.push(at)
+    const opening = isText(token, ')') ? open.pop() : undefined
+    if (opening !== undefined) closings.set(opening, at)
+  }
+  return closings
 }
 
 /** `name (columns) AS (SELECT …)` */
-function isTableExpression(statement: readonly SqlToken[], opening: number): boolean {
-  let depth = 0
-  for (let at = opening; at < statement.length; at += 1) {
-    if (isText(statement[at], '(')) depth += 1
-    if (isText(statement[at], ')')) depth -= 1
-    if (depth > 0) continue
-    if (!isWord(statement[at + 1], 'as')) return false
-    const next = isWord(statement[at + 2], 'not') ? at + 3 : at + 2
-    return isText(statement[isWord(statement[next], 'materialized') ? next + 1 : next], '(')
-  }
-  return false
+function isTableExpression(statement: readonly SqlToken[], closing: number | undefined): boolean {
+  if (closing === undefined || !isWord(statement[closing + 1], 'as')) return false
+  const next = isWord(statement[closing + 2], 'not') ? closing + 3 : closing + 2
+  return isText(statement[isWord(statement[next], 'materialized') ? next + 1 : next], '(')
 }
 
 /** Whether a word stands between two operands. */

@@ -108,9 +108,7 @@ describe('let through', () => {
 })
 
 test('long texts that never close anything are cut up at once', () => {
-  for (const text of ['/*', "'", '"', '[', "x'", '$a(']) {
-    const started = performance.now()
-    tokenizeSql(text.repeat(300_000) + '/')
-    expect(performance.now() - started).toBeLessThan(15_000)
-  }
+  // a quadratic search for the end would outlast the time limit of the test
+  for (const text of ['/*', "'", '"', '[', "x'", '$a('])
+    expect(tokenizeSql(text.repeat(300_000) + '/').tokens).not.toEqual([])
 })

@@ -1,5 +1,5 @@
 import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
-import { isWord, type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
+import { isWord, type SqlToken, statementsOf, type TokenizedSql, tokenizeSql } from './sql-tokens.ts'
 
 /** What is going to be done with a SQL text, and by whom. */
 export interface SqlUse {
@@ -27,9 +27,9 @@ const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
 /** Functions that end the server, or read what is not theirs; of calls that are understood the list of safe ones decides. */
 const UNSAFE =
   'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
-  'regexpi?|geopoly_debug|lsmode'
+  'regexpi?|geopoly_debug|lsmode|vector_top_k'
 /** What nothing below looks at closer can have none of these in it. */
-const SUSPICIOUS = new RegExp(`${OUTSIDE}|regexp|compress|index|explain|_shadow`, 'i')
+const SUSPICIOUS = new RegExp(`${OUTSIDE}|regexp|compress|index|explain|_shadow|vector_top_k`, 'i')
 /** What the names of tables and functions are looked through for. */
 const OUTSIDE_OR_OPTIMIZE = new RegExp(`${OUTSIDE}|optimize`, 'i')
 const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${OUTSIDE}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
@@ -56,8 +56,15 @@ const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
   const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
-  if (isPlain && callsOnlyKnown(sql)) return null
-  const { tokens, isAmbiguous } = tokenizeSql(sql)
+  return isPlain && callsOnlyKnown(sql) ? null : refusalOfTokens(sql, tokenizeSql(sql), use)
+}
+
+/** The same for a text that is cut up already; each token is looked at a limited number of times. */
+export function refusalOfTokens(
+  sql: string,
+  { tokens, isAmbiguous }: TokenizedSql,
+  use: SqlUse,
+): SqlRefusal | null {
   const name = OUTSIDE_OR_OPTIMIZE.test(sql) ? findOutsideName(tokens, use) : null
   if (name !== null) return { type: 'refused', name, reason: REASON_OUTSIDE }
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabaseId } from '../../backend/database-id.ts'
 import { type WatchedWrites, WriteWatch } from './write-watch.ts'
 
@@ -41,4 +41,30 @@ test('a server is not dead', async () => {
   // between two writers, and then held again
   let looks = 0
   expect(await watched({ isLockFree: async () => (looks += 1) % 3 !== 0 })).toBe(false)
+})
+
+test('a server is not dead because this process was blocked, and could not read its answers', async () => {
+  let blockedMs = 0
+  let answers = 0
+  const [dead, probe] = [vi.fn(async () => {}), vi.fn(never)]
+  const watch = new WriteWatch(
+    {
+      silentMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      probe,
+      // its time limit is over when this process runs again
+      responds: async () => {
+        blockedMs += 5_000
+        answers += 1
+        return false
+      },
+      // a long statement
+      isLockFree: async () => false,
+      dead,
+    },
+    TIMES,
+    () => performance.now() + blockedMs,
+  )
+  onTestFinished(() => watch.close())
+  await expect.poll(() => answers).toBeGreaterThan(4)
+  expect([probe, dead].map(({ mock }) => mock.calls.length)).toEqual([0, 0])
 })

@@ -25,6 +25,8 @@ export interface WatchTimes {
 
 export const WATCH_TIMES: WatchTimes = { patienceMs: 10_000, probeMs: 6_000 }
 const LOOK_MS = 1_000
+/** After such a gap between two readings of the clock this process was blocked, and could not read any answer. */
+const BLOCKED_MS = 2_000
 /** The lock is free for a moment between two writers, too. */
 const LOCK_LOOKS = 3
 const BETWEEN_LOCK_LOOKS_MS = 100
@@ -38,8 +40,14 @@ export class WriteWatch {
   readonly #times: WatchTimes
   readonly #probing = new Set<DatabaseId>()
   readonly #timer: NodeJS.Timeout
+  readonly #now: () => number
+  #lastReading: number
+  /** When this process could last not read answers. */
+  #blockedAt = -Infinity
 
-  constructor(writes: WatchedWrites, times: WatchTimes = WATCH_TIMES) {
+  constructor(writes: WatchedWrites, times: WatchTimes = WATCH_TIMES, now = (): number => performance.now()) {
+    this.#now = now
+    this.#lastReading = now()
     this.#writes = writes
     this.#times = times
     const lookMs = Math.min(LOOK_MS, times.patienceMs / 2)
@@ -51,8 +59,9 @@ export class WriteWatch {
   }
 
   #look(): void {
-    for (const [id, silentMs] of this.#writes.silentMs()) {
-      if (silentMs < this.#times.patienceMs || this.#probing.has(id)) continue
+    this.#readClock()
+    for (const id of this.#writes.silentMs().keys()) {
+      if (this.#silentMs(id) < this.#times.patienceMs || this.#probing.has(id)) continue
       this.#probing.add(id)
       this.#examine(id)
         .catch(() => {})
@@ -75,7 +84,20 @@ export class WriteWatch {
   /** Whether no write is answered, and none runs. */
   async #isStuck(id: DatabaseId): Promise<boolean> {
     if ((await this.#writes.responds()) && !(await this.#isLockFree(id))) return false
-    return (this.#writes.silentMs().get(id) ?? 0) >= this.#times.patienceMs
+    return this.#silentMs(id) >= this.#times.patienceMs
+  }
+
+  /** For how long no write was answered; the time before this process was blocked does not count. */
+  #silentMs(id: DatabaseId): number {
+    const now = this.#readClock()
+    return Math.min(this.#writes.silentMs().get(id) ?? 0, now - this.#blockedAt)
+  }
+
+  #readClock(): number {
+    const now = this.#now()
+    if (now - this.#lastReading > BLOCKED_MS) this.#blockedAt = now
+    this.#lastReading = now
+    return now
   }
 
   async #isLockFree(id: DatabaseId): Promise<boolean> {

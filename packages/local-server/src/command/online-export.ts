@@ -1,0 +1,80 @@
+import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { databaseUrl, type PlatformClient } from '@batonsql/platform'
+
+/** How long the token is valid by which a database is read. */
+const TOKEN_LIFE = '1h'
+/** Names become names of files. */
+const IS_PLAIN = /^[a-z0-9][a-z0-9_-]*$/i
+
+/** A database of a running server. */
+export interface RemoteDatabase {
+  readonly platform: PlatformClient
+  readonly organization: string
+  readonly name: string
+  readonly hostname: string
+}
+
+/** What a client of the platform API can see, in every organization that it is for. */
+export async function listAllDatabases(
+  platform: PlatformClient,
+  organizations: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly RemoteDatabase[]> {
+  const lists = organizations.map(async (organization) => {
+    const own = platform.forOrganization(organization)
+    const databases = await own.databases.list({ signal }).toArray()
+    return databases.map(({ name, hostname }) => ({ platform: own, organization, name, hostname }))
+  })
+  return (await Promise.all(lists)).flat()
+}
+
+/** Where a database goes in a folder of backups. @throws Error for a name that could lead elsewhere */
+export function backupFile(folder: string, { organization, name }: RemoteDatabase): string {
+  for (const part of [organization, name])
+    if (!IS_PLAIN.test(part)) throw new Error(`${JSON.stringify(part)} is no name of a file`)
+  return join(folder, organization, `${name}.db`)
+}
+
+/** Writes one state of a database of a running server to a new SQLite file that only this user can read; writes go on. */
+export async function exportOnline(
+  database: RemoteDatabase,
+  file: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { platform, name, hostname } = database
+  const options = { authorization: 'read-only', expiration: TOKEN_LIFE, signal } as const
+  const token = await platform.databases.createToken(name, options)
+  const url = `${databaseUrl(hostname)}/export/1`
+  const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
+  if (answer.status !== 200 || answer.body === null)
+    throw new Error(`GET ${url} answered HTTP ${answer.status}: ${await answer.text()}`)
+  await writeNew(file, Readable.fromWeb(answer.body))
+}
+
+/** Half a backup must not look like a whole one. @throws Error when the file exists */
+async function writeNew(file: string, content: Readable): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  // the name is taken while the content is on its way
+  const reserved = await open(file, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
+    throw cause.code === 'EEXIST'
+      ? new Error(`${file} exists already, and is not overwritten`, { cause })
+      : cause
+  })
+  await reserved.close()
+  const unfinished = `${file}.unfinished`
+  try {
+    const handle = await open(unfinished, 'w', 0o600)
+    try {
+      await handle.writeFile(content)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await rename(unfinished, file)
+  } catch (error) {
+    for (const path of [unfinished, file]) await rm(path, { force: true })
+    throw error
+  }
+}

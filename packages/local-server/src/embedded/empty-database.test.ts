@@ -1,0 +1,48 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, onTestFinished, test } from 'vitest'
+import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
+
+const [OLD, NEW] = ['0b7e7f0c-4a0c-4f6e-8a55-000000000001', '0b7e7f0c-4a0c-4f6e-8a55-000000000002']
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+test('a new file is an empty database for every SQLite', async () => {
+  const file = join(temporaryFolder(), 'data.db')
+  await ensureDatabaseFile(file, true)
+  using database = new DatabaseSync(file)
+  const read = (name: string): unknown => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+  expect(['integrity_check', 'page_count', 'encoding', 'journal_mode', 'schema_version'].map(read)).toEqual([
+    'ok',
+    1,
+    'UTF-8',
+    'wal',
+    0,
+  ])
+  database.exec('CREATE TABLE t (a); INSERT INTO t VALUES (1)')
+  expect(read('integrity_check')).toBe('ok')
+})
+
+test('a file with something in it stays as it is', async () => {
+  const file = join(temporaryFolder(), 'data.db')
+  writeFileSync(file, 'something')
+  await ensureDatabaseFile(file, true)
+  expect(readFileSync(file, 'utf8')).toBe('something')
+})
+
+test('databases without a file get one in the directory of an older version, and only there', async () => {
+  const folder = temporaryFolder()
+  for (const name of [OLD, 'exports']) mkdirSync(join(folder, name))
+  await completeDirectory(folder, true)
+  expect([readdirSync(join(folder, OLD)), readdirSync(join(folder, 'exports'))]).toEqual([['data.db'], []])
+  mkdirSync(join(folder, NEW))
+  rmSync(join(folder, OLD, 'data.db'))
+  await completeDirectory(folder, true)
+  expect([readdirSync(join(folder, OLD)), readdirSync(join(folder, NEW))]).toEqual([[], []])
+})

@@ -1,0 +1,48 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { watchDiskFaults } from './disk-faults.ts'
+
+const answerWith = (code: string): string =>
+  `{"results":[{"type":"error","error":{"message":"disk I/O error","code":"${code}"}}]}`
+
+/** What is reported of an answer that comes in pieces, and the answer. */
+async function read(pieces: readonly (string | Buffer)[]): Promise<{ faults: string[]; text: string }> {
+  const faults: string[] = []
+  const body = watchDiskFaults(Readable.from(pieces, { objectMode: false }), (fault) => faults.push(fault))
+  let text = ''
+  for await (const chunk of body as Readable) text += String(chunk)
+  return { faults, text }
+}
+
+test.each([
+  ['SQLITE_FULL', 'SQLITE_FULL'],
+  ['SQLITE_IOERR', 'SQLITE_IOERR'],
+  ['SQLITE_IOERR_WRITE', 'SQLITE_IOERR'],
+])('%s is reported, wherever a streamed answer is cut', async (code, fault) => {
+  const answer = answerWith(code)
+  for (let at = 1; at < answer.length; at += 1) {
+    const { faults, text } = await read([Buffer.from(answer.slice(0, at)), Buffer.from(answer.slice(at))])
+    expect([new Set(faults), text]).toEqual([new Set([fault]), answer])
+  }
+  expect((await read(Array.from({ length: answer.length }, (_, at) => answer.charAt(at)))).faults).toContain(
+    fault,
+  )
+  const whole: string[] = []
+  expect(watchDiskFaults(answer, (each) => whole.push(each))).toBe(answer)
+  expect(whole).toEqual([fault])
+})
+
+test('other errors are not, nor a value of that text', async () => {
+  for (const answer of [
+    answerWith('SQLITE_CONSTRAINT'),
+    JSON.stringify({ value: answerWith('SQLITE_FULL') }),
+  ])
+    expect(await read([answer])).toEqual({ faults: [], text: answer })
+})
+
+test('an answer that nobody reads on is given up', async () => {
+  const source = Readable.from([Buffer.from('{'), Buffer.from('}')], { objectMode: false })
+  const body = watchDiskFaults(source, () => {}) as Readable
+  for await (const _ of body) break
+  expect([body.destroyed, source.destroyed]).toEqual([true, true])
+})

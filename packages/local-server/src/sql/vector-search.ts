@@ -1,0 +1,84 @@
+import { identifier, scanSql, type Token, upper } from './scanner.ts'
+
+const NAME = 'vector_top_k'
+const MENTIONED = new RegExp(NAME, 'i')
+const ARGUMENTS = 3
+/**
+ * A search for no row, or for 268,435,455 or more, ends libsql-server and breaks the memory of the embedded engine. For NULL
+ * rows both answer with an error.
+ */
+const MAX_ROWS = 100_000_000
+const PLAIN_ROWS = /^[1-9][0-9]{0,7}$/
+
+/** Fails in both engines. */
+const REFUSED = `SELECT "${NAME} (refused: it is called with three arguments, index, vector and number of rows)"()`
+
+/**
+ * Puts a bound around the number of rows that each `vector_top_k(index, vector, rows)` asks for, unless it is a plain
+ * number within it. The bound is an expression, so that it holds for parameters, columns and stored texts, too. A text that
+ * names the search in another way is replaced by one that fails: a condition in another place could give the number.
+ */
+export function boundSearches(sql: string): string {
+  if (!MENTIONED.test(sql)) return sql
+  const tokens = scanSql(sql)
+  // modules make SQL of their arguments
+  if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REFUSED
+  const bounds = new Map<number, string>()
+  let unbounded = tokens.filter(
+    (token, at) => isSearch(sql, token) && symbol(sql, tokens[at + 1]) !== '.',
+  ).length
+  for (const { start, end } of rowsOfSearches(sql, tokens)) {
+    unbounded -= 1
+    if (PLAIN_ROWS.test(sql.slice(start, end))) continue
+    bounds.set(start, `(SELECT iif(k BETWEEN 1 AND ${MAX_ROWS}, k, NULL) FROM (SELECT (`)
+    bounds.set(end, ') AS k))')
+  }
+  return unbounded === 0 ? inserted(sql, bounds) : REFUSED
+}
+
+interface OpenBracket {
+  readonly isSearch: boolean
+  /** Where the arguments after the first begin, in tokens. */
+  readonly commas: number[]
+}
+
+/** Where the third of three arguments of each search is. */
+function rowsOfSearches(sql: string, tokens: readonly Token[]): { start: number; end: number }[] {
+  const found: { start: number; end: number }[] = []
+  const open: OpenBracket[] = []
+  for (const [at, token] of tokens.entries()) {
+    const sign = symbol(sql, token)
+    if (sign === '(') open.push({ isSearch: isSearch(sql, tokens[at - 1]), commas: [] })
+    else if (sign === ',') open.at(-1)?.commas.push(at)
+    else if (sign === ')') {
+      const { isSearch: isOne = false, commas = [] } = open.pop() ?? {}
+      const first = tokens[(commas.at(-1) ?? at) + 1]
+      const isWhole = commas.length === ARGUMENTS - 1 && first !== token
+      if (isOne && isWhole) found.push({ start: first?.start ?? 0, end: tokens[at - 1]?.end ?? 0 })
+    }
+  }
+  return found
+}
+
+/** Whether a token names the search; a table can be named by a string, too. */
+function isSearch(sql: string, token: Token | undefined): boolean {
+  if (token === undefined) return false
+  const text = token.kind === 'string' ? sql.slice(token.start + 1, token.end - 1) : identifier(sql, token)
+  return text?.toLowerCase() === NAME
+}
+
+function symbol(sql: string, token: Token | undefined): string | undefined {
+  return token?.kind === 'symbol' ? sql[token.start] : undefined
+}
+
+function inserted(sql: string, texts: ReadonlyMap<number, string>): string {
+  let copied = 0
+  const pieces = [...texts]
+    .toSorted(([one], [other]) => one - other)
+    .map(([at, text]) => {
+      const piece = sql.slice(copied, at) + text
+      copied = at
+      return piece
+    })
+  return pieces.join('') + sql.slice(copied)
+}

@@ -1,0 +1,32 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { BackendRefusal } from '../../backend/backend.ts'
+import { nextToken } from '../../sql/scanner.ts'
+import { boundSearches } from '../../sql/vector-search.ts'
+import { findRefusal } from './sql-guard.ts'
+
+/** Tokens that are checked in one go: other requests are served after each. */
+const MAX_TOKENS_AT_ONCE = 10_000
+
+/** The text of a dump as it may reach the server. Rejects with a {@link BackendRefusal} when it may not. */
+export async function allowedDump(sql: string): Promise<string> {
+  const allowed: string[] = []
+  let start = 0
+  let count = 0
+  for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) {
+    count += 1
+    const endsStatement = token.kind === 'symbol' && sql[token.start] === ';'
+    if (!endsStatement || count < MAX_TOKENS_AT_ONCE) continue
+    allowed.push(allowedPart(sql.slice(start, token.end)))
+    start = token.end
+    count = 0
+    await nextTurn()
+  }
+  return allowed.join('') + allowedPart(sql.slice(start))
+}
+
+function allowedPart(given: string): string {
+  const sql = boundSearches(given)
+  const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
+  if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
+  return sql
+}
