@@ -1,4 +1,5 @@
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
+import type { EndedRight } from './running-requests.ts'
 
 /** Names a database inside a back end. Made by `newDatabaseId` only, so that no text of a user becomes a path. */
 export type DatabaseId = string & { readonly __brand: 'DatabaseId' }
@@ -83,8 +84,11 @@ export interface DatabaseBackend extends AsyncDisposable {
   remove(id: DatabaseId): Promise<void>
   /** A group is gone, and has no database any more: what the back end keeps for it, if anything, goes. */
   endGroup?(group: string): Promise<void>
-  /** Ends what clients have open: streams, with their transactions, and change streams. */
-  dropStreams(id: DatabaseId): Promise<void>
+  /**
+   * Ends what runs under a right that the settings no longer give: requests, streams with their transactions, change streams.
+   * Nothing of it is read or written after it resolves.
+   */
+  endRights(id: DatabaseId, right: EndedRight): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** What is wrong with the engine of a database that does not answer; null where all is well. */
   troubleOf?(id: DatabaseId): Promise<string | null>

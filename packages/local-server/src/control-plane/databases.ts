@@ -7,7 +7,8 @@ import {
   type DatabaseSource,
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
-import { type OpenChange, Repeats } from './pending-changes.ts'
+import type { EndedRight } from '../backend/running-requests.ts'
+import { type OpenChange, Repeats, widest } from './pending-changes.ts'
 import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
@@ -43,8 +44,8 @@ export interface NewDatabase {
 
 /** How settings are taken over. */
 export interface ApplyOptions {
-  /** Whether streams of clients end, with their transactions. @default false */
-  readonly dropStreams?: boolean
+  /** The right that has ended: what runs under it ends, with its streams and transactions. @default null */
+  readonly ends?: EndedRight | null
   /** Whether a database that the back end does not have is marked as lost; otherwise that is a failure. @default false */
   readonly findsLost?: boolean
 }
@@ -67,7 +68,7 @@ export class Databases {
   readonly #changes = new Map<DatabaseId, Promise<void>>()
   /** When a database answers that is to wait, by a clock that is never set. */
   readonly #delays = new Map<DatabaseId, number>()
-  readonly #repeats = new Repeats((id, { dropStreams }) => this.#settle(id, dropStreams))
+  readonly #repeats = new Repeats((id, ends) => this.#settle(id, ends))
 
   constructor(options: DatabasesOptions) {
     this.#options = options
@@ -145,11 +146,11 @@ export class Databases {
   }
 
   /** Writes down a changed row, and has the back end follow. */
-  async change(row: DatabaseRow): Promise<DatabaseRow> {
+  async change(row: DatabaseRow): Promise<void> {
     const { registry } = this.#options
+    const before = registry.databases.get(row.id)?.configuration
     registry.transaction(() => registry.databases.put(row))
-    await this.apply(row.id)
-    return row
+    await this.apply(row.id, { ends: endedBy(before, row.configuration) })
   }
 
   /**
@@ -179,18 +180,18 @@ export class Databases {
     })
     // wherever it is now
     await moved.catch(() => {})
-    await this.apply(id, { dropStreams: true })
+    await this.apply(id, { ends: 'all' })
     await moved
   }
 
   /**
-   * Has the back end take over what the registry says now; with `dropStreams` what clients have open ends.
+   * Has the back end take over what the registry says now, and end what runs under a right that has ended.
    * @throws Refusal 500 when it does not; it is asked again by itself then
    */
-  async apply(id: DatabaseId, { dropStreams = false, findsLost = false }: ApplyOptions = {}): Promise<void> {
-    await this.#attempt(id, dropStreams, async (isDropping) => {
+  async apply(id: DatabaseId, { ends = null, findsLost = false }: ApplyOptions = {}): Promise<void> {
+    await this.#attempt(id, ends, async (ended) => {
       await this.#inTurn(id, () => this.#applyNow(id, findsLost))
-      if (isDropping) await this.#options.backend.dropStreams(id)
+      if (ended !== null) await this.#options.backend.endRights(id, ended)
     })
   }
 
@@ -237,7 +238,7 @@ export class Databases {
   /** The second half. @throws Refusal 500 when the back end fails; it is asked again by itself then */
   async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
-    await this.#attempt(id, false, async () => {
+    await this.#attempt(id, null, async () => {
       await this.#inTurn(id, async () => {
         const row = registry.databases.get(id)
         if (row === undefined) return
@@ -277,11 +278,11 @@ export class Databases {
   }
 
   /** What is tried again: whatever the registry says now. */
-  async #settle(id: DatabaseId, dropStreams: boolean): Promise<void> {
+  async #settle(id: DatabaseId, ends: EndedRight | null): Promise<void> {
     const row = this.#options.registry.databases.get(id)
     if (row === undefined) this.#repeats.succeeded(id)
     else if (row.state === 'deleting') await this.finishRemoval(row)
-    else if (isServed(row)) await this.apply(id, { dropStreams })
+    else if (isServed(row)) await this.apply(id, { ends })
   }
 
   /** Applies the settings, and finds out whether the database is there at all. */
@@ -299,15 +300,15 @@ export class Databases {
   /** Asks the back end for something that is written down already. */
   async #attempt(
     id: DatabaseId,
-    dropStreams: boolean,
-    work: (isDropping: boolean) => Promise<void>,
+    ends: EndedRight | null,
+    work: (ended: EndedRight | null) => Promise<void>,
   ): Promise<void> {
-    // an earlier change that has failed may have wanted it
-    const isDropping = dropStreams || this.#repeats.dropsStreams(id)
+    // an earlier change that has failed may have ended more
+    const ended = widest(ends, this.#repeats.endedRight(id))
     try {
-      await work(isDropping)
+      await work(ended)
     } catch (error) {
-      this.#repeats.failed(id, error, isDropping)
+      this.#repeats.failed(id, error, ended)
       const reason = error instanceof Error ? error.message : String(error)
       const state = 'the change is kept, but the database server has not taken it over yet and is asked again'
       throw new Refusal(500, `${state}: ${reason}`, 'not_taken_over_yet')
@@ -343,6 +344,19 @@ export class Databases {
       if (this.#changes.get(id) === settled) this.#changes.delete(id)
     })
   }
+}
+
+/** The right that a change of the configuration ends. */
+export function endedBy(
+  before: DatabaseConfiguration | undefined,
+  { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
+): EndedRight | null {
+  const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
+    old.length > 0 && old.every((range) => allowedIps.includes(range))
+  if (before === undefined) return null
+  if (blockReads && !before.blockReads) return 'all'
+  if (allowedIps.length > 0 && !wasAllowed(before)) return 'all'
+  return blockWrites && !before.blockWrites ? 'writes' : null
 }
 
 /** Whether the back end has it, as far as is known: neither being made nor being removed. */

@@ -15,6 +15,12 @@ import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
 import { answerExport, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
+import {
+  type EndedRight,
+  type RunningRequest,
+  RunningRequests,
+  rightEnded,
+} from '../backend/running-requests.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
 import { PACKAGE_VERSION } from '../base/versions.ts'
 import type { Dialect } from '../hrana/dialect.ts'
@@ -43,6 +49,7 @@ import {
   type RunningCursor,
 } from './database-worker.ts'
 import { TableRights } from './engine/table-rights.ts'
+import { mayWrite } from './may-write.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
@@ -84,6 +91,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   #lastOwnStream = 0
   readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
+  readonly #running = new RunningRequests()
   readonly #usage = new UsageBook()
 
   constructor({
@@ -191,14 +199,16 @@ export class EmbeddedBackend implements DatabaseBackend {
         await this.#schemas.remove(id)
       })
     this.#tokens.forget(id)
-    this.#usage.forget(id)
+    this.#running.cut(id)
     await this.#workers.forget(id)
+    this.#usage.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }
 
-  async dropStreams(id: DatabaseId): Promise<void> {
-    this.#workers.endFeed(id)
-    for (const stream of this.#streams.closeAll(id)) this.#workers.find(id)?.closeStream(stream)
+  async endRights(id: DatabaseId, right: EndedRight): Promise<void> {
+    for (const stream of this.#streams.closeAll(id, right)) this.#workers.find(id)?.closeStream(stream)
+    const left = await this.#running.end(id, right)
+    if (left.length > 0) await this.#workers.find(id)?.end()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -212,37 +222,49 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    const running = this.#running.begin(id, request.signal)
     try {
-      const permissions = this.#tokens.permissionsOf(request, id)
-      if (request.path.startsWith('/v1/jobs')) {
-        if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
-        return jobResponse(this.#schemas, id, request.path)
-      }
-      let call: ClientCall = { id, permissions, signal: request.signal }
-      if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
-      if (request.path === '/beta/listen') return this.#listen(call, request.query)
-      if (isExportRoute(request.path)) {
-        checkReadsAll(call)
-        this.#checkNotBlocked(id)
-        return await answerExport(request, id, this.#runningExports, () =>
-          this.#exports.make(id, request.signal),
-        )
-      }
-      const text = await readText(request.body)
-      // a body may have taken its time, and the token may have been ended meanwhile
-      call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
-      if (request.path === '/v3/cursor') {
-        const body = decodeCursorBody(text)
-        return await untilBegun(body.baton, () => this.#cursor(call, body))
-      }
-      const body = decodePipelineBody(text)
-      const version = request.path.startsWith('/v2') ? 2 : 3
-      return await untilBegun(body.baton, () => this.#pipeline(call, body, version))
+      return running.respond(await this.#answer(id, { ...request, signal: running.signal }, running))
     } catch (error) {
+      if (running.isCut) return rightEnded()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error
+    } finally {
+      running.release()
     }
+  }
+
+  async #answer(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+    const permissions = this.#tokens.permissionsOf(request, id)
+    if (request.path.startsWith('/v1/jobs')) {
+      if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
+      return jobResponse(this.#schemas, id, request.path)
+    }
+    let call: ClientCall = { id, permissions, signal: request.signal, running }
+    if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
+    if (request.path === '/beta/listen') return this.#listen(call, request.query)
+    if (isExportRoute(request.path)) {
+      checkReadsAll(call)
+      this.#checkNotBlocked(id)
+      return await answerExport(request, id, this.#runningExports, () =>
+        this.#exports.make(id, request.signal),
+      )
+    }
+    const text = await readText(request.body)
+    // a body may have taken its time, and the token may have been ended meanwhile
+    call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
+    if (running.isCut) return rightEnded()
+    if (request.path === '/v3/cursor') {
+      const body = decodeCursorBody(text)
+      const requests = [{ type: 'batch', steps: body.steps }] as const
+      running.mayWrite = () => permissions.write && mayWrite(requests, body.baton !== null)
+      return await untilBegun(body.baton, () => this.#cursor(call, body))
+    }
+    const body = decodePipelineBody(text)
+    running.mayWrite = () => permissions.write && mayWrite(body.requests, body.baton !== null)
+    const version = request.path.startsWith('/v2') ? 2 : 3
+    return await untilBegun(body.baton, () => this.#pipeline(call, body, version))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -258,7 +280,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
-    const lease = await this.#lease(call.id, body.baton)
+    const lease = await this.#lease(call, body.baton)
     return await this.#closingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const { requests } = body
@@ -275,12 +297,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
-    const lease = await this.#lease(call.id, body.baton)
+    const lease = await this.#lease(call, body.baton)
     const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
     return await this.#closingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
-      return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
+      return await this.#streamed({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
     })
   }
 
@@ -289,14 +311,14 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (this.#schemas.roleOf(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
     checkReadsAll(call)
     this.#checkNotBlocked(call.id)
-    const lease = await this.#streams.open(call.id)
+    const lease = await this.#streams.open(call.id, false)
     const lines = new CursorBodyStream(() => '')
     return await this.#closingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
       const end = (): void => this.#streams.close(lease)
       void dump.outcome.then(end, end)
-      return await this.#streamed(lease, dump, lines, {})
+      return await this.#streamed({ call, lease, cursor: dump, lines }, {})
     })
   }
 
@@ -383,12 +405,14 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Answers with what a worker writes, once it has begun to. */
   async #streamed(
-    lease: StreamLease,
-    cursor: RunningCursor,
-    lines: CursorBodyStream,
+    { call, lease, cursor, lines }: Streaming,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
     lines.source = cursor
+    // the worker is done with it later than its body
+    const end = (): void => call.running.release()
+    call.running.hold()
+    void cursor.outcome.then(end, end)
     const first = await Promise.race([cursor.outcome, lines.begun])
     if (first?.type === 'failure') return this.#failed(lease, first)
     void cursor.outcome.then(
@@ -417,20 +441,20 @@ export class EmbeddedBackend implements DatabaseBackend {
     return worker
   }
 
-  async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
-    return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
+  async #lease({ id, permissions }: ClientCall, baton: string | null): Promise<StreamLease> {
+    if (baton === null) return await this.#streams.open(id, permissions.write)
+    return this.#streams.resume(baton, id, permissions.write)
   }
 
   #configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#tokens.configure(id, settings.keys)
     this.#workers.configure(id, settings)
-    if (settings.blockReads) this.#workers.endFeed(id)
   }
 
   /** @throws BackendRefusal with what the engine says of the dump */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await readDump(file)
-    const lease = await this.#streams.open(id)
+    const lease = await this.#streams.open(id, true)
     try {
       const worker = await this.#workers.get(id)
       const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
@@ -461,7 +485,17 @@ async function sizeOf(file: string): Promise<number> {
 }
 
 /** What every request to a database comes with. */
-type ClientCall = Omit<DatabaseCall, 'stream'>
+interface ClientCall extends Omit<DatabaseCall, 'stream'> {
+  readonly running: RunningRequest
+}
+
+/** A response that a worker writes. */
+interface Streaming {
+  readonly call: ClientCall
+  readonly lease: StreamLease
+  readonly cursor: RunningCursor
+  readonly lines: CursorBodyStream
+}
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
 

@@ -16,6 +16,12 @@ import { checkLoaded, readDump } from '../backend/dumps.ts'
 import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
+import {
+  type EndedRight,
+  type RunningRequest,
+  RunningRequests,
+  rightEnded,
+} from '../backend/running-requests.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import {
@@ -26,7 +32,6 @@ import {
   textResponse,
 } from '../http/service-request.ts'
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
-import { OpenAnswers } from './open-responses.ts'
 import {
   isRefusedForNow,
   type SqldAdmin,
@@ -84,7 +89,8 @@ export class SqldBackend implements DatabaseBackend {
   readonly #writes: WriteService
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
-  readonly #changeStreams = new OpenAnswers()
+  readonly #running = new RunningRequests()
+  #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
   /** Names the counts of the process that runs now. */
   #epoch = ''
@@ -119,6 +125,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
     this.#bases.clear()
     this.#writes.forgetAllStreams()
+    this.#streams.forgetLeftBehind()
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
@@ -240,18 +247,38 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async remove(id: DatabaseId): Promise<void> {
-    this.#changeStreams.end(id)
-    this.#streams.forget(id)
     this.#tokens.forget(id)
+    this.#running.cut(id)
+    // otherwise they keep their places in the process for a while
+    await this.#streams.closeAll(id, 'all')
     this.#settings.delete(id)
     this.#bases.delete(id)
     this.#writes.remove(id)
     await (await this.#upstream.alive()).admin.remove(id)
   }
 
-  async dropStreams(id: DatabaseId): Promise<void> {
-    this.#changeStreams.end(id)
-    await this.#streams.closeAll(id)
+  async endRights(id: DatabaseId, right: EndedRight): Promise<void> {
+    const closed = this.#streams.closeAll(id, right)
+    const left = await this.#running.end(id, right)
+    for (const request of left) request.onForced()
+    await closed
+    const mayStillWrite = left.some((request) => request.mayWrite()) || this.#streams.isLeftBehind(id)
+    if (mayStillWrite) await this.#endProcess(id)
+  }
+
+  /** The server goes on with what it has begun, whatever becomes of its connection: only its end ends that. */
+  async #endProcess(id: DatabaseId): Promise<void> {
+    const { remote, onNotice } = this.#options
+    const what = 'a request that may write did not end with its right'
+    if (remote !== undefined) {
+      this.#streams.forgetLeftBehind()
+      return onNotice(id, `${what}; libsql-server may still run it: start it again`)
+    }
+    onNotice(id, `${what}: libsql-server is ended and started again`)
+    this.#restarting ??= this.#upstream.restart().finally(() => {
+      this.#restarting = null
+    })
+    await this.#restarting
   }
 
   /** Nothing is written to a database until its settings are applied again; whatever clients have running ends at once. */
@@ -303,27 +330,35 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    const running = this.#running.begin(id, request.signal)
     try {
-      const rights = this.#tokens.permissionsOf(request, id)
-      await this.#upstream.alive()
-      // before it counts what this request does
-      await this.#baseOf(id).catch(() => null)
-      const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
-      // the server would not mind
-      const readsAll = request.path === '/dump' || isExportRoute(request.path)
-      if (blockReads && (readsAll || request.path === '/beta/listen'))
-        return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
-      if (isExportRoute(request.path))
-        return await answerExport(request, id, this.#runningExports, () => this.#export(id))
-      if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
-      return await this.#streams.handle(id, request, () => this.#rulesNow(id, request))
+      return running.respond(await this.#answer(id, { ...request, signal: running.signal }, running))
     } catch (error) {
+      if (running.isCut) return rightEnded()
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
       if (isBroken(error)) return errorResponse(502, ENDED)
       throw error
+    } finally {
+      running.release()
     }
+  }
+
+  async #answer(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+    const rights = this.#tokens.permissionsOf(request, id)
+    await this.#upstream.alive()
+    // before it counts what this request does
+    await this.#baseOf(id).catch(() => null)
+    const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
+    // the server would not mind
+    const readsAll = request.path === '/dump' || isExportRoute(request.path)
+    if (blockReads && (readsAll || request.path === '/beta/listen'))
+      return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
+    if (isExportRoute(request.path))
+      return await answerExport(request, id, this.#runningExports, () => this.#export(id))
+    if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
+    return await this.#streams.handle(id, { request, running }, () => this.#rulesNow(id, request))
   }
 
   #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
@@ -365,15 +400,12 @@ export class SqldBackend implements DatabaseBackend {
 
   #configured(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
-    // the server goes on with them
-    if (settings.blockReads) this.#changeStreams.end(id)
     this.#tokens.configure(id, settings.keys)
   }
 
   /** Routes without a body. */
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
     const answer = await this.#upstream.send(call, null)
-    if (call.request.path === '/beta/listen') this.#changeStreams.add(call.id, answer)
     return await finish(answer, answer)
   }
 

@@ -9,6 +9,7 @@ import type {
   UsageSample,
 } from '../backend/backend.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
+import type { EndedRight } from '../backend/running-requests.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'
@@ -151,8 +152,8 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).remove(id)
   }
 
-  async dropStreams(id: DatabaseId): Promise<void> {
-    await (await this.#runningOf(id))?.dropStreams(id)
+  async endRights(id: DatabaseId, right: EndedRight): Promise<void> {
+    await (await this.#runningOf(id))?.endRights(id, right)
   }
 
   /** @throws Error when its server does not run: there is nothing new then */

@@ -1,0 +1,175 @@
+import type { Readable } from 'node:stream'
+import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
+import type { DatabaseId } from './backend.ts'
+
+/** Which requests of a database end with a right: all of them, or those that may write. */
+export type EndedRight = 'all' | 'writes'
+
+/** How long a request that may write has to finish when its right has ended. */
+const FINISH_MS = 2_000
+/** How long a request that was cut has to end. */
+const CUT_MS = 1_000
+
+const RIGHT_ENDED =
+  'the right to use the database ended while this request ran: whether the request took effect is not known'
+
+const NEVER = (): boolean => false
+
+/** A request that runs under a right to a database, until the last of what it holds has ended. */
+export class RunningRequest {
+  readonly #controller = new AbortController()
+  readonly #client: AbortSignal
+  readonly #remove: (request: RunningRequest) => void
+  readonly #leave = (): void => this.#controller.abort(this.#client.reason)
+  #holds = 1
+  #body: Readable | null = null
+  #waiting: (() => void)[] = []
+  #isCut = false
+  #isEnding = false
+  /** Whether statements are ahead that may write. Nothing has begun before a back end sets it. */
+  mayWrite: () => boolean = NEVER
+  /** Gives up what goes on without its client, as the engine is about to be ended. */
+  onForced: () => void = () => {}
+
+  /** Made by {@link RunningRequests} only. */
+  constructor(client: AbortSignal, remove: (request: RunningRequest) => void) {
+    this.#client = client
+    this.#remove = remove
+    if (client.aborted) this.#leave()
+    else client.addEventListener('abort', this.#leave, { once: true })
+  }
+
+  /** Aborts when the client has left, and when the request is cut. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Whether its right has ended: its stream must not be continued. */
+  get isEnding(): boolean {
+    return this.#isEnding
+  }
+
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** Keeps the request running until it is released once more. */
+  hold(): void {
+    this.#holds += 1
+  }
+
+  release(): void {
+    this.#holds -= 1
+    if (this.#holds > 0) return
+    this.#client.removeEventListener('abort', this.#leave)
+    this.#remove(this)
+    for (const ended of this.#waiting) ended()
+  }
+
+  /** The response as it may be sent: a body keeps the request running, one that was cut has none. */
+  respond(response: ServiceResponse): ServiceResponse {
+    const { body } = response
+    if (typeof body !== 'string') {
+      if (this.#isCut) body.destroy()
+      if (!body.closed) {
+        this.#body = body
+        this.hold()
+        body.once('close', () => this.release())
+      }
+    }
+    return this.#isCut ? rightEnded() : response
+  }
+
+  /** Marks the request as one whose right has ended. */
+  markEnding(): void {
+    this.#isEnding = true
+  }
+
+  /** Sends nothing more to the client, and begins nothing more. */
+  cut(): void {
+    this.#isCut = true
+    this.#controller.abort()
+    this.#body?.destroy()
+  }
+
+  async ended(): Promise<void> {
+    if (this.#holds > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+}
+
+/** The response to a request that was cut. */
+export function rightEnded(): ServiceResponse {
+  return errorResponse(502, RIGHT_ENDED)
+}
+
+/** The requests of clients that run now, so that they can be ended with the right they run under. */
+export class RunningRequests {
+  readonly #requests = new Map<DatabaseId, Set<RunningRequest>>()
+
+  /** To be called before the right is checked, with nothing awaited in between. */
+  begin(id: DatabaseId, client: AbortSignal): RunningRequest {
+    let requests = this.#requests.get(id)
+    if (requests === undefined) {
+      requests = new Set()
+      this.#requests.set(id, requests)
+    }
+    const request = new RunningRequest(client, (ended) => this.#remove(id, ended))
+    requests.add(request)
+    return request
+  }
+
+  /**
+   * Ends the requests that run under a right, which new requests no longer have. Those that only read are cut; those that may
+   * write have a while to finish, and are cut then.
+   * @returns those that have not ended in time
+   */
+  async end(id: DatabaseId, right: EndedRight): Promise<readonly RunningRequest[]> {
+    const requests = this.#of(id)
+    const writers = new Set(requests.filter((request) => request.mayWrite()))
+    const ending = right === 'all' ? requests : [...writers]
+    for (const request of ending) request.markEnding()
+    for (const request of ending) if (!writers.has(request)) request.cut()
+    const unfinished = await stillRunning(ending, FINISH_MS)
+    for (const request of unfinished) request.cut()
+    return await stillRunning(unfinished, CUT_MS)
+  }
+
+  /** Cuts all requests of a database at once. */
+  cut(id: DatabaseId): void {
+    for (const request of this.#of(id)) {
+      request.markEnding()
+      request.cut()
+      request.onForced()
+    }
+  }
+
+  #of(id: DatabaseId): readonly RunningRequest[] {
+    return [...(this.#requests.get(id) ?? [])]
+  }
+
+  #remove(id: DatabaseId, request: RunningRequest): void {
+    const requests = this.#requests.get(id)
+    requests?.delete(request)
+    if (requests?.size === 0) this.#requests.delete(id)
+  }
+}
+
+/** Waits until requests have ended, at most for a time. @returns those that have not */
+async function stillRunning(
+  requests: readonly RunningRequest[],
+  limitMs: number,
+): Promise<readonly RunningRequest[]> {
+  const running = new Set(requests)
+  const ended = Promise.all(requests.map((request) => request.ended().then(() => running.delete(request))))
+  await within(ended, limitMs)
+  return [...running]
+}
+
+/** Waits for work, at most for a time. */
+export async function within(work: Promise<unknown>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs)
+  })
+  await Promise.race([work, limit]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,27 @@
+import type { PipelineRequest, SqlReference } from '../hrana/pipeline-types.ts'
+import { parseStatements } from '../sql/statement.ts'
+
+/**
+ * Whether requests may write. @param continues whether they continue a stream: ending a transaction writes what was written
+ * before
+ */
+export function mayWrite(requests: readonly PipelineRequest[], continues: boolean): boolean {
+  const writes = ({ sql, sqlId }: SqlReference): boolean =>
+    sql === null ? sqlId !== null : textMayWrite(sql, continues)
+  return requests.some((request) => {
+    if (request.type === 'batch') return request.steps.some(({ statement }) => writes(statement))
+    if (request.type === 'execute') return writes(request.statement)
+    return request.type === 'sequence' && writes(request)
+  })
+}
+
+function textMayWrite(text: string, continues: boolean): boolean {
+  try {
+    return parseStatements(text).some(
+      ({ access, needsWriteLock, kind }) =>
+        access === 'write' || needsWriteLock || (kind === 'end' && continues),
+    )
+  } catch {
+    return false // it is refused before anything of it runs
+  }
+}
