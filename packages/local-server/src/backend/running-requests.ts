@@ -10,8 +10,7 @@ const FINISH_MS = 2_000
 /** How long a request that was cut has to end. */
 const CUT_MS = 1_000
 
-const RIGHT_ENDED =
-  'the right to use the database ended while this request ran: whether the request took effect is not known'
+const RIGHT_ENDED = 'the right to use the database ended'
 
 const NEVER = (): boolean => false
 
@@ -28,6 +27,8 @@ export class RunningRequest {
   #isEnding = false
   /** Whether statements are ahead that may write. Nothing has begun before a back end sets it. */
   mayWrite: () => boolean = NEVER
+  /** Whether its body is on its way: nothing of it has begun, and its right is checked again. */
+  isReceiving = false
   /** Gives up what goes on without its client, as the engine is about to be ended. */
   onForced: () => void = () => {}
 
@@ -80,9 +81,10 @@ export class RunningRequest {
     return this.#isCut ? rightEnded() : response
   }
 
-  /** Marks the request as one whose right has ended. */
-  markEnding(): void {
+  /** Its right has ended. @returns whether it has begun */
+  beginEnding(): boolean {
     this.#isEnding = true
+    return !this.isReceiving
   }
 
   /** Sends nothing more to the client, and begins nothing more. */
@@ -99,7 +101,15 @@ export class RunningRequest {
 
 /** The response to a request that was cut. */
 export function rightEnded(): ServiceResponse {
-  return errorResponse(502, RIGHT_ENDED)
+  return errorResponse(
+    502,
+    `${RIGHT_ENDED} while this request ran: whether the request took effect is not known`,
+  )
+}
+
+/** The response to a request whose right ended while its body was on its way. */
+export function rightEndedBefore(): ServiceResponse {
+  return errorResponse(403, `${RIGHT_ENDED} before this request ran`)
 }
 
 /** The requests of clients that run now, so that they can be ended with the right they run under. */
@@ -126,8 +136,7 @@ export class RunningRequests {
   async end(id: DatabaseId, right: EndedRight): Promise<readonly RunningRequest[]> {
     const requests = this.#of(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
-    const ending = right === 'all' ? requests : [...writers]
-    for (const request of ending) request.markEnding()
+    const ending = (right === 'all' ? requests : [...writers]).filter((request) => request.beginEnding())
     for (const request of ending) if (!writers.has(request)) request.cut()
     const unfinished = await stillRunning(ending, FINISH_MS)
     for (const request of unfinished) request.cut()
@@ -137,7 +146,7 @@ export class RunningRequests {
   /** Cuts all requests of a database at once. */
   cut(id: DatabaseId): void {
     for (const request of this.#of(id)) {
-      request.markEnding()
+      if (!request.beginEnding()) continue
       request.cut()
       request.onForced()
     }

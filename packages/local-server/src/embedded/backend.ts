@@ -20,6 +20,7 @@ import {
   type RunningRequest,
   RunningRequests,
   rightEnded,
+  rightEndedBefore,
 } from '../backend/running-requests.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
 import { PACKAGE_VERSION } from '../base/versions.ts'
@@ -251,10 +252,12 @@ export class EmbeddedBackend implements DatabaseBackend {
         this.#exports.make(id, request.signal),
       )
     }
+    running.isReceiving = true
     const text = await readText(request.body)
+    running.isReceiving = false
     // a body may have taken its time, and the token may have been ended meanwhile
     call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
-    if (running.isCut) return rightEnded()
+    if (running.isEnding) return rightEndedBefore()
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const

@@ -1,7 +1,12 @@
 import type http from 'node:http'
 import { Readable } from 'node:stream'
 import type { DatabaseId } from '../backend/backend.ts'
-import { type EndedRight, type RunningRequest, within } from '../backend/running-requests.ts'
+import {
+  type EndedRight,
+  type RunningRequest,
+  rightEndedBefore,
+  within,
+} from '../backend/running-requests.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { readText } from '../hrana/request-decoder.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
@@ -68,8 +73,11 @@ export class StreamRequests {
     { request, running }: RunningCall,
     rulesNow: () => StreamRules,
   ): Promise<ServiceResponse> {
+    running.isReceiving = true
     const given = await readText(request.body)
+    running.isReceiving = false
     const { rights, idOf: idOfName, ...rules } = rulesNow()
+    if (running.isEnding) return rightEndedBefore()
     const named: string[] = []
     const idOf: IdOfName = (name) => {
       const other = idOfName(name)
