@@ -73,6 +73,10 @@ test('what is not in order is refused', async () => {
     'another signature': issuer.token('rsa', good, {}, () => Buffer.alloc(256, 1)),
     'an end in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
     'no end': issuer.token('rsa', { ...good, exp: undefined }),
+    'an end that no number reaches': issuer.token(
+      'rsa',
+      JSON.stringify({ ...good, exp: 0 }).replace('"exp":0', '"exp":1e999'),
+    ),
     'an end that is no number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
     'a beginning in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
     'another audience': issuer.token('rsa', { ...good, aud: 'shop' }),

@@ -23,7 +23,9 @@ export interface Outcome {
 export interface Unread {
   /** Resolves when the response has begun. */
   readonly begun: Promise<unknown>
+  /** Reads the response. */
   outcome(): Promise<Outcome>
+  leave(): void
 }
 
 /** What requests of a client need. */
@@ -41,6 +43,7 @@ export function send({ host, token }: Client, method: 'GET' | 'POST', path: stri
   request.end(body === undefined ? undefined : JSON.stringify(body))
   return {
     begun: begun.catch(() => null),
+    leave: () => void request.destroy(),
     outcome: async () => {
       try {
         const [response] = await begun
@@ -119,7 +122,7 @@ export interface RightChange {
 const post = async ({ scene }: EndedRight, path: string, body?: object): Promise<void> =>
   void (await scene.done('POST', `${scene.own}/${path}`, { ...(body && { body }) }))
 
-/** Each way in which rights to a database end that is there afterwards. */
+/** Each way in which rights end to a database that is there afterwards. */
 export const RIGHT_CHANGES: readonly RightChange[] = [
   {
     name: 'a rotation of the database',
@@ -148,6 +151,21 @@ export const RIGHT_CHANGES: readonly RightChange[] = [
     endsReaders: true,
     change: (database) => database.configure({ block_reads: true }),
     readAgain: (database) => database.configure({ block_reads: false, block_writes: true }),
+  },
+  {
+    name: 'allowed_ips',
+    endsReaders: true,
+    change: (database) => database.configure({ allowed_ips: ['10.0.0.1'] }),
+    readAgain: (database) => database.configure({ allowed_ips: [], block_writes: true }),
+  },
+  {
+    name: 'the archive of the group',
+    endsReaders: true,
+    change: ({ scene }) => scene.platform.archiveGroup('default'),
+    readAgain: async (database) => {
+      await database.configure({ block_writes: true })
+      await post(database, 'groups/default/unarchive')
+    },
   },
   {
     name: 'block_writes',

@@ -50,12 +50,13 @@ export class Issuer implements AsyncDisposable {
     return jwk
   }
 
-  /** A token; `header` and `seal` to make it a bad one. */
-  token(kid: string, claims: object, header: object = {}, seal?: (text: Buffer) => Buffer): string {
+  /** A token; `header` and `seal` to make it a bad one, and claims as text for what no object is written as. */
+  token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
     const secret = this.#private.get(kid)
     if (secret === undefined) throw new Error(`there is no key ${kid}`)
     const { algorithm, key } = secret
-    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const part = (value: object | string): string =>
+      Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
     const text = `${part({ alg: algorithm, typ: 'JWT', kid, ...header })}.${part(claims)}`
     const bytes = Buffer.from(text)
     const made =

@@ -89,6 +89,8 @@ export interface DatabaseBackend extends AsyncDisposable {
    * Nothing of it is read or written after it resolves.
    */
   endRights(id: DatabaseId, right: EndedRight): Promise<void>
+  /** Ends all requests, where what they have done is not counted before; new ones are not expected. */
+  endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** What is wrong with the engine of a database that does not answer; null where all is well. */
   troubleOf?(id: DatabaseId): Promise<string | null>

@@ -152,6 +152,13 @@ export class RunningRequests {
     }
   }
 
+  /** Cuts the requests of all databases, and waits a while for them to end. */
+  async cutAll(): Promise<void> {
+    const requests = [...this.#requests.values()].flatMap((each) => [...each])
+    for (const request of requests) request.cut()
+    await stillRunning(requests, CUT_MS)
+  }
+
   #of(id: DatabaseId): readonly RunningRequest[] {
     return [...(this.#requests.get(id) ?? [])]
   }

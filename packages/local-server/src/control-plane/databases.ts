@@ -94,12 +94,13 @@ export class Databases {
 
   /** @throws Refusal when the back end does not make it; nothing is left of it then */
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
-    const { organization, group, name, source, configuration, parent, readyDelayMs } = wanted
+    const { organization, group, name, source, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
     // the source may have taken a while to read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Refusal(409, `group ${group.name} was removed`)
-    this.#checkReadable(source)
+    const from = this.#checkReadable(source)
+    const configuration = { ...wanted.configuration, ...(from !== undefined && addressesOf(from)) }
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -117,6 +118,8 @@ export class Databases {
     registry.transaction(() => registry.databases.put(row))
     try {
       await this.#inTurn(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
+      // its reads may have been blocked while it was copied
+      this.#checkReadable(source)
     } catch (error) {
       // a removal that fails is tried again; what the caller has to know is why there is no database
       await this.remove(row).catch(() => {})
@@ -136,11 +139,11 @@ export class Databases {
     return ready
   }
 
-  /** @throws Refusal for a copy of a database whose reads are blocked */
-  #checkReadable(source: DatabaseSource): void {
+  /** @returns the database that is copied, if any @throws Refusal for one whose reads are blocked */
+  #checkReadable(source: DatabaseSource): DatabaseRow | undefined {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
-    if (row?.configuration.blockReads !== true) return
+    if (row?.configuration.blockReads !== true) return row
     const { blockReason: reason } = row.configuration
     throw new Refusal(403, `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`)
   }
@@ -344,6 +347,13 @@ export class Databases {
       if (this.#changes.get(id) === settled) this.#changes.delete(id)
     })
   }
+}
+
+/** Who may reach a database may reach a copy of it, and nobody else. */
+function addressesOf({
+  configuration: { allowedIps, allowedAwsVpcIds },
+}: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {
+  return { allowedIps, allowedAwsVpcIds }
 }
 
 /** The right that a change of the configuration ends. */

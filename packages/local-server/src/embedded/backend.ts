@@ -1,6 +1,6 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { TokenCheck } from '../auth/token-check.ts'
+import { type ReachableDatabases, TokenCheck } from '../auth/token-check.ts'
 import {
   BackendRefusal,
   type DatabaseBackend,
@@ -74,6 +74,8 @@ export interface EmbeddedOptions {
   readonly dialect?: Dialect | null
   /** Finds the database that a statement of another one names; by default ids are names. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  /** By default all that a token may attach. */
+  readonly reachable?: ReachableDatabases | undefined
 }
 
 /** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
@@ -101,11 +103,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     isKept = true,
     dialect = null,
     idOf = (_, name) => name as DatabaseId,
+    reachable,
   }: EmbeddedOptions) {
     this.#idOf = idOf
     this.#dialect = dialect
     this.#directory = directory
-    this.#tokens = new TokenCheck(isOpen)
+    this.#tokens = new TokenCheck(isOpen, reachable)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
       pathOf: (id) => this.#fileOf(id),
@@ -210,6 +213,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     for (const stream of this.#streams.closeAll(id, right)) this.#workers.find(id)?.closeStream(stream)
     const left = await this.#running.end(id, right)
     if (left.length > 0) await this.#workers.find(id)?.end()
+  }
+
+  async endRequests(): Promise<void> {
+    await this.#running.cutAll()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -361,7 +368,8 @@ export class EmbeddedBackend implements DatabaseBackend {
       const settings = target && this.#workers.settingsOf(target)
       if (target === undefined || settings?.allowAttach !== true || settings.blockReads) return 'not allowed'
       await this.#snapshot(target, path)
-      return null
+      // reads may have been blocked meanwhile
+      return this.#readRefusal(target) === null ? null : 'not allowed'
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
     }

@@ -197,24 +197,37 @@ export class Gateway {
     if (this.#options.access.isCrossSiteLoad(request)) {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
-    const { backend, databases, externalTokens, registry, usage } = this.#options.controlPlane
+    const { backend, databases, externalTokens, usage } = this.#options.controlPlane
     if (record === undefined || !databases.isReady(record)) return notThere(name)
-    if (registry.groups.get(record.group)?.isArchived === true)
-      return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
-    if (!isAddressAllowed(record.configuration.allowedIps, request.remoteAddress))
-      return errorResponse(403, `\`${name}\` may not be reached from this address`)
+    const refusal = this.#refusalOf(name, record, request)
+    if (refusal !== null) return refusal
     const exchanged = await externalTokens
       .exchange(record, request, backend.hasTablePermissions)
       .catch(refusalResponse)
     if ('status' in exchanged) return exchanged
+    // keys may have been fetched meanwhile; what is closed from here on ends with its right
+    const lateRefusal = this.#refusalOf(name, record, request)
+    if (lateRefusal !== null) return lateRefusal
     usage.touch(record.id)
     const response = await backend.handle(record.id, exchanged)
+    usage.answered(record.id, response.body)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     this.#noticeFaults(record, response.body)
     // back ends know ids only; people know names
     if (response.status < 400 || typeof response.body !== 'string') return response
     return { ...response, body: response.body.replaceAll(record.id, name) }
+  }
+
+  /** Why nobody, or not this client, may use the database now. */
+  #refusalOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
+    const { databases, groups } = this.#options.controlPlane.registry
+    const row = databases.get(id)
+    if (row === undefined) return notThere(name)
+    if (groups.get(row.group)?.isArchived === true)
+      return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
+    if (isAddressAllowed(row.configuration.allowedIps, remoteAddress)) return null
+    return errorResponse(403, `\`${name}\` may not be reached from this address`)
   }
 
   /** A full disk, or one that fails, has to be seen where the server runs, too. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { TokenCheck } from '../auth/token-check.ts'
+import { type ReachableDatabases, TokenCheck } from '../auth/token-check.ts'
 import {
   BackendRefusal,
   type DatabaseBackend,
@@ -56,6 +56,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly watchTimes?: WatchTimes
   /** What a name in ATTACH means. By default nothing: databases are attached by id only. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  /** By default all that a token may attach. */
+  readonly reachable?: ReachableDatabases | undefined
 }
 
 /** As good as no limit; the server takes null for "as before". */
@@ -99,7 +101,7 @@ export class SqldBackend implements DatabaseBackend {
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
-    this.#tokens = new TokenCheck(options.isOpen)
+    this.#tokens = new TokenCheck(options.isOpen, options.reachable)
     this.#upstream = new Upstream(options, {
       onStart: () => this.#startCounts(),
       attachable: (to, allowed) => this.#attachable(to, allowed),
