@@ -2,17 +2,17 @@ import { once } from 'node:events'
 import http from 'node:http'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { Scene, sql } from './platform-scene.ts'
+import { type Scene, sql } from './platform-scene.ts'
 
 /** More than sockets take in, so that a cursor or a dump is under way until it is read. */
 const ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
 /** A statement whose rows nobody has read yet. */
 export const LONG_READ = `${ROWS} SELECT n, hex(zeroblob(500)) FROM c`
 /** A table with as much in it. */
-export const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
+const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
 
 /** What became of a request. */
-export interface Outcome {
+interface Outcome {
   readonly status: number
   /** Whether the response came to its end. */
   readonly isWhole: boolean

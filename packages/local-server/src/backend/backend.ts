@@ -1,5 +1,4 @@
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
-import type { EndedRight } from './running-requests.ts'
 
 /** Names a database inside a back end. Made by `newDatabaseId` only, so that no text of a user becomes a path. */
 export type DatabaseId = string & { readonly __brand: 'DatabaseId' }
@@ -17,6 +16,9 @@ export interface DatabaseSettings {
   /** Ed25519 public keys (PEM) that tokens are checked with. Without one the database is closed, never open. */
   readonly keys: readonly string[]
 }
+
+/** Which requests of a database end with a right: all of them, or those that may write. */
+export type EndedRight = 'all' | 'writes'
 
 /** What a database begins as. */
 export type DatabaseSource =

@@ -1,9 +1,6 @@
 import type { Readable } from 'node:stream'
 import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
-import type { DatabaseId } from './backend.ts'
-
-/** Which requests of a database end with a right: all of them, or those that may write. */
-export type EndedRight = 'all' | 'writes'
+import type { DatabaseId, EndedRight } from './backend.ts'
 
 /** How long a request that may write has to finish when its right has ended. */
 const FINISH_MS = 2_000

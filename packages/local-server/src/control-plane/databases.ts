@@ -5,9 +5,9 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  type EndedRight,
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
-import type { EndedRight } from '../backend/running-requests.ts'
 import { type OpenChange, Repeats, widest } from './pending-changes.ts'
 import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
@@ -349,7 +349,7 @@ export class Databases {
   }
 }
 
-/** Who may reach a database may reach a copy of it, and nobody else. */
+/** A copy is reached from the same addresses as its source. */
 function addressesOf({
   configuration: { allowedIps, allowedAwsVpcIds },
 }: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {

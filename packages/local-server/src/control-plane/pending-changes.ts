@@ -1,5 +1,4 @@
-import type { DatabaseId } from '../backend/backend.ts'
-import type { EndedRight } from '../backend/running-requests.ts'
+import type { DatabaseId, EndedRight } from '../backend/backend.ts'
 
 /** Wait before a change is tried again, and the longest, in ms. */
 const FIRST_DELAY_MS = 1_000

@@ -7,6 +7,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  type EndedRight,
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
@@ -16,7 +17,6 @@ import { answerExport, type RunningExports } from '../backend/export-response.ts
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import {
-  type EndedRight,
   type RunningRequest,
   RunningRequests,
   rightEnded,

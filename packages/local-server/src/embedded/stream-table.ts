@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { DatabaseId } from '../backend/backend.ts'
-import type { EndedRight } from '../backend/running-requests.ts'
+import type { DatabaseId, EndedRight } from '../backend/backend.ts'
 import type { Clock } from '../base/clock.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { BatonSealer } from './baton.ts'

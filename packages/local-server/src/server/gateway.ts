@@ -219,7 +219,7 @@ export class Gateway {
     return { ...response, body: response.body.replaceAll(record.id, name) }
   }
 
-  /** Why nobody, or not this client, may use the database now. */
+  /** Refuses a client of a database that is archived, or that is not for its address. */
   #refusalOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
     const { databases, groups } = this.#options.controlPlane.registry
     const row = databases.get(id)

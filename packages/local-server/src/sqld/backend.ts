@@ -8,6 +8,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  type EndedRight,
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
@@ -16,12 +17,7 @@ import { checkLoaded, readDump } from '../backend/dumps.ts'
 import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
-import {
-  type EndedRight,
-  type RunningRequest,
-  RunningRequests,
-  rightEnded,
-} from '../backend/running-requests.ts'
+import { type RunningRequest, RunningRequests, rightEnded } from '../backend/running-requests.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import {

@@ -1,5 +1,4 @@
-import type { DatabaseId } from '../backend/backend.ts'
-import type { EndedRight } from '../backend/running-requests.ts'
+import type { DatabaseId, EndedRight } from '../backend/backend.ts'
 import type { StreamWrites } from './writes/write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */

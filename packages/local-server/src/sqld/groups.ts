@@ -5,11 +5,11 @@ import type {
   DatabaseId,
   DatabaseSettings,
   DatabaseSource,
+  EndedRight,
   QueryUsage,
   UsageSample,
 } from '../backend/backend.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
-import type { EndedRight } from '../backend/running-requests.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'

@@ -1,12 +1,7 @@
 import type http from 'node:http'
 import { Readable } from 'node:stream'
-import type { DatabaseId } from '../backend/backend.ts'
-import {
-  type EndedRight,
-  type RunningRequest,
-  rightEndedBefore,
-  within,
-} from '../backend/running-requests.ts'
+import type { DatabaseId, EndedRight } from '../backend/backend.ts'
+import { type RunningRequest, rightEndedBefore, within } from '../backend/running-requests.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { readText } from '../hrana/request-decoder.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
