@@ -66,6 +66,14 @@ test('the right to write is not that of readers, nor of requests that came later
   expect([read, elsewhere, later].map(({ isEnding }) => isEnding)).toEqual([false, false, false])
 })
 
+test('without the right to write, a stream that may have written is not continued after a read', async () => {
+  const running = new RunningRequests()
+  const read = reader(running)
+  read.usesWriteRight = true
+  expect(await running.end(ID, 'writes')).toEqual([])
+  expect([read.isEnding, read.isCut]).toEqual([true, false])
+})
+
 test('two changes at once both wait for the same request', async () => {
   const running = new RunningRequests()
   const write = writer(running)

@@ -24,6 +24,8 @@ export class RunningRequest {
   #isEnding = false
   /** Whether statements are ahead that may write. Nothing has begun before a back end sets it. */
   mayWrite: () => boolean = NEVER
+  /** Whether its sender may write, and so its stream may have written. */
+  usesWriteRight = false
   /** Whether its body is on its way: nothing of it has begun, and its right is checked again. */
   isReceiving = false
   /** Gives up what goes on without its client, as the engine is about to be ended. */
@@ -133,7 +135,12 @@ export class RunningRequests {
   async end(id: DatabaseId, right: EndedRight): Promise<readonly RunningRequest[]> {
     const requests = this.#of(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
-    const ending = (right === 'all' ? requests : [...writers]).filter((request) => request.beginEnding())
+    // those who may write cannot continue their streams, also after a request that only reads
+    const ended = requests.filter(
+      (request) =>
+        (right === 'all' || request.usesWriteRight || writers.has(request)) && request.beginEnding(),
+    )
+    const ending = right === 'all' ? ended : ended.filter((request) => writers.has(request))
     for (const request of ending) if (!writers.has(request)) request.cut()
     const unfinished = await stillRunning(ending, FINISH_MS)
     for (const request of unfinished) request.cut()

@@ -99,6 +99,7 @@ export class StreamRequests {
     const effect = call.rights.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
+    running.usesWriteRight = mayWrite
     const pass = await this.#writes.enter(id, facts.writes, effect, request.signal)
     const answer = await this.#sendPast(pass, call, bytes)
     if (answer.statusCode !== 200 && known === undefined) pass.refused()
