@@ -70,6 +70,7 @@ export class RunningRequest {
   respond(response: ServiceResponse): ServiceResponse {
     const { body } = response
     if (typeof body !== 'string') {
+      body.on('error', () => {}) // reported to whoever reads it
       if (this.#isCut) body.destroy()
       if (!body.closed) {
         this.#body = body
@@ -90,7 +91,8 @@ export class RunningRequest {
   cut(): void {
     this.#isCut = true
     this.#controller.abort()
-    this.#body?.destroy()
+    // with an error: of a body that has ended and was not read to its end, nothing else tells its reader
+    this.#body?.destroy(new Error(RIGHT_ENDED))
   }
 
   async ended(): Promise<void> {

@@ -210,6 +210,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async endRights(id: DatabaseId, right: EndedRight): Promise<void> {
+    if (right === 'all') this.#workers.endFeed(id)
     for (const stream of this.#streams.closeAll(id, right)) this.#workers.find(id)?.closeStream(stream)
     const left = await this.#running.end(id, right)
     if (left.length > 0) await this.#workers.find(id)?.end()
@@ -232,7 +233,9 @@ export class EmbeddedBackend implements DatabaseBackend {
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     const running = this.#running.begin(id, request.signal)
     try {
-      return running.respond(await this.#answer(id, { ...request, signal: running.signal }, running))
+      const response = await this.#answer(id, request, running)
+      // a change stream ends with its feed
+      return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
       if (running.isCut) return rightEnded()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
@@ -249,14 +252,15 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
       return jobResponse(this.#schemas, id, request.path)
     }
-    let call: ClientCall = { id, permissions, signal: request.signal, running }
+    const { signal } = running
+    let call: ClientCall = { id, permissions, signal, running }
     if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
-    if (request.path === '/beta/listen') return this.#listen(call, request.query)
+    if (request.path === '/beta/listen') return this.#listen(call, request)
     if (isExportRoute(request.path)) {
       checkReadsAll(call)
       this.#checkNotBlocked(id)
-      return await answerExport(request, id, this.#runningExports, () =>
-        this.#exports.make(id, request.signal),
+      return await answerExport({ ...request, signal }, id, this.#runningExports, () =>
+        this.#exports.make(id, signal),
       )
     }
     running.isReceiving = true
@@ -342,8 +346,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  #listen(call: ClientCall, query: string): ServiceResponse {
-    const { id, signal, permissions } = call
+  #listen({ id, permissions }: ClientCall, { query, signal }: ServiceRequest): ServiceResponse {
     const subscription = readListenQuery(query)
     const { tables } = permissions
     this.#checkNotBlocked(id)

@@ -53,7 +53,7 @@ test('nothing of it can be read by any way, and everything when it is open again
   const backend = await openBackend()
   await run(backend, { type: 'execute', stmt: { sql: 'create table t(secret)' } })
   const listener = await send(backend, '/beta/listen?table=t')
-  const events = text(listener.body as Readable).catch(() => 'cut')
+  const events = text(listener.body as Readable)
   const ways: Record<string, () => Promise<string>> = {
     execute: () => run(backend, { type: 'execute', stmt: { sql: 'select secret from t' } }),
     describe: () => run(backend, { type: 'describe', sql: 'select secret from t' }),
@@ -68,7 +68,7 @@ test('nothing of it can be read by any way, and everything when it is open again
     expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
   // the change stream has ended, without a change of the time that was blocked
   await run(backend, { type: 'execute', stmt: { sql: 'insert into t values (1)' } })
-  expect(await events).toBe('cut')
+  expect(await events).not.toContain('event:changes')
   await backend.applySettings(ID, OPEN)
   for (const [name, way] of Object.entries(ways))
     expect([name, await way()]).not.toEqual([name, expect.stringContaining('blocked')])
