@@ -12,7 +12,7 @@ const LEEWAY_SECONDS = 60
 const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
 const READ: Permissions = { ...FULL, write: false }
 
-/** Which of the databases that a token may attach the sender's address may reach. */
+/** Returns those of the databases that a token may attach which the sender's address may reach. */
 export type ReachableDatabases = (
   from: DatabaseId,
   attach: Permissions['attach'],

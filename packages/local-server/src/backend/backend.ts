@@ -17,8 +17,8 @@ export interface DatabaseSettings {
   readonly keys: readonly string[]
 }
 
-/** Which requests of a database end with a right: all of them, or those that may write. */
-export type EndedRight = 'all' | 'writes'
+/** Which access to a database has ended: all of it, or write access. */
+export type EndedAccess = 'all' | 'writes'
 
 /** What a database begins as. */
 export type DatabaseSource =
@@ -87,11 +87,11 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** A group is gone, and has no database any more: what the back end keeps for it, if anything, goes. */
   endGroup?(group: string): Promise<void>
   /**
-   * Ends what runs under a right that the settings no longer give: requests, streams with their transactions, change streams.
-   * Nothing of it is read or written after it resolves.
+   * Ends what runs under an access that the settings no longer give: requests, streams with their transactions, change streams.
+   * Resolves when nothing of it can read or write.
    */
-  endRights(id: DatabaseId, right: EndedRight): Promise<void>
-  /** Ends all requests, where what they have done is not counted before; new ones are not expected. */
+  endAccess(id: DatabaseId, access: EndedAccess): Promise<void>
+  /** Ends all requests before the server stops, where their usage is counted only when they end. */
   endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** What is wrong with the engine of a database that does not answer; null where all is well. */

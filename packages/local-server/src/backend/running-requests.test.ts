@@ -30,7 +30,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
   return done
 }
 
-test('a request that reads is cut, one that may write has time to finish', async () => {
+test('a request that only reads is cut, one that may write has time to finish', async () => {
   const running = new RunningRequests()
   const [read, write] = [reader(running), writer(running)]
   const end = running.end(ID, 'all')
@@ -43,7 +43,7 @@ test('a request that reads is cut, one that may write has time to finish', async
   expect([write.isCut, vi.getTimerCount()]).toEqual([false, 0])
 })
 
-test('a request that goes on is cut, and named when that does not end it', async () => {
+test('a request that does not finish in time is cut, and returned if that does not end it', async () => {
   const running = new RunningRequests()
   const write = writer(running)
   const end = running.end(ID, 'writes')
@@ -53,7 +53,7 @@ test('a request that goes on is cut, and named when that does not end it', async
   expect(await end).toEqual([write])
 })
 
-test('the right to write is not that of readers, nor of requests that came later, nor of other databases', async () => {
+test('the end of write access leaves readers, later requests and other databases alone', async () => {
   const running = new RunningRequests()
   const read = reader(running)
   const elsewhere = running.begin('two' as DatabaseId, NEVER)
@@ -66,15 +66,15 @@ test('the right to write is not that of readers, nor of requests that came later
   expect([read, elsewhere, later].map(({ isEnding }) => isEnding)).toEqual([false, false, false])
 })
 
-test('without the right to write, a stream that may have written is not continued after a read', async () => {
+test('a stream that may have written is not continued after write access has ended, even if its request only reads', async () => {
   const running = new RunningRequests()
   const read = reader(running)
-  read.usesWriteRight = true
+  read.hasWriteAccess = true
   expect(await running.end(ID, 'writes')).toEqual([])
   expect([read.isEnding, read.isCut]).toEqual([true, false])
 })
 
-test('two changes at once both wait for the same request', async () => {
+test('two concurrent changes wait for the same request', async () => {
   const running = new RunningRequests()
   const write = writer(running)
   const ends = Promise.all([running.end(ID, 'writes'), running.end(ID, 'all')])
@@ -83,7 +83,7 @@ test('two changes at once both wait for the same request', async () => {
   expect(await ends).toEqual([[], []])
 })
 
-test('a request whose body is on its way is not waited for, and knows that its right has ended', async () => {
+test('a request whose body is being received is not awaited, and is marked as ended', async () => {
   const running = new RunningRequests()
   const request = reader(running)
   request.isReceiving = true

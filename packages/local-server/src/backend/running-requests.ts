@@ -1,17 +1,17 @@
 import type { Readable } from 'node:stream'
 import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
-import type { DatabaseId, EndedRight } from './backend.ts'
+import type { DatabaseId, EndedAccess } from './backend.ts'
 
-/** How long a request that may write has to finish when its right has ended. */
+/** How long a request that may write has to finish after its access has ended. */
 const FINISH_MS = 2_000
 /** How long a request that was cut has to end. */
 const CUT_MS = 1_000
 
-const RIGHT_ENDED = 'the right to use the database ended'
+const ACCESS_ENDED = 'access to the database ended'
 
 const NEVER = (): boolean => false
 
-/** A request that runs under a right to a database, until the last of what it holds has ended. */
+/** A request of a client to a database, until its response has been sent and the engine has finished with it. */
 export class RunningRequest {
   readonly #controller = new AbortController()
   readonly #client: AbortSignal
@@ -22,13 +22,13 @@ export class RunningRequest {
   #waiting: (() => void)[] = []
   #isCut = false
   #isEnding = false
-  /** Whether statements are ahead that may write. Nothing has begun before a back end sets it. */
+  /** Whether it may still write. Nothing of it has run before a back end sets this. */
   mayWrite: () => boolean = NEVER
-  /** Whether its sender may write, and so its stream may have written. */
-  usesWriteRight = false
-  /** Whether its body is on its way: nothing of it has begun, and its right is checked again. */
+  /** Whether its sender has write access, so that its stream may have written before. */
+  hasWriteAccess = false
+  /** Whether its body is being received: nothing of it has run, and its access is checked again afterwards. */
   isReceiving = false
-  /** Gives up what goes on without its client, as the engine is about to be ended. */
+  /** Aborts what continues without its client, because the engine is about to be ended. */
   onForced: () => void = () => {}
 
   /** Made by {@link RunningRequests} only. */
@@ -44,7 +44,7 @@ export class RunningRequest {
     return this.#controller.signal
   }
 
-  /** Whether its right has ended: its stream must not be continued. */
+  /** Whether its access has ended: its stream must not be continued. */
   get isEnding(): boolean {
     return this.#isEnding
   }
@@ -66,11 +66,11 @@ export class RunningRequest {
     for (const ended of this.#waiting) ended()
   }
 
-  /** The response as it may be sent: a body keeps the request running, one that was cut has none. */
+  /** Returns the response to send. A body keeps the request running; a request that was cut gets an error. */
   respond(response: ServiceResponse): ServiceResponse {
     const { body } = response
     if (typeof body !== 'string') {
-      body.on('error', () => {}) // reported to whoever reads it
+      body.on('error', () => {}) // reported to its reader
       if (this.#isCut) body.destroy()
       if (!body.closed) {
         this.#body = body
@@ -78,10 +78,10 @@ export class RunningRequest {
         body.once('close', () => this.release())
       }
     }
-    return this.#isCut ? rightEnded() : response
+    return this.#isCut ? accessEnded() : response
   }
 
-  /** Its right has ended. @returns whether it has begun */
+  /** Marks its access as ended. @returns whether it has begun */
   beginEnding(): boolean {
     this.#isEnding = true
     return !this.isReceiving
@@ -91,8 +91,8 @@ export class RunningRequest {
   cut(): void {
     this.#isCut = true
     this.#controller.abort()
-    // with an error: of a body that has ended and was not read to its end, nothing else tells its reader
-    this.#body?.destroy(new Error(RIGHT_ENDED))
+    // with an error: without one, a pipe does not notice that a body is closed whose end it has not read
+    this.#body?.destroy(new Error(ACCESS_ENDED))
   }
 
   async ended(): Promise<void> {
@@ -101,23 +101,23 @@ export class RunningRequest {
 }
 
 /** The response to a request that was cut. */
-export function rightEnded(): ServiceResponse {
+export function accessEnded(): ServiceResponse {
   return errorResponse(
     502,
-    `${RIGHT_ENDED} while this request ran: whether the request took effect is not known`,
+    `${ACCESS_ENDED} while this request ran: whether the request took effect is not known`,
   )
 }
 
-/** The response to a request whose right ended while its body was on its way. */
-export function rightEndedBefore(): ServiceResponse {
-  return errorResponse(403, `${RIGHT_ENDED} before this request ran`)
+/** The response to a request whose access ended while its body was being received. */
+export function accessEndedBefore(): ServiceResponse {
+  return errorResponse(403, `${ACCESS_ENDED} before this request ran`)
 }
 
-/** The requests of clients that run now, so that they can be ended with the right they run under. */
+/** The requests of clients that are in flight, so that they can be ended together with the access they run under. */
 export class RunningRequests {
   readonly #requests = new Map<DatabaseId, Set<RunningRequest>>()
 
-  /** To be called before the right is checked, with nothing awaited in between. */
+  /** To be called before the access is checked, with nothing awaited in between. */
   begin(id: DatabaseId, client: AbortSignal): RunningRequest {
     let requests = this.#requests.get(id)
     if (requests === undefined) {
@@ -130,19 +130,19 @@ export class RunningRequests {
   }
 
   /**
-   * Ends the requests that run under a right, which new requests no longer have. Those that only read are cut; those that may
-   * write have a while to finish, and are cut then.
+   * Ends the requests that run under an access that new requests no longer have. Requests that only read are cut at once;
+   * those that may write are cut when they have not finished after a while.
    * @returns those that have not ended in time
    */
-  async end(id: DatabaseId, right: EndedRight): Promise<readonly RunningRequest[]> {
+  async end(id: DatabaseId, access: EndedAccess): Promise<readonly RunningRequest[]> {
     const requests = this.#of(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
-    // those who may write cannot continue their streams, also after a request that only reads
+    // a stream that may have written is not continued, even after a request that only reads
     const ended = requests.filter(
       (request) =>
-        (right === 'all' || request.usesWriteRight || writers.has(request)) && request.beginEnding(),
+        (access === 'all' || request.hasWriteAccess || writers.has(request)) && request.beginEnding(),
     )
-    const ending = right === 'all' ? ended : ended.filter((request) => writers.has(request))
+    const ending = access === 'all' ? ended : ended.filter((request) => writers.has(request))
     for (const request of ending) if (!writers.has(request)) request.cut()
     const unfinished = await stillRunning(ending, FINISH_MS)
     for (const request of unfinished) request.cut()

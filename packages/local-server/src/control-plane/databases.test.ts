@@ -201,7 +201,7 @@ describe('what the back end fails to take over', () => {
 
   test('a rotation ends streams once it is applied, whichever request applies it', async () => {
     const dropped: DatabaseId[] = []
-    Object.assign(backend, { endRights: async (id: DatabaseId) => void dropped.push(id) })
+    Object.assign(backend, { endAccess: async (id: DatabaseId) => void dropped.push(id) })
     const row = await create('a')
     const mend = breakBackend('applySettings')
     await expect(databases.apply(row.id, { ends: 'all' })).rejects.toThrow('not taken it over yet')

@@ -5,7 +5,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  type EndedRight,
+  type EndedAccess,
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { type OpenChange, Repeats, widest } from './pending-changes.ts'
@@ -44,8 +44,8 @@ export interface NewDatabase {
 
 /** How settings are taken over. */
 export interface ApplyOptions {
-  /** The right that has ended: what runs under it ends, with its streams and transactions. @default null */
-  readonly ends?: EndedRight | null
+  /** The access that has ended: requests that run under it end, with their streams and transactions. @default null */
+  readonly ends?: EndedAccess | null
   /** Whether a database that the back end does not have is marked as lost; otherwise that is a failure. @default false */
   readonly findsLost?: boolean
 }
@@ -188,13 +188,13 @@ export class Databases {
   }
 
   /**
-   * Has the back end take over what the registry says now, and end what runs under a right that has ended.
+   * Has the back end take over what the registry says now, and end what runs under an access that has ended.
    * @throws Refusal 500 when it does not; it is asked again by itself then
    */
   async apply(id: DatabaseId, { ends = null, findsLost = false }: ApplyOptions = {}): Promise<void> {
     await this.#attempt(id, ends, async (ended) => {
       await this.#inTurn(id, () => this.#applyNow(id, findsLost))
-      if (ended !== null) await this.#options.backend.endRights(id, ended)
+      if (ended !== null) await this.#options.backend.endAccess(id, ended)
     })
   }
 
@@ -281,7 +281,7 @@ export class Databases {
   }
 
   /** What is tried again: whatever the registry says now. */
-  async #settle(id: DatabaseId, ends: EndedRight | null): Promise<void> {
+  async #settle(id: DatabaseId, ends: EndedAccess | null): Promise<void> {
     const row = this.#options.registry.databases.get(id)
     if (row === undefined) this.#repeats.succeeded(id)
     else if (row.state === 'deleting') await this.finishRemoval(row)
@@ -303,11 +303,11 @@ export class Databases {
   /** Asks the back end for something that is written down already. */
   async #attempt(
     id: DatabaseId,
-    ends: EndedRight | null,
-    work: (ended: EndedRight | null) => Promise<void>,
+    ends: EndedAccess | null,
+    work: (ended: EndedAccess | null) => Promise<void>,
   ): Promise<void> {
     // an earlier change that has failed may have ended more
-    const ended = widest(ends, this.#repeats.endedRight(id))
+    const ended = widest(ends, this.#repeats.endedAccess(id))
     try {
       await work(ended)
     } catch (error) {
@@ -356,11 +356,11 @@ function addressesOf({
   return { allowedIps, allowedAwsVpcIds }
 }
 
-/** The right that a change of the configuration ends. */
+/** Returns the access that a change of the configuration ends. */
 export function endedBy(
   before: DatabaseConfiguration | undefined,
   { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
-): EndedRight | null {
+): EndedAccess | null {
   const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
     old.length > 0 && old.every((range) => allowedIps.includes(range))
   if (before === undefined) return null

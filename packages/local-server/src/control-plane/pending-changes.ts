@@ -1,4 +1,4 @@
-import type { DatabaseId, EndedRight } from '../backend/backend.ts'
+import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 
 /** Wait before a change is tried again, and the longest, in ms. */
 const FIRST_DELAY_MS = 1_000
@@ -15,11 +15,11 @@ export interface OpenChange {
 
 interface Kept extends OpenChange {
   /** What has to end with it. */
-  readonly ends: EndedRight | null
+  readonly ends: EndedAccess | null
 }
 
 /** What is done again: has the back end take over what the registry says, or remove the database. */
-export type RepeatedWork = (id: DatabaseId, ends: EndedRight | null) => Promise<void>
+export type RepeatedWork = (id: DatabaseId, ends: EndedAccess | null) => Promise<void>
 
 /**
  * Changes that are written down but that the back end has failed to take over: each is tried again, later and later,
@@ -42,8 +42,8 @@ export class Repeats {
     return [...this.#open.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
-  /** A change has failed. @param ends the right that has ended with it */
-  failed(id: DatabaseId, error: unknown, ends: EndedRight | null): void {
+  /** A change has failed. @param ends the access that has ended with it */
+  failed(id: DatabaseId, error: unknown, ends: EndedAccess | null): void {
     const before = this.#open.get(id)
     const text = error instanceof Error ? error.message : String(error)
     const failures = (before?.failures ?? 0) + 1
@@ -58,8 +58,8 @@ export class Repeats {
     this.#timers.set(id, setTimeout(() => void this.#repeat(id), delay).unref())
   }
 
-  /** The right that has ended when the back end next takes over a change of a database. */
-  endedRight(id: DatabaseId): EndedRight | null {
+  /** The access that a change of a database has ended which the back end has not taken over yet. */
+  endedAccess(id: DatabaseId): EndedAccess | null {
     return this.#open.get(id)?.ends ?? null
   }
 
@@ -81,11 +81,11 @@ export class Repeats {
   async #repeat(id: DatabaseId): Promise<void> {
     this.#timers.delete(id)
     // what fails again has said so through `failed`
-    await this.#work(id, this.endedRight(id)).catch(() => {})
+    await this.#work(id, this.endedAccess(id)).catch(() => {})
   }
 }
 
-/** The right that includes both. */
-export function widest(one: EndedRight | null, other: EndedRight | null): EndedRight | null {
+/** Returns the access that includes both. */
+export function widest(one: EndedAccess | null, other: EndedAccess | null): EndedAccess | null {
   return one === 'all' || other === 'all' ? 'all' : (one ?? other)
 }

@@ -49,7 +49,7 @@ export class Usage {
     this.#touched.set(id, performance.now())
   }
 
-  /** A request has been answered: what it has done is counted, and what its body still does. */
+  /** A request has been answered. What it has done is counted, also what it does while its body is sent. */
   answered(id: DatabaseId, body: ServiceResponse['body']): void {
     this.touch(id)
     if (typeof body !== 'string') body.once('close', () => this.touch(id))

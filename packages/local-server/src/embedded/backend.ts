@@ -7,7 +7,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  type EndedRight,
+  type EndedAccess,
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
@@ -17,10 +17,10 @@ import { answerExport, type RunningExports } from '../backend/export-response.ts
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
 import {
+  accessEnded,
+  accessEndedBefore,
   type RunningRequest,
   RunningRequests,
-  rightEnded,
-  rightEndedBefore,
 } from '../backend/running-requests.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
 import { PACKAGE_VERSION } from '../base/versions.ts'
@@ -209,10 +209,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }
 
-  async endRights(id: DatabaseId, right: EndedRight): Promise<void> {
-    if (right === 'all') this.#workers.endFeed(id)
-    for (const stream of this.#streams.closeAll(id, right)) this.#workers.find(id)?.closeStream(stream)
-    const left = await this.#running.end(id, right)
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    if (access === 'all') this.#workers.endFeed(id)
+    for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
+    const left = await this.#running.end(id, access)
     if (left.length > 0) await this.#workers.find(id)?.end()
   }
 
@@ -237,7 +237,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // a change stream ends with its feed
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
-      if (running.isCut) return rightEnded()
+      if (running.isCut) return accessEnded()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error
@@ -268,7 +268,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     running.isReceiving = false
     // a body may have taken its time, and the token may have been ended meanwhile
     call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
-    if (running.isEnding) return rightEndedBefore()
+    if (running.isEnding) return accessEndedBefore()
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const

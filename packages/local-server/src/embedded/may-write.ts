@@ -1,10 +1,7 @@
 import type { PipelineRequest, SqlReference } from '../hrana/pipeline-types.ts'
 import { parseStatements } from '../sql/statement.ts'
 
-/**
- * Whether requests may write. @param continues whether they continue a stream: ending a transaction writes what was written
- * before
- */
+/** Returns whether requests may write. @param continues whether they continue a stream, whose transaction they may commit */
 export function mayWrite(requests: readonly PipelineRequest[], continues: boolean): boolean {
   const writes = ({ sql, sqlId }: SqlReference): boolean =>
     sql === null ? sqlId !== null : textMayWrite(sql, continues)

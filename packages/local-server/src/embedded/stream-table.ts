@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { DatabaseId, EndedRight } from '../backend/backend.ts'
+import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 import type { Clock } from '../base/clock.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { BatonSealer } from './baton.ts'
@@ -16,7 +16,7 @@ interface Stream {
   readonly number: number
   readonly database: DatabaseId
   sequence: bigint
-  /** Whether a sender with the right to write has used it. */
+  /** Whether a sender with write access has used it. */
   mayWrite: boolean
   cancelTimer: (() => void) | null
   isExpired: boolean
@@ -102,13 +102,13 @@ export class StreamTable {
   }
 
   /**
-   * Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why. With
-   * the right to write go those of senders who had it.
+   * Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why. For
+   * write access, those of senders who had it.
    * @returns the numbers of those that were open
    */
-  closeAll(database: DatabaseId, right: EndedRight = 'all'): readonly number[] {
+  closeAll(database: DatabaseId, access: EndedAccess = 'all'): readonly number[] {
     const open = [...this.#streams.values()].filter(
-      (stream) => stream.database === database && !stream.isExpired && (right === 'all' || stream.mayWrite),
+      (stream) => stream.database === database && !stream.isExpired && (access === 'all' || stream.mayWrite),
     )
     for (const { number } of open) this.close({ stream: number })
     return open.map(({ number }) => number)

@@ -40,7 +40,7 @@ export function createBackend(
     const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
     return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
-  // the addresses that may reach a database may read it, whatever the way
+  // `allowed_ips` hold for ATTACH, too
   const reachable: ReachableDatabases = (from, attach, address) => {
     const group = databases.get(from)?.group
     const denied = databases.rows.filter(

@@ -8,7 +8,7 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
-  type EndedRight,
+  type EndedAccess,
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
@@ -17,7 +17,7 @@ import { checkLoaded, readDump } from '../backend/dumps.ts'
 import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
-import { type RunningRequest, RunningRequests, rightEnded } from '../backend/running-requests.ts'
+import { accessEnded, type RunningRequest, RunningRequests } from '../backend/running-requests.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import {
@@ -255,19 +255,19 @@ export class SqldBackend implements DatabaseBackend {
     await (await this.#upstream.alive()).admin.remove(id)
   }
 
-  async endRights(id: DatabaseId, right: EndedRight): Promise<void> {
-    const closed = this.#streams.closeAll(id, right)
-    const left = await this.#running.end(id, right)
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    const closed = this.#streams.closeAll(id, access)
+    const left = await this.#running.end(id, access)
     for (const request of left) request.onForced()
     await closed
     const mayStillWrite = left.some((request) => request.mayWrite()) || this.#streams.isLeftBehind(id)
     if (mayStillWrite) await this.#endProcess(id)
   }
 
-  /** The server goes on with what it has begun, whatever becomes of its connection: only its end ends that. */
+  /** Ends the server: it continues a batch that it has begun even when the connection is closed. */
   async #endProcess(id: DatabaseId): Promise<void> {
     const { remote, onNotice } = this.#options
-    const what = 'a request that may write did not end with its right'
+    const what = 'a request that may write was still running after its access had ended'
     if (remote !== undefined) {
       this.#streams.forgetLeftBehind()
       return onNotice(id, `${what}; libsql-server may still run it: start it again`)
@@ -289,6 +289,10 @@ export class SqldBackend implements DatabaseBackend {
 
   async troubleOf(id: DatabaseId): Promise<string | null> {
     return await this.#writes.troubleOf(id)
+  }
+
+  async endRequests(): Promise<void> {
+    await this.#running.cutAll()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -332,7 +336,7 @@ export class SqldBackend implements DatabaseBackend {
     try {
       return running.respond(await this.#answer(id, { ...request, signal: running.signal }, running))
     } catch (error) {
-      if (running.isCut) return rightEnded()
+      if (running.isCut) return accessEnded()
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)

@@ -1,4 +1,4 @@
-import type { DatabaseId, EndedRight } from '../backend/backend.ts'
+import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 import type { StreamWrites } from './writes/write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */
@@ -81,13 +81,13 @@ export class BatonBinding {
   }
 
   /**
-   * Forgets the streams of a database, so that they cannot be continued; with the right to write, those of senders who had it.
+   * Forgets the streams of a database, so that they cannot be continued; for write access, those of senders who had it.
    * @returns a baton of each
    */
-  drop(database: DatabaseId, right: EndedRight): readonly string[] {
+  drop(database: DatabaseId, access: EndedAccess): readonly string[] {
     const batons: string[] = []
     for (const [stream, owner] of this.#owners) {
-      if (owner.database !== database || (right === 'writes' && !owner.mayWrite)) continue
+      if (owner.database !== database || (access === 'writes' && !owner.mayWrite)) continue
       this.#owners.delete(stream)
       batons.push(owner.baton)
     }

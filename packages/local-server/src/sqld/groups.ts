@@ -5,7 +5,7 @@ import type {
   DatabaseId,
   DatabaseSettings,
   DatabaseSource,
-  EndedRight,
+  EndedAccess,
   QueryUsage,
   UsageSample,
 } from '../backend/backend.ts'
@@ -152,8 +152,15 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).remove(id)
   }
 
-  async endRights(id: DatabaseId, right: EndedRight): Promise<void> {
-    await (await this.#runningOf(id))?.endRights(id, right)
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    await (await this.#runningOf(id))?.endAccess(id, access)
+  }
+
+  async endRequests(): Promise<void> {
+    const servers = [...this.#servers.values()].map(
+      async ({ running }) => await (await running)?.endRequests(),
+    )
+    await Promise.allSettled(servers)
   }
 
   /** @throws Error when its server does not run: there is nothing new then */

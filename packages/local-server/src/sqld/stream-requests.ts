@@ -1,7 +1,7 @@
 import type http from 'node:http'
 import { Readable } from 'node:stream'
-import type { DatabaseId, EndedRight } from '../backend/backend.ts'
-import { type RunningRequest, rightEndedBefore, within } from '../backend/running-requests.ts'
+import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
+import { accessEndedBefore, type RunningRequest, within } from '../backend/running-requests.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { readText } from '../hrana/request-decoder.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
@@ -72,7 +72,7 @@ export class StreamRequests {
     const given = await readText(request.body)
     running.isReceiving = false
     const { rights, idOf: idOfName, ...rules } = rulesNow()
-    if (running.isEnding) return rightEndedBefore()
+    if (running.isEnding) return accessEndedBefore()
     const named: string[] = []
     const idOf: IdOfName = (name) => {
       const other = idOfName(name)
@@ -99,7 +99,7 @@ export class StreamRequests {
     const effect = call.rights.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
-    running.usesWriteRight = mayWrite
+    running.hasWriteAccess = mayWrite
     const pass = await this.#writes.enter(id, facts.writes, effect, request.signal)
     const answer = await this.#sendPast(pass, call, bytes)
     if (answer.statusCode !== 200 && known === undefined) pass.refused()
@@ -112,9 +112,9 @@ export class StreamRequests {
     return await finish(answer, whole)
   }
 
-  /** Ends the streams of a database that run under a right. None of them is continued, also where the server does not answer. */
-  async closeAll(id: DatabaseId, right: EndedRight): Promise<void> {
-    const batons = this.#batons.drop(id, right)
+  /** Closes the streams of a database that were opened under an access. They cannot be continued, even if the server does not answer. */
+  async closeAll(id: DatabaseId, access: EndedAccess): Promise<void> {
+    const batons = this.#batons.drop(id, access)
     const closed = Promise.all(batons.map((baton) => this.#own.closeStream(id, baton).catch(() => {})))
     await within(closed, CLOSE_MS)
     this.#writes.forgetStreams(id)
@@ -125,7 +125,7 @@ export class StreamRequests {
     return this.#leftBehind.has(id)
   }
 
-  /** The server has ended, and with it whatever it still ran. */
+  /** The server has ended, and with it every request that it still ran. */
   forgetLeftBehind(): void {
     this.#leftBehind.clear()
   }
@@ -187,7 +187,7 @@ export class StreamRequests {
     }
   }
 
-  /** Passes a response on. A stream whose right has ended meanwhile cannot be continued. */
+  /** Passes a response on. Its stream cannot be continued if its access has ended meanwhile. */
   #watched(answer: AsyncIterable<Buffer>, { id, running }: Continued, facts: StreamFacts): Readable {
     const gate = {
       isGood: () => !running.isEnding,

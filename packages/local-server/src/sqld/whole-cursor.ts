@@ -1,15 +1,15 @@
 import type { Readable } from 'node:stream'
 
 /**
- * The response of a cursor that may write. When its client does not read on it is read to its end all the same: cut off, the
- * server would run the steps that are left at a time that is not known.
+ * The response of a cursor that may write. It is read to its end even if its client leaves: if the connection were closed, the
+ * server would run the remaining steps at an unknown time.
  */
 export class WholeCursor {
   readonly #answer: Readable
   readonly #onCut: () => void
   #isRead = false
 
-  /** @param onCut called when the response has no end: the server may still run what is left */
+  /** @param onCut called when the response is truncated: the server may still run the remaining steps */
   constructor(answer: Readable, onCut: () => void) {
     this.#answer = answer
     this.#onCut = onCut
@@ -25,13 +25,13 @@ export class WholeCursor {
       try {
         while (next?.done !== true) next = await chunks.next()
       } catch {
-        // cut off by now
+        // truncated
       }
       if (!this.#answer.readableEnded) this.#onCut()
     }
   }
 
-  /** To be called when the client reads no more. */
+  /** To be called when the client no longer reads. */
   close(): void {
     if (this.#isRead) return
     this.#onCut()

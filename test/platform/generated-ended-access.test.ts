@@ -1,27 +1,27 @@
 import { describe, expect, test } from 'vitest'
 import { pick, seeded } from '../faults/random.ts'
-import { Scene, sql } from './platform-scene.ts'
 import {
-  EndedRight,
+  ACCESS_CHANGES,
+  type AccessChange,
+  DatabaseInUse,
   LONG_READ,
-  RIGHT_CHANGES,
-  type RightChange,
   send,
   type Unread,
-} from './running-requests.ts'
+} from './database-in-use.ts'
+import { Scene, sql } from './platform-scene.ts'
 
-const SEEDS = Number(process.env['ENDED_RIGHTS_SEEDS'] ?? 6)
+const SEEDS = Number(process.env['ENDED_ACCESS_SEEDS'] ?? 6)
 const READS = ['SELECT 1', 'SELECT count(*) FROM t', LONG_READ, 'SELECT * FROM long']
 
 /** Requests of one client, in an order and with statements that a seed determines. */
 class GeneratedRequests {
-  readonly #database: EndedRight
+  readonly #database: DatabaseInUse
   readonly #random: () => number
   #last = 0
   /** Responses that have no end of their own. */
   readonly listeners: Unread[] = []
 
-  constructor(database: EndedRight, random: () => number) {
+  constructor(database: DatabaseInUse, random: () => number) {
     this.#database = database
     this.#random = random
   }
@@ -69,21 +69,21 @@ class GeneratedRequests {
 }
 
 /** Changes of one kind each, which are asked for at once. */
-function changesOf(random: () => number): readonly RightChange[] {
-  const first = pick(random, RIGHT_CHANGES)
+function changesOf(random: () => number): readonly AccessChange[] {
+  const first = pick(random, ACCESS_CHANGES)
   // two that can be there together
-  const isRotation = (change: RightChange): boolean => change.name.includes('rotation')
-  const second = pick(random, RIGHT_CHANGES.filter(isRotation))
+  const isRotation = (change: AccessChange): boolean => change.name.includes('rotation')
+  const second = pick(random, ACCESS_CHANGES.filter(isRotation))
   return random() < 0.3 && first !== second && first.name !== 'a transfer to another group'
     ? [first, second]
     : [first]
 }
 
-describe('whatever runs under a right that ends has ended when that is acknowledged', () => {
+describe('nothing is written under an access whose end was acknowledged', () => {
   test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))('seed %i', async (seed) => {
     await using scene = await Scene.start()
     const random = seeded(seed)
-    const database = await EndedRight.start(scene, 'app')
+    const database = await DatabaseInUse.start(scene, 'app')
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null
     const running = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())

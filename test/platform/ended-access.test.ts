@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { Scene, sql } from './platform-scene.ts'
 import {
+  ACCESS_CHANGES,
+  type AccessChange,
   cursor,
-  EndedRight,
+  DatabaseInUse,
   LONG_READ,
   pipeline,
-  RIGHT_CHANGES,
-  type RightChange,
   send,
   type Unread,
-} from './running-requests.ts'
+} from './database-in-use.ts'
+import { Scene, sql } from './platform-scene.ts'
 
-describe.each(RIGHT_CHANGES)('$name', ({ change, endsReaders, readAgain }: RightChange) => {
+describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: AccessChange) => {
   test.concurrent('requests that only read', async () => {
     await using scene = await Scene.start()
-    const database = await EndedRight.start(scene, 'app')
+    const database = await DatabaseInUse.start(scene, 'app')
     const { client } = database
     const readers: Readonly<Record<string, Unread>> = {
       cursor: cursor(client, LONG_READ, 'SELECT 42'),
@@ -29,7 +29,7 @@ describe.each(RIGHT_CHANGES)('$name', ({ change, endsReaders, readAgain }: Right
 
   test.concurrent('requests with writes ahead write nothing after the change is acknowledged', async () => {
     await using scene = await Scene.start()
-    const database = await EndedRight.start(scene, 'app')
+    const database = await DatabaseInUse.start(scene, 'app')
     const { client } = database
     const writers = [
       cursor(client, LONG_READ, 'INSERT INTO t VALUES (1)'),
@@ -48,7 +48,7 @@ describe.each(RIGHT_CHANGES)('$name', ({ change, endsReaders, readAgain }: Right
 
   test.concurrent('a transaction that was open is rolled back', async () => {
     await using scene = await Scene.start()
-    const database = await EndedRight.start(scene, 'app')
+    const database = await DatabaseInUse.start(scene, 'app')
     const { host, token } = database
     const open = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], { keep: true })
     await change(database)
@@ -63,7 +63,7 @@ describe.each(RIGHT_CHANGES)('$name', ({ change, endsReaders, readAgain }: Right
 
 test.concurrent('a deletion cuts what only reads', async () => {
   await using scene = await Scene.start()
-  const { client } = await EndedRight.start(scene, 'app')
+  const { client } = await DatabaseInUse.start(scene, 'app')
   const readers = [
     cursor(client, LONG_READ, 'SELECT 42'),
     send(client, 'GET', '/dump'),

@@ -71,7 +71,7 @@ export function pipeline(client: Client, ...statements: readonly string[]): Unre
 }
 
 /** A database with an empty table `t` and a long one. */
-export class EndedRight {
+export class DatabaseInUse {
   readonly scene: Scene
   readonly name: string
   readonly host: string
@@ -84,11 +84,11 @@ export class EndedRight {
     this.token = token
   }
 
-  static async start(scene: Scene, name: string): Promise<EndedRight> {
+  static async start(scene: Scene, name: string): Promise<DatabaseInUse> {
     const { host } = await scene.create(name)
     const token = await scene.tokenFor(name)
     await sql(host, token, ['CREATE TABLE t (a)', LONG_TABLE])
-    return new EndedRight(scene, name, { host, token })
+    return new DatabaseInUse(scene, name, { host, token })
   }
 
   get client(): Client {
@@ -108,22 +108,22 @@ export class EndedRight {
   }
 }
 
-/** A change after which the old token, or every token, has lost a right. */
-export interface RightChange {
+/** A change after which the old token, or every token, has less access. */
+export interface AccessChange {
   readonly name: string
   /** Whether requests that only read end, too. */
   readonly endsReaders: boolean
   /** Resolves when the change is acknowledged. */
-  change(database: EndedRight): Promise<void>
+  change(database: DatabaseInUse): Promise<void>
   /** Lets the table be read again by a holder of a new token, but nothing be written. */
-  readAgain?(database: EndedRight): Promise<void>
+  readAgain?(database: DatabaseInUse): Promise<void>
 }
 
-const post = async ({ scene }: EndedRight, path: string, body?: object): Promise<void> =>
+const post = async ({ scene }: DatabaseInUse, path: string, body?: object): Promise<void> =>
   void (await scene.done('POST', `${scene.own}/${path}`, { ...(body && { body }) }))
 
-/** Each way in which rights end to a database that is there afterwards. */
-export const RIGHT_CHANGES: readonly RightChange[] = [
+/** Every way in which access ends to a database that still exists afterwards. */
+export const ACCESS_CHANGES: readonly AccessChange[] = [
   {
     name: 'a rotation of the database',
     endsReaders: true,
