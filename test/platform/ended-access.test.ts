@@ -11,6 +11,9 @@ import {
 } from './database-in-use.ts'
 import { Scene, sql } from './platform-scene.ts'
 
+const ENDLESS_WRITE = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)
+  INSERT INTO t SELECT n FROM c WHERE n < 0`
+
 describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: AccessChange) => {
   test.concurrent('requests that only read', async () => {
     await using scene = await Scene.start()
@@ -44,6 +47,29 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: Acce
     const rows = await database.rows()
     for (const writer of [...writers, waiting]) await writer.outcome()
     expect(await database.rows()).toEqual(rows)
+  })
+
+  test.concurrent('a write that does not end is ended, and the next one finds the write lock free', async ({
+    expect,
+  }) => {
+    await using scene = await Scene.start()
+    const database = await DatabaseInUse.start(scene, 'app')
+    const before = scene.server.requestCount()
+    const endless = pipeline(
+      database.client,
+      'INSERT INTO t VALUES (1)',
+      ENDLESS_WRITE,
+      'INSERT INTO t VALUES (2)',
+    )
+    await expect.poll(() => scene.server.requestCount()).toBe(before + 1)
+    await change(database)
+    await readAgain?.(database)
+    const rows = await database.rows()
+    expect(await endless.outcome()).toMatchObject({ status: expect.toBeOneOf([401, 403, 502]) })
+    await database.configure({ block_writes: false })
+    const written = await sql(database.host, await scene.tokenFor('app'), 'INSERT INTO t VALUES (3)')
+    expect(written.error).toBeNull()
+    expect(await database.rows()).toEqual([...rows, '3'])
   })
 
   test.concurrent('a transaction that was open is rolled back', async () => {

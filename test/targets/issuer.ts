@@ -14,10 +14,13 @@ export class Issuer implements AsyncDisposable {
   answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
   /** How often it was asked. */
   asked = 0
+  /** Resolves when it may answer. */
+  held: Promise<unknown> | null = null
 
   private constructor() {
-    this.#http = createServer((_, response) => {
+    this.#http = createServer(async (_, response) => {
       this.asked += 1
+      await this.held
       const { status, body, location } = this.answer ?? {
         status: 200,
         body: JSON.stringify({ keys: [...this.keys.values()] }),

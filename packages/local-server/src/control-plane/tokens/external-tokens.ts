@@ -47,7 +47,7 @@ export class ExternalTokens {
       (key) => key.id === id && hasSigned(key, parts),
     )
     // one may have been removed while keys were fetched
-    const areSame = sets.every((set) => this.#registry.keySets.get(set.id) === set)
+    const areSame = sets.every(({ id: set, url }) => this.#registry.keySets.get(set)?.url === url)
     if (!isGood || !areSame) throw unauthorized('The JWT is invalid')
     const rights = rightsFrom(parts, row)
     const isPlain = Array.isArray(rights['perm']) ? rights['perm'].length === 0 : rights['perm'] == null
