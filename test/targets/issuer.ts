@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export type Algorithm = 'RS256' | 'ES256' | 'EdDSA'
@@ -18,15 +18,17 @@ export class Issuer implements AsyncDisposable {
   held: Promise<unknown> | null = null
 
   private constructor() {
-    this.#http = createServer(async (_, response) => {
-      this.asked += 1
-      await this.held
-      const { status, body, location } = this.answer ?? {
-        status: 200,
-        body: JSON.stringify({ keys: [...this.keys.values()] }),
-      }
-      response.writeHead(status, location === undefined ? {} : { location }).end(body)
-    })
+    this.#http = createServer((_, response) => void this.#respond(response))
+  }
+
+  async #respond(response: ServerResponse): Promise<void> {
+    this.asked += 1
+    await this.held
+    const { status, body, location } = this.answer ?? {
+      status: 200,
+      body: JSON.stringify({ keys: [...this.keys.values()] }),
+    }
+    response.writeHead(status, location === undefined ? {} : { location }).end(body)
   }
 
   static async start(): Promise<Issuer> {
