@@ -184,6 +184,26 @@ describe('rights to tables', () => {
     ).toEqual([['0'], denied, denied, denied, ['people'], ['1'], denied, denied, denied, denied, denied])
   })
 
+  test('settings are not those of a table', async () => {
+    const all = ['data_read', 'data_add', 'data_update', 'data_delete', 'schema_add', 'schema_update']
+    expect(
+      await run(
+        'default',
+        only({ t: null, a: all }),
+        'PRAGMA user_version = 7',
+        'PRAGMA user_version(7)',
+        'PRAGMA main.user_version = 7',
+        'PRAGMA foreign_keys = OFF',
+        'PRAGMA defer_foreign_keys = ON',
+        'EXPLAIN PRAGMA user_version = 7',
+        'PRAGMA foreign_key_check(orders)',
+        'PRAGMA user_version',
+        "SELECT name FROM pragma_table_info('orders') WHERE cid = 0",
+      ),
+    ).toEqual([denied, denied, denied, denied, denied, denied, [], ['0'], ['id']])
+    expect(await run('default', { a: 'rw' }, 'PRAGMA user_version = 0')).toEqual([[]])
+  })
+
   test('adding is not changing, replacing, deleting, or what a trigger does', async () => {
     const claims = only({ t: ['Orders', 'audited'], a: ['data_add', 'data_read'] })
     expect(

@@ -47,6 +47,18 @@ async function furnish(
   return { red: await make('red'), blue: await make('blue') }
 }
 
+test('streams of a deleted database leave their places to the others of its group', async () => {
+  const scene = await Scene.forTest()
+  const [gone, kept] = [await scene.create('gone'), await scene.create('kept')]
+  const [token, keptToken] = [await scene.tokenFor('gone'), await scene.tokenFor('kept')]
+  await sql(kept.host, keptToken, 'CREATE TABLE t (a)')
+  const open = Array.from({ length: STREAMS }, () => sql(gone.host, token, 'SELECT 1', { keep: true }))
+  expect(new Set((await Promise.all(open)).map(({ status }) => status))).toEqual(new Set([200]))
+  expect((await sql(kept.host, keptToken, 'SELECT count(*) FROM t')).status).toBe(429)
+  await scene.done('DELETE', `${scene.own}/databases/gone`)
+  expect((await sql(kept.host, keptToken, 'SELECT count(*) FROM t')).rows).toEqual([['0']])
+})
+
 describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of its own', () => {
   test('which ends with the group, and takes its data along; the other one goes on', async () => {
     const directory = await dataDirectory()

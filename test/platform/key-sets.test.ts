@@ -73,6 +73,10 @@ test('what is not in order is refused', async () => {
     'another signature': issuer.token('rsa', good, {}, () => Buffer.alloc(256, 1)),
     'an end in the past': issuer.token('rsa', { ...good, exp: seconds(-3_600) }),
     'no end': issuer.token('rsa', { ...good, exp: undefined }),
+    'an end that no number reaches': issuer.token(
+      'rsa',
+      JSON.stringify({ ...good, exp: 0 }).replace('"exp":0', '"exp":1e999'),
+    ),
     'an end that is no number': issuer.token('rsa', { ...good, exp: String(inAnHour) }),
     'a beginning in the future': issuer.token('rsa', { ...good, nbf: seconds(3_600) }),
     'another audience': issuer.token('rsa', { ...good, aud: 'shop' }),
@@ -126,6 +130,40 @@ test('an issuer is trusted by the organization that has named it alone, and unti
   expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
   expect((await scene.ask('DELETE', `${SETS}/idp`)).status).toBe(404)
   expect(await scene.done('GET', SETS)).toEqual({ jwks: [] })
+})
+
+test('a key set that is removed while it is fetched lets no request in', async () => {
+  const { scene, issuer, app, inAnHour } = await start()
+  issuer.add('key', 'EdDSA')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  issuer.held = promise
+  const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
+  // its keys are kept for another organization
+  await scene.done('POST', '/v1/organizations', { body: { name: 'mine' } })
+  await scene.done('PUT', '/v2/organizations/mine/jwks/same', { body: { jwks_url: issuer.url } })
+  const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
+  await expect.poll(() => issuer.asked).toBe(1)
+  await scene.done('DELETE', `${SETS}/idp`, { body: { region: 'local' } })
+  resolve()
+  expect((await late).status).toBe(401)
+  expect((await sql(app.host, await scene.tokenFor('app'), 'SELECT a FROM t')).rows).toEqual([['7']])
+})
+
+test('an address that is no longer allowed while a key set is fetched is not let in', async () => {
+  const { scene, issuer, app, inAnHour } = await start()
+  issuer.add('key', 'EdDSA')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  issuer.held = promise
+  const token = issuer.token('key', { a: 'rw', id: app.id, exp: inAnHour })
+  const late = sql(app.host, token, 'INSERT INTO t VALUES (8)')
+  await expect.poll(() => issuer.asked).toBe(1)
+  const configure = (body: object) =>
+    scene.done('PATCH', `${scene.own}/databases/app/configuration`, { body })
+  await configure({ allowed_ips: ['10.0.0.1'] })
+  resolve()
+  expect((await late).status).toBe(403)
+  await configure({ allowed_ips: [] })
+  expect((await sql(app.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
 })
 
 test('a new key of the issuer is found; while the issuer does not answer, known tokens stay valid', async () => {

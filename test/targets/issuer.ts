@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export type Algorithm = 'RS256' | 'ES256' | 'EdDSA'
@@ -14,16 +14,21 @@ export class Issuer implements AsyncDisposable {
   answer: { readonly status: number; readonly body: string; readonly location?: string } | null = null
   /** How often it was asked. */
   asked = 0
+  /** Resolves when it may answer. */
+  held: Promise<unknown> | null = null
 
   private constructor() {
-    this.#http = createServer((_, response) => {
-      this.asked += 1
-      const { status, body, location } = this.answer ?? {
-        status: 200,
-        body: JSON.stringify({ keys: [...this.keys.values()] }),
-      }
-      response.writeHead(status, location === undefined ? {} : { location }).end(body)
-    })
+    this.#http = createServer((_, response) => void this.#respond(response))
+  }
+
+  async #respond(response: ServerResponse): Promise<void> {
+    this.asked += 1
+    await this.held
+    const { status, body, location } = this.answer ?? {
+      status: 200,
+      body: JSON.stringify({ keys: [...this.keys.values()] }),
+    }
+    response.writeHead(status, location === undefined ? {} : { location }).end(body)
   }
 
   static async start(): Promise<Issuer> {
@@ -50,12 +55,13 @@ export class Issuer implements AsyncDisposable {
     return jwk
   }
 
-  /** A token; `header` and `seal` to make it a bad one. */
-  token(kid: string, claims: object, header: object = {}, seal?: (text: Buffer) => Buffer): string {
+  /** A token; `header` and `seal` to make it a bad one, and claims as text for what no object is written as. */
+  token(kid: string, claims: object | string, header: object = {}, seal?: (text: Buffer) => Buffer): string {
     const secret = this.#private.get(kid)
     if (secret === undefined) throw new Error(`there is no key ${kid}`)
     const { algorithm, key } = secret
-    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const part = (value: object | string): string =>
+      Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
     const text = `${part({ alg: algorithm, typ: 'JWT', kid, ...header })}.${part(claims)}`
     const bytes = Buffer.from(text)
     const made =

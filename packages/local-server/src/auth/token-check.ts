@@ -12,14 +12,23 @@ const LEEWAY_SECONDS = 60
 const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
 const READ: Permissions = { ...FULL, write: false }
 
+/** Returns those of the databases that a token may attach which the sender's address may reach. */
+export type ReachableDatabases = (
+  from: DatabaseId,
+  attach: Permissions['attach'],
+  address: string | undefined,
+) => Permissions['attach']
+
 /** Finds out what the sender of a request may do with a database. */
 export class TokenCheck {
   readonly #isOpen: boolean
+  readonly #reachable: ReachableDatabases
   readonly #keys = new Map<DatabaseId, readonly KeyObject[]>()
 
   /** Where it is open every request may do everything. */
-  constructor(isOpen: boolean) {
+  constructor(isOpen: boolean, reachable: ReachableDatabases = (_, attach) => attach) {
     this.#isOpen = isOpen
+    this.#reachable = reachable
   }
 
   /** The public keys (PEM) that tokens of a database are checked with from now on. */
@@ -41,7 +50,9 @@ export class TokenCheck {
     const permissions = rightsFrom(claims, database)
     // without permission for a database, not even its existence may be learned
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
-    return permissions
+    const { attach } = permissions
+    if (attach.length === 0) return permissions
+    return { ...permissions, attach: this.#reachable(database, attach, request.remoteAddress) }
   }
 }
 

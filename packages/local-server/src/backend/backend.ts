@@ -17,6 +17,9 @@ export interface DatabaseSettings {
   readonly keys: readonly string[]
 }
 
+/** Which access to a database has ended: all of it, or write access. */
+export type EndedAccess = 'all' | 'writes'
+
 /** What a database begins as. */
 export type DatabaseSource =
   | { readonly type: 'empty' }
@@ -83,8 +86,13 @@ export interface DatabaseBackend extends AsyncDisposable {
   remove(id: DatabaseId): Promise<void>
   /** A group is gone, and has no database any more: what the back end keeps for it, if anything, goes. */
   endGroup?(group: string): Promise<void>
-  /** Ends what clients have open: streams, with their transactions, and change streams. */
-  dropStreams(id: DatabaseId): Promise<void>
+  /**
+   * Ends what runs under an access that the settings no longer give: requests, streams with their transactions, change streams.
+   * Resolves when nothing of it can read or write.
+   */
+  endAccess(id: DatabaseId, access: EndedAccess): Promise<void>
+  /** Ends all requests before the server stops, where their usage is counted only when they end. */
+  endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** What is wrong with the engine of a database that does not answer; null where all is well. */
   troubleOf?(id: DatabaseId): Promise<string | null>

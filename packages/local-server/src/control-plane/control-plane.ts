@@ -105,6 +105,7 @@ export class ControlPlane {
     if (this.#sampler !== null) clearInterval(this.#sampler)
     this.#running?.databases.stop()
     await this.#sampling
+    await this.#running?.backend.endRequests?.()
     await this.#running?.usage.sampleTouched()
   }
 

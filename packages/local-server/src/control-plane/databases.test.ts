@@ -201,10 +201,10 @@ describe('what the back end fails to take over', () => {
 
   test('a rotation ends streams once it is applied, whichever request applies it', async () => {
     const dropped: DatabaseId[] = []
-    Object.assign(backend, { dropStreams: async (id: DatabaseId) => void dropped.push(id) })
+    Object.assign(backend, { endAccess: async (id: DatabaseId) => void dropped.push(id) })
     const row = await create('a')
     const mend = breakBackend('applySettings')
-    await expect(databases.apply(row.id, { dropStreams: true })).rejects.toThrow('not taken it over yet')
+    await expect(databases.apply(row.id, { ends: 'all' })).rejects.toThrow('not taken it over yet')
     mend()
     await databases.change(row)
     expect([open(), dropped]).toEqual([[], [row.id]])

@@ -5,9 +5,10 @@ import {
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  type EndedAccess,
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
-import { type OpenChange, Repeats } from './pending-changes.ts'
+import { type OpenChange, Repeats, widest } from './pending-changes.ts'
 import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
@@ -43,8 +44,8 @@ export interface NewDatabase {
 
 /** How settings are taken over. */
 export interface ApplyOptions {
-  /** Whether streams of clients end, with their transactions. @default false */
-  readonly dropStreams?: boolean
+  /** The access that has ended: requests that run under it end, with their streams and transactions. @default null */
+  readonly ends?: EndedAccess | null
   /** Whether a database that the back end does not have is marked as lost; otherwise that is a failure. @default false */
   readonly findsLost?: boolean
 }
@@ -67,7 +68,7 @@ export class Databases {
   readonly #changes = new Map<DatabaseId, Promise<void>>()
   /** When a database answers that is to wait, by a clock that is never set. */
   readonly #delays = new Map<DatabaseId, number>()
-  readonly #repeats = new Repeats((id, { dropStreams }) => this.#settle(id, dropStreams))
+  readonly #repeats = new Repeats((id, ends) => this.#settle(id, ends))
 
   constructor(options: DatabasesOptions) {
     this.#options = options
@@ -93,12 +94,13 @@ export class Databases {
 
   /** @throws Refusal when the back end does not make it; nothing is left of it then */
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
-    const { organization, group, name, source, configuration, parent, readyDelayMs } = wanted
+    const { organization, group, name, source, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
     // the source may have taken a while to read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Refusal(409, `group ${group.name} was removed`)
-    this.#checkReadable(source)
+    const from = this.#checkReadable(source)
+    const configuration = { ...wanted.configuration, ...(from !== undefined && addressesOf(from)) }
     const now = Date.now()
     const row: DatabaseRow = {
       id: newDatabaseId(),
@@ -116,6 +118,8 @@ export class Databases {
     registry.transaction(() => registry.databases.put(row))
     try {
       await this.#inTurn(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
+      // its reads may have been blocked while it was copied
+      this.#checkReadable(source)
     } catch (error) {
       // a removal that fails is tried again; what the caller has to know is why there is no database
       await this.remove(row).catch(() => {})
@@ -135,21 +139,21 @@ export class Databases {
     return ready
   }
 
-  /** @throws Refusal for a copy of a database whose reads are blocked */
-  #checkReadable(source: DatabaseSource): void {
+  /** @returns the database that is copied, if any @throws Refusal for one whose reads are blocked */
+  #checkReadable(source: DatabaseSource): DatabaseRow | undefined {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
-    if (row?.configuration.blockReads !== true) return
+    if (row?.configuration.blockReads !== true) return row
     const { blockReason: reason } = row.configuration
     throw new Refusal(403, `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`)
   }
 
   /** Writes down a changed row, and has the back end follow. */
-  async change(row: DatabaseRow): Promise<DatabaseRow> {
+  async change(row: DatabaseRow): Promise<void> {
     const { registry } = this.#options
+    const before = registry.databases.get(row.id)?.configuration
     registry.transaction(() => registry.databases.put(row))
-    await this.apply(row.id)
-    return row
+    await this.apply(row.id, { ends: endedBy(before, row.configuration) })
   }
 
   /**
@@ -179,18 +183,18 @@ export class Databases {
     })
     // wherever it is now
     await moved.catch(() => {})
-    await this.apply(id, { dropStreams: true })
+    await this.apply(id, { ends: 'all' })
     await moved
   }
 
   /**
-   * Has the back end take over what the registry says now; with `dropStreams` what clients have open ends.
+   * Has the back end take over what the registry says now, and end what runs under an access that has ended.
    * @throws Refusal 500 when it does not; it is asked again by itself then
    */
-  async apply(id: DatabaseId, { dropStreams = false, findsLost = false }: ApplyOptions = {}): Promise<void> {
-    await this.#attempt(id, dropStreams, async (isDropping) => {
+  async apply(id: DatabaseId, { ends = null, findsLost = false }: ApplyOptions = {}): Promise<void> {
+    await this.#attempt(id, ends, async (ended) => {
       await this.#inTurn(id, () => this.#applyNow(id, findsLost))
-      if (isDropping) await this.#options.backend.dropStreams(id)
+      if (ended !== null) await this.#options.backend.endAccess(id, ended)
     })
   }
 
@@ -237,7 +241,7 @@ export class Databases {
   /** The second half. @throws Refusal 500 when the back end fails; it is asked again by itself then */
   async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
-    await this.#attempt(id, false, async () => {
+    await this.#attempt(id, null, async () => {
       await this.#inTurn(id, async () => {
         const row = registry.databases.get(id)
         if (row === undefined) return
@@ -277,11 +281,11 @@ export class Databases {
   }
 
   /** What is tried again: whatever the registry says now. */
-  async #settle(id: DatabaseId, dropStreams: boolean): Promise<void> {
+  async #settle(id: DatabaseId, ends: EndedAccess | null): Promise<void> {
     const row = this.#options.registry.databases.get(id)
     if (row === undefined) this.#repeats.succeeded(id)
     else if (row.state === 'deleting') await this.finishRemoval(row)
-    else if (isServed(row)) await this.apply(id, { dropStreams })
+    else if (isServed(row)) await this.apply(id, { ends })
   }
 
   /** Applies the settings, and finds out whether the database is there at all. */
@@ -299,15 +303,15 @@ export class Databases {
   /** Asks the back end for something that is written down already. */
   async #attempt(
     id: DatabaseId,
-    dropStreams: boolean,
-    work: (isDropping: boolean) => Promise<void>,
+    ends: EndedAccess | null,
+    work: (ended: EndedAccess | null) => Promise<void>,
   ): Promise<void> {
-    // an earlier change that has failed may have wanted it
-    const isDropping = dropStreams || this.#repeats.dropsStreams(id)
+    // an earlier change that has failed may have ended more
+    const ended = widest(ends, this.#repeats.endedAccess(id))
     try {
-      await work(isDropping)
+      await work(ended)
     } catch (error) {
-      this.#repeats.failed(id, error, isDropping)
+      this.#repeats.failed(id, error, ended)
       const reason = error instanceof Error ? error.message : String(error)
       const state = 'the change is kept, but the database server has not taken it over yet and is asked again'
       throw new Refusal(500, `${state}: ${reason}`, 'not_taken_over_yet')
@@ -343,6 +347,26 @@ export class Databases {
       if (this.#changes.get(id) === settled) this.#changes.delete(id)
     })
   }
+}
+
+/** A copy is reached from the same addresses as its source. */
+function addressesOf({
+  configuration: { allowedIps, allowedAwsVpcIds },
+}: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {
+  return { allowedIps, allowedAwsVpcIds }
+}
+
+/** Returns the access that a change of the configuration ends. */
+export function endedBy(
+  before: DatabaseConfiguration | undefined,
+  { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
+): EndedAccess | null {
+  const wasAllowed = ({ allowedIps: old }: DatabaseConfiguration): boolean =>
+    old.length > 0 && old.every((range) => allowedIps.includes(range))
+  if (before === undefined) return null
+  if (blockReads && !before.blockReads) return 'all'
+  if (allowedIps.length > 0 && !wasAllowed(before)) return 'all'
+  return blockWrites && !before.blockWrites ? 'writes' : null
 }
 
 /** Whether the back end has it, as far as is known: neither being made nor being removed. */

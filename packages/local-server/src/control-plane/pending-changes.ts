@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../backend/backend.ts'
+import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 
 /** Wait before a change is tried again, and the longest, in ms. */
 const FIRST_DELAY_MS = 1_000
@@ -14,11 +14,12 @@ export interface OpenChange {
 }
 
 interface Kept extends OpenChange {
-  readonly dropStreams: boolean
+  /** What has to end with it. */
+  readonly ends: EndedAccess | null
 }
 
 /** What is done again: has the back end take over what the registry says, or remove the database. */
-export type RepeatedWork = (id: DatabaseId, options: { readonly dropStreams: boolean }) => Promise<void>
+export type RepeatedWork = (id: DatabaseId, ends: EndedAccess | null) => Promise<void>
 
 /**
  * Changes that are written down but that the back end has failed to take over: each is tried again, later and later,
@@ -41,13 +42,13 @@ export class Repeats {
     return [...this.#open.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
-  /** A change has failed. @param dropStreams whether what clients have open has to end with it */
-  failed(id: DatabaseId, error: unknown, dropStreams: boolean): void {
+  /** A change has failed. @param ends the access that has ended with it */
+  failed(id: DatabaseId, error: unknown, ends: EndedAccess | null): void {
     const before = this.#open.get(id)
     const text = error instanceof Error ? error.message : String(error)
     const failures = (before?.failures ?? 0) + 1
-    const isDropping = dropStreams || before?.dropStreams === true
-    this.#open.set(id, { database: id, failures, error: text, dropStreams: isDropping })
+    const ended = widest(ends, before?.ends ?? null)
+    this.#open.set(id, { database: id, failures, error: text, ends: ended })
     // the next start finishes it
     if (this.#isStopped) return
     if (before === undefined)
@@ -57,9 +58,9 @@ export class Repeats {
     this.#timers.set(id, setTimeout(() => void this.#repeat(id), delay).unref())
   }
 
-  /** Whether streams have to end the next time that the back end takes over a change of a database. */
-  dropsStreams(id: DatabaseId): boolean {
-    return this.#open.get(id)?.dropStreams === true
+  /** The access that a change of a database has ended which the back end has not taken over yet. */
+  endedAccess(id: DatabaseId): EndedAccess | null {
+    return this.#open.get(id)?.ends ?? null
   }
 
   /** The back end has what the registry says. */
@@ -80,6 +81,11 @@ export class Repeats {
   async #repeat(id: DatabaseId): Promise<void> {
     this.#timers.delete(id)
     // what fails again has said so through `failed`
-    await this.#work(id, { dropStreams: this.dropsStreams(id) }).catch(() => {})
+    await this.#work(id, this.endedAccess(id)).catch(() => {})
   }
+}
+
+/** Returns the access that includes both. */
+export function widest(one: EndedAccess | null, other: EndedAccess | null): EndedAccess | null {
+  return one === 'all' || other === 'all' ? 'all' : (one ?? other)
 }

@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { PassThrough } from 'node:stream'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { newKeyPair } from '../auth/jwt.ts'
 import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend/backend.ts'
 import { openHome } from './bootstrap.ts'
@@ -73,4 +75,28 @@ test('a count that has lost its end goes on from there; one of another epoch beg
   expect(await sampled('e', 90)).toBe(100)
   expect(await sampled('e', 95)).toBe(105)
   expect(await sampled('f', 10)).toBe(115)
+})
+
+test('a response that is sent for longer than databases are asked for is counted', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { registry, row } = await oneDatabase()
+  let rowsWritten = 2
+  const sampleUsage = async (): Promise<UsageSample> => ({
+    epoch: 'e',
+    rowsRead: 0,
+    rowsWritten,
+    storageBytes: 0,
+  })
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const body = new PassThrough()
+  usage.touch(row.id)
+  usage.answered(row.id, body)
+  vi.advanceTimersByTime(15_000)
+  await usage.sampleTouched()
+  rowsWritten = 5_002
+  body.destroy()
+  await once(body, 'close')
+  await usage.sampleTouched()
+  expect(usage.ofDatabase(row.id, ever).rowsWritten).toBe(5_002)
 })

@@ -1,4 +1,5 @@
 import type { DatabaseBackend, DatabaseId, UsageSample } from '../backend/backend.ts'
+import type { ServiceResponse } from '../http/service-request.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 
@@ -46,6 +47,12 @@ export class Usage {
   /** A database is in use: it has to be asked the next time. */
   touch(id: DatabaseId): void {
     this.#touched.set(id, performance.now())
+  }
+
+  /** A request has been answered. What it has done is counted, also what it does while its body is sent. */
+  answered(id: DatabaseId, body: ServiceResponse['body']): void {
+    this.touch(id)
+    if (typeof body !== 'string') body.once('close', () => this.touch(id))
   }
 
   /** Writes down what was used since the last time, of all databases that were. */

@@ -1,12 +1,13 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { TokenCheck } from '../auth/token-check.ts'
+import { type ReachableDatabases, TokenCheck } from '../auth/token-check.ts'
 import {
   BackendRefusal,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  type EndedAccess,
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
@@ -16,6 +17,12 @@ import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
 import { answerExport, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
+import {
+  accessEnded,
+  accessEndedBefore,
+  type RunningRequest,
+  RunningRequests,
+} from '../backend/running-requests.ts'
 import { SYSTEM_CLOCK } from '../base/clock.ts'
 import { PACKAGE_VERSION } from '../base/versions.ts'
 import type { Dialect } from '../hrana/dialect.ts'
@@ -45,6 +52,7 @@ import {
 } from './database-worker.ts'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
 import { TableRights } from './engine/table-rights.ts'
+import { mayWrite } from './may-write.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { jobResponse } from './schema/job-responses.ts'
@@ -68,6 +76,8 @@ export interface EmbeddedOptions {
   readonly dialect?: Dialect | null
   /** Finds the database that a statement of another one names; by default ids are names. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  /** By default all that a token may attach. */
+  readonly reachable?: ReachableDatabases | undefined
 }
 
 /** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
@@ -87,6 +97,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   #lastOwnStream = 0
   readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
+  readonly #running = new RunningRequests()
   readonly #usage = new UsageBook()
 
   constructor({
@@ -95,12 +106,13 @@ export class EmbeddedBackend implements DatabaseBackend {
     isKept = true,
     dialect = null,
     idOf = (_, name) => name as DatabaseId,
+    reachable,
   }: EmbeddedOptions) {
     this.#idOf = idOf
     this.#dialect = dialect
     this.#directory = directory
     this.#isKept = isKept
-    this.#tokens = new TokenCheck(isOpen)
+    this.#tokens = new TokenCheck(isOpen, reachable)
     this.#streams = new StreamTable(SYSTEM_CLOCK, (id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
       pathOf: (id) => this.#fileOf(id),
@@ -194,14 +206,21 @@ export class EmbeddedBackend implements DatabaseBackend {
         await this.#schemas.remove(id)
       })
     this.#tokens.forget(id)
-    this.#usage.forget(id)
+    this.#running.cut(id)
     await this.#workers.forget(id)
+    this.#usage.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }
 
-  async dropStreams(id: DatabaseId): Promise<void> {
-    this.#workers.endFeed(id)
-    for (const stream of this.#streams.closeAll(id)) this.#workers.find(id)?.closeStream(stream)
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    if (access === 'all') this.#workers.endFeed(id)
+    for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
+    const left = await this.#running.end(id, access)
+    if (left.length > 0) await this.#workers.find(id)?.end()
+  }
+
+  async endRequests(): Promise<void> {
+    await this.#running.cutAll()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -215,37 +234,54 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    const running = this.#running.begin(id, request.signal)
     try {
-      const permissions = this.#tokens.permissionsOf(request, id)
-      if (request.path.startsWith('/v1/jobs')) {
-        if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
-        return jobResponse(this.#schemas, id, request.path)
-      }
-      let call: ClientCall = { id, permissions, signal: request.signal }
-      if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
-      if (request.path === '/beta/listen') return this.#listen(call, request.query)
-      if (isExportRoute(request.path)) {
-        checkReadsAll(call)
-        this.#checkNotBlocked(id)
-        return await answerExport(request, id, this.#runningExports, () =>
-          this.#exports.make(id, request.signal),
-        )
-      }
-      const text = await readText(request.body)
-      // a body may have taken its time, and the token may have been ended meanwhile
-      call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
-      if (request.path === '/v3/cursor') {
-        const body = decodeCursorBody(text)
-        return await untilBegun(body.baton, () => this.#cursor(call, body))
-      }
-      const body = decodePipelineBody(text)
-      const version = request.path.startsWith('/v2') ? 2 : 3
-      return await untilBegun(body.baton, () => this.#pipeline(call, body, version))
+      const response = await this.#answer(id, request, running)
+      // a change stream ends with its feed
+      return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
+      if (running.isCut) return accessEnded()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error
+    } finally {
+      running.release()
     }
+  }
+
+  async #answer(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+    const permissions = this.#tokens.permissionsOf(request, id)
+    if (request.path.startsWith('/v1/jobs')) {
+      if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
+      return jobResponse(this.#schemas, id, request.path)
+    }
+    const { signal } = running
+    let call: ClientCall = { id, permissions, signal, running }
+    if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
+    if (request.path === '/beta/listen') return this.#listen(call, request)
+    if (isExportRoute(request.path)) {
+      checkReadsAll(call)
+      this.#checkNotBlocked(id)
+      return await answerExport({ ...request, signal }, id, this.#runningExports, () =>
+        this.#exports.make(id, signal),
+      )
+    }
+    running.isReceiving = true
+    const text = await readText(request.body)
+    running.isReceiving = false
+    // a body may have taken its time, and the token may have been ended meanwhile
+    call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
+    if (running.isEnding) return accessEndedBefore()
+    if (request.path === '/v3/cursor') {
+      const body = decodeCursorBody(text)
+      const requests = [{ type: 'batch', steps: body.steps }] as const
+      running.mayWrite = () => permissions.write && mayWrite(requests, body.baton !== null)
+      return await untilBegun(body.baton, () => this.#cursor(call, body))
+    }
+    const body = decodePipelineBody(text)
+    running.mayWrite = () => permissions.write && mayWrite(body.requests, body.baton !== null)
+    const version = request.path.startsWith('/v2') ? 2 : 3
+    return await untilBegun(body.baton, () => this.#pipeline(call, body, version))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -261,7 +297,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#dialect === 'cloud') checkCloseIsLast(body)
-    const lease = await this.#lease(call.id, body.baton)
+    const lease = await this.#lease(call, body.baton)
     return await this.#closingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const { requests } = body
@@ -278,12 +314,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async #cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
-    const lease = await this.#lease(call.id, body.baton)
+    const lease = await this.#lease(call, body.baton)
     const lines = new CursorBodyStream(() => `{${head(this.#streams.release(lease))}}\n`)
     return await this.#closingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
-      return await this.#streamed(lease, cursor, lines, { 'content-type': 'text/plain' })
+      return await this.#streamed({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
     })
   }
 
@@ -292,14 +328,14 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (this.#schemas.roleOf(call.id) === 'schema') return errorResponse(400, 'database is not a primary')
     checkReadsAll(call)
     this.#checkNotBlocked(call.id)
-    const lease = await this.#streams.open(call.id)
+    const lease = await this.#streams.open(call.id, false)
     const lines = new CursorBodyStream(() => '')
     return await this.#closingOnError(lease, async () => {
       const worker = await this.#workerFor(call.id, lease)
       const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
       const end = (): void => this.#streams.close(lease)
       void dump.outcome.then(end, end)
-      return await this.#streamed(lease, dump, lines, {})
+      return await this.#streamed({ call, lease, cursor: dump, lines }, {})
     })
   }
 
@@ -313,8 +349,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  #listen(call: ClientCall, query: string): ServiceResponse {
-    const { id, signal, permissions } = call
+  #listen({ id, permissions }: ClientCall, { query, signal }: ServiceRequest): ServiceResponse {
     const subscription = readListenQuery(query)
     const { tables } = permissions
     this.#checkNotBlocked(id)
@@ -339,7 +374,8 @@ export class EmbeddedBackend implements DatabaseBackend {
       const settings = target && this.#workers.settingsOf(target)
       if (target === undefined || settings?.allowAttach !== true || settings.blockReads) return 'not allowed'
       await this.#snapshot(target, path)
-      return null
+      // reads may have been blocked meanwhile
+      return this.#readRefusal(target) === null ? null : 'not allowed'
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
     }
@@ -386,12 +422,14 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Answers with what a worker writes, once it has begun to. */
   async #streamed(
-    lease: StreamLease,
-    cursor: RunningCursor,
-    lines: CursorBodyStream,
+    { call, lease, cursor, lines }: Streaming,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
     lines.source = cursor
+    // the worker is done with it later than its body
+    const end = (): void => call.running.release()
+    call.running.hold()
+    void cursor.outcome.then(end, end)
     const first = await Promise.race([cursor.outcome, lines.begun])
     if (first?.type === 'failure') return this.#failed(lease, first)
     void cursor.outcome.then(
@@ -420,20 +458,20 @@ export class EmbeddedBackend implements DatabaseBackend {
     return worker
   }
 
-  async #lease(id: DatabaseId, baton: string | null): Promise<StreamLease> {
-    return baton === null ? await this.#streams.open(id) : this.#streams.resume(baton, id)
+  async #lease({ id, permissions }: ClientCall, baton: string | null): Promise<StreamLease> {
+    if (baton === null) return await this.#streams.open(id, permissions.write)
+    return this.#streams.resume(baton, id, permissions.write)
   }
 
   #configure(id: DatabaseId, settings: DatabaseSettings): void {
     this.#tokens.configure(id, settings.keys)
     this.#workers.configure(id, settings)
-    if (settings.blockReads) this.#workers.endFeed(id)
   }
 
   /** @throws BackendRefusal with what the engine says of the dump */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await readDump(file)
-    const lease = await this.#streams.open(id)
+    const lease = await this.#streams.open(id, true)
     try {
       const worker = await this.#workers.get(id)
       const requests = [{ type: 'sequence', sql, sqlId: null }, { type: 'close' }] as const
@@ -464,7 +502,17 @@ async function sizeOf(file: string): Promise<number> {
 }
 
 /** What every request to a database comes with. */
-type ClientCall = Omit<DatabaseCall, 'stream'>
+interface ClientCall extends Omit<DatabaseCall, 'stream'> {
+  readonly running: RunningRequest
+}
+
+/** A response that a worker writes. */
+interface Streaming {
+  readonly call: ClientCall
+  readonly lease: StreamLease
+  readonly cursor: RunningCursor
+  readonly lines: CursorBodyStream
+}
 
 type FailureText = Extract<CallOutcome, { type: 'failure' }>
 

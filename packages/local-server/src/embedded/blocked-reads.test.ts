@@ -63,6 +63,7 @@ test('nothing of it can be read by any way, and everything when it is open again
       (await send(backend, '/export/1')).status === 200 ? 'given' : 'Operation was blocked',
   }
   await backend.applySettings(ID, BLOCKED)
+  await backend.endAccess(ID, 'all')
   for (const [name, way] of Object.entries(ways))
     expect([name, await way()]).toEqual([name, expect.stringContaining('Operation was blocked')])
   // the change stream has ended, without a change of the time that was blocked

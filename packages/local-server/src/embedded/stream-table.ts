@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { DatabaseId } from '../backend/backend.ts'
+import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 import type { Clock } from '../base/clock.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { BatonSealer } from './baton.ts'
@@ -16,6 +16,8 @@ interface Stream {
   readonly number: number
   readonly database: DatabaseId
   sequence: bigint
+  /** Whether a sender with write access has used it. */
+  mayWrite: boolean
   cancelTimer: (() => void) | null
   isExpired: boolean
 }
@@ -48,18 +50,18 @@ export class StreamTable {
   }
 
   /** Opens a stream, waiting for a place up to a second. */
-  async open(database: DatabaseId): Promise<StreamLease> {
+  async open(database: DatabaseId, mayWrite = true): Promise<StreamLease> {
     if (this.#open >= MAX_STREAMS) await this.#waitForPlace()
     else this.#open += 1
     this.#lastNumber += 1
     const number = this.#lastNumber
     const sequence = randomBytes(8).readBigUInt64BE() >> 1n
-    this.#streams.set(number, { number, database, sequence, cancelTimer: null, isExpired: false })
+    this.#streams.set(number, { number, database, sequence, mayWrite, cancelTimer: null, isExpired: false })
     return { stream: number }
   }
 
   /** Takes up the stream of a baton; the baton is used up by it. */
-  resume(baton: string, database: DatabaseId): StreamLease {
+  resume(baton: string, database: DatabaseId, mayWrite = true): StreamLease {
     const content = this.#sealer.open(baton)
     const stream = content === null ? undefined : this.#streams.get(Number(content.stream))
     if (content === null || stream === undefined || stream.database !== database) {
@@ -70,6 +72,7 @@ export class StreamTable {
       throw PipelineFailure.usedBaton()
     }
     this.#take(stream)
+    stream.mayWrite ||= mayWrite
     return { stream: stream.number }
   }
 
@@ -99,12 +102,13 @@ export class StreamTable {
   }
 
   /**
-   * Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why.
+   * Forgets the open streams of a database, for instance because its engine has died; of expired ones it is known why. For
+   * write access, those of senders who had it.
    * @returns the numbers of those that were open
    */
-  closeAll(database: DatabaseId): readonly number[] {
+  closeAll(database: DatabaseId, access: EndedAccess = 'all'): readonly number[] {
     const open = [...this.#streams.values()].filter(
-      (stream) => stream.database === database && !stream.isExpired,
+      (stream) => stream.database === database && !stream.isExpired && (access === 'all' || stream.mayWrite),
     )
     for (const { number } of open) this.close({ stream: number })
     return open.map(({ number }) => number)

@@ -1,8 +1,10 @@
 import type { EventEmitter } from 'node:events'
 import { join } from 'node:path'
+import type { ReachableDatabases } from '../auth/token-check.ts'
 import type { DatabaseBackend, DatabaseId, RemoteSqldOptions } from '../backend/backend.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import type { DatabaseRow } from '../control-plane/registry/rows.ts'
+import { isAddressAllowed } from '../control-plane/rules/allowed-ips.ts'
 import { EmbeddedBackend } from '../embedded/backend.ts'
 import type { Dialect } from '../hrana/dialect.ts'
 import { SqldBackend } from '../sqld/backend.ts'
@@ -31,16 +33,34 @@ export function createBackend(
   notices: Notices,
 ): DatabaseBackend {
   const isOpen = !auth
+  const { databases } = registry
   // databases are attached by name or id, and only those of the same group
   const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
-    const { databases } = registry
     const group = databases.get(from)?.group
     const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
     return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
+  // `allowed_ips` hold for ATTACH, too
+  const reachable: ReachableDatabases = (from, attach, address) => {
+    const group = databases.get(from)?.group
+    const denied = databases.rows.filter(
+      (row) => row.group === group && !isAddressAllowed(row.configuration.allowedIps, address),
+    )
+    if (denied.length === 0) return attach
+    const ids = attach === 'all' ? databases.rows.map(({ id }): string => id) : attach
+    return ids.filter((id) => !denied.some((row) => row.id === id))
+  }
   if (backend === 'sqld') {
     const onNotice = (id: DatabaseId, text: string): void => void notices.emit('notice', id, text)
-    const own = { directory: join(directory, 'sqld'), isOpen, controlKey, sqldPath, onNotice, idOf }
+    const own = {
+      directory: join(directory, 'sqld'),
+      isOpen,
+      controlKey,
+      sqldPath,
+      onNotice,
+      idOf,
+      reachable,
+    }
     // a server by URL is one for all groups
     if (sqld !== undefined) return new SqldBackend({ ...own, remote: sqld })
     return new SqldGroups({
@@ -50,5 +70,12 @@ export function createBackend(
     })
   }
   const isKept = dataDirectory !== undefined
-  return new EmbeddedBackend({ directory: join(directory, 'databases'), isKept, isOpen, dialect, idOf })
+  return new EmbeddedBackend({
+    directory: join(directory, 'databases'),
+    isKept,
+    isOpen,
+    dialect,
+    idOf,
+    reachable,
+  })
 }

@@ -46,3 +46,11 @@ test('an answer that nobody reads on is given up', async () => {
   for await (const _ of body) break
   expect([body.destroyed, source.destroyed]).toEqual([true, true])
 })
+
+test('a body whose reader leaves before it has begun is closed', async () => {
+  const body = new Readable({ read() {} })
+  const passedOn = watchDiskFaults(body, () => {}) as Readable
+  passedOn.destroy()
+  await new Promise((resolve) => body.once('close', resolve))
+  expect(body.destroyed).toBe(true)
+})

@@ -20,7 +20,12 @@ export function watchDiskFaults(
   body: ServiceResponse['body'],
   report: (fault: DiskFault) => void,
 ): ServiceResponse['body'] {
-  if (typeof body !== 'string') return Readable.from(watched(body, report), { objectMode: false })
+  if (typeof body !== 'string') {
+    const passedOn = Readable.from(watched(body, report), { objectMode: false })
+    // a generator that has not begun does not end what it would have read
+    passedOn.once('close', () => body.destroy())
+    return passedOn
+  }
   reportFault(body, report)
   return body
 }

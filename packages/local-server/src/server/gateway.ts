@@ -193,22 +193,24 @@ export class Gateway {
     if (this.#options.access.isCrossSiteLoad(request)) {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
-    const { backend, databases, externalTokens, registry, usage } = this.#options.controlPlane
+    const { backend, databases, externalTokens, usage } = this.#options.controlPlane
     if (record === undefined || !databases.isReady(record)) return notThere(name)
-    if (registry.groups.get(record.group)?.isArchived === true)
-      return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
-    if (!isAddressAllowed(record.configuration.allowedIps, request.remoteAddress))
-      return errorResponse(403, `\`${name}\` may not be reached from this address`)
+    const refusal = this.#refusalOf(name, record, request)
+    if (refusal !== null) return refusal
     const exchanged = await externalTokens
       .exchange(record, request, backend.hasTablePermissions)
       .catch(refusalResponse)
     if ('status' in exchanged) return exchanged
+    // keys may have been fetched meanwhile; what is closed from here on ends with its right
+    const lateRefusal = this.#refusalOf(name, record, request)
+    if (lateRefusal !== null) return lateRefusal
     usage.touch(record.id)
     const response = await backend.handle(record.id, exchanged).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
       this.#noticeOnce(record.id, `${error.message}; it answers 404, and is not made anew`)
       return notThere(name)
     })
+    usage.answered(record.id, response.body)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     const isOfStatements = request.method === 'POST'
@@ -218,6 +220,17 @@ export class Gateway {
     // back ends know ids only; people know names
     if (response.status < 400 || typeof body !== 'string') return { ...response, body }
     return { ...response, body: body.replaceAll(record.id, name) }
+  }
+
+  /** Refuses a client of a database that is archived, or that is not for its address. */
+  #refusalOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
+    const { databases, groups } = this.#options.controlPlane.registry
+    const row = databases.get(id)
+    if (row === undefined) return notThere(name)
+    if (groups.get(row.group)?.isArchived === true)
+      return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
+    if (isAddressAllowed(row.configuration.allowedIps, remoteAddress)) return null
+    return errorResponse(403, `\`${name}\` may not be reached from this address`)
   }
 
   /** A full disk, or one that fails, has to be seen where the server runs, too. */

@@ -57,10 +57,12 @@ export class LocalPlatform {
 
   /** Puts a group of the server's organization to sleep, as a long time without use does: its databases answer 502. */
   async archiveGroup(name: string): Promise<void> {
-    const { registry, home } = this.#controlPlane
+    const { registry, home, databases } = this.#controlPlane
     const group = registry.findGroup(home.organization.id, name)
     if (group === undefined) throw new Error(`there is no group "${name}"`)
     registry.transaction(() => registry.groups.put({ ...group, isArchived: true }))
+    const rows = registry.databases.rows.filter((row) => row.group === group.id && row.state !== 'deleting')
+    await databases.applyAll(rows, { ends: 'all' })
   }
 }
 

@@ -219,7 +219,7 @@ test('a database that was removed meanwhile has no streams, no usage and no answ
     onNotice: () => {},
   })
   const id = newDatabaseId()
-  await groups.dropStreams(id)
+  await groups.endAccess(id, 'all')
   expect(await groups.topQueries(id)).toEqual([])
   await expect(groups.sampleUsage(id)).rejects.toThrow('has not been used')
   const request = { method: 'GET', path: '/dump', query: '', headers: {}, body: Readable.from([]) }

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { TokenCheck } from '../auth/token-check.ts'
+import { type ReachableDatabases, TokenCheck } from '../auth/token-check.ts'
 import {
   BackendRefusal,
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSettings,
   type DatabaseSource,
+  type EndedAccess,
   type QueryUsage,
   type UsageSample,
 } from '../backend/backend.ts'
@@ -17,6 +18,7 @@ import { checkLoaded, readDump } from '../backend/dumps.ts'
 import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
 import { moveUnknownAside } from '../backend/quarantine.ts'
+import { accessEnded, type RunningRequest, RunningRequests } from '../backend/running-requests.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import {
@@ -27,7 +29,6 @@ import {
   textResponse,
 } from '../http/service-request.ts'
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
-import { OpenAnswers } from './open-responses.ts'
 import {
   isRefusedForNow,
   type SqldAdmin,
@@ -52,6 +53,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
   readonly watchTimes?: WatchTimes
   /** What a name in ATTACH means. By default nothing: databases are attached by id only. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
+  /** By default all that a token may attach. */
+  readonly reachable?: ReachableDatabases | undefined
 }
 
 /** As good as no limit; the server takes null for "as before". */
@@ -85,7 +88,8 @@ export class SqldBackend implements DatabaseBackend {
   readonly #writes: WriteService
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
-  readonly #changeStreams = new OpenAnswers()
+  readonly #running = new RunningRequests()
+  #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
   /** Names the counts of the process that runs now. */
   #epoch = ''
@@ -94,7 +98,7 @@ export class SqldBackend implements DatabaseBackend {
 
   constructor(options: SqldBackendOptions) {
     this.#options = options
-    this.#tokens = new TokenCheck(options.isOpen)
+    this.#tokens = new TokenCheck(options.isOpen, options.reachable)
     this.#upstream = new Upstream(options, {
       onStart: () => this.#startCounts(),
       attachable: (to, allowed) => this.#attachable(to, allowed),
@@ -120,6 +124,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
     this.#bases.clear()
     this.#writes.forgetAllStreams()
+    this.#streams.forgetLeftBehind()
   }
 
   /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
@@ -239,18 +244,38 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async remove(id: DatabaseId): Promise<void> {
-    this.#changeStreams.end(id)
-    this.#streams.forget(id)
     this.#tokens.forget(id)
+    this.#running.cut(id)
+    // otherwise they keep their places in the process for a while
+    await this.#streams.closeAll(id, 'all')
     this.#settings.delete(id)
     this.#bases.delete(id)
     this.#writes.remove(id)
     await (await this.#upstream.alive()).admin.remove(id)
   }
 
-  async dropStreams(id: DatabaseId): Promise<void> {
-    this.#changeStreams.end(id)
-    await this.#streams.closeAll(id)
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    const closed = this.#streams.closeAll(id, access)
+    const left = await this.#running.end(id, access)
+    for (const request of left) request.onForced()
+    await closed
+    const mayStillWrite = left.some((request) => request.mayWrite()) || this.#streams.isLeftBehind(id)
+    if (mayStillWrite) await this.#endProcess(id)
+  }
+
+  /** Ends the server: it continues a batch that it has begun even when the connection is closed. */
+  async #endProcess(id: DatabaseId): Promise<void> {
+    const { remote, onNotice } = this.#options
+    const what = 'a request that may write was still running after its access had ended'
+    if (remote !== undefined) {
+      this.#streams.forgetLeftBehind()
+      return onNotice(id, `${what}; libsql-server may still run it: start it again`)
+    }
+    onNotice(id, `${what}: libsql-server is ended and started again`)
+    this.#restarting ??= this.#upstream.restart().finally(() => {
+      this.#restarting = null
+    })
+    await this.#restarting
   }
 
   /** Nothing is written to a database until its settings are applied again; whatever clients have running ends at once. */
@@ -263,6 +288,10 @@ export class SqldBackend implements DatabaseBackend {
 
   async troubleOf(id: DatabaseId): Promise<string | null> {
     return await this.#writes.troubleOf(id)
+  }
+
+  async endRequests(): Promise<void> {
+    await this.#running.cutAll()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -303,30 +332,38 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
+    const running = this.#running.begin(id, request.signal)
     try {
-      const rights = this.#tokens.permissionsOf(request, id)
-      await this.#upstream.alive()
-      // before it counts what this request does
-      await this.#baseOf(id).catch((error: unknown) => {
-        if (error instanceof MissingFileError) throw error
-      })
-      const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
-      // the server would not mind
-      const readsAll = request.path === '/dump' || isExportRoute(request.path)
-      if (blockReads && (readsAll || request.path === '/beta/listen'))
-        return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
-      if (isExportRoute(request.path))
-        return await answerExport(request, id, this.#runningExports, () => this.#export(id))
-      if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
-      return await this.#streams.handle(id, request, () => this.#rulesNow(id, request))
+      return running.respond(await this.#answer(id, { ...request, signal: running.signal }, running))
     } catch (error) {
+      if (running.isCut) return accessEnded()
       if (error instanceof MissingFileError) throw error
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return textResponse(error.status, error.contentType, error.body)
       if (isBroken(error)) return errorResponse(502, ENDED)
       throw error
+    } finally {
+      running.release()
     }
+  }
+
+  async #answer(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+    const rights = this.#tokens.permissionsOf(request, id)
+    await this.#upstream.alive()
+    // before it counts what this request does
+    await this.#baseOf(id).catch((error: unknown) => {
+      if (error instanceof MissingFileError) throw error
+    })
+    const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
+    // the server would not mind
+    const readsAll = request.path === '/dump' || isExportRoute(request.path)
+    if (blockReads && (readsAll || request.path === '/beta/listen'))
+      return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
+    if (isExportRoute(request.path))
+      return await answerExport(request, id, this.#runningExports, () => this.#export(id))
+    if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
+    return await this.#streams.handle(id, { request, running }, () => this.#rulesNow(id, request))
   }
 
   #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
@@ -368,15 +405,12 @@ export class SqldBackend implements DatabaseBackend {
 
   #configured(id: DatabaseId, settings: DatabaseSettings): void {
     this.#settings.set(id, settings)
-    // the server goes on with them
-    if (settings.blockReads) this.#changeStreams.end(id)
     this.#tokens.configure(id, settings.keys)
   }
 
   /** Routes without a body. */
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
     const answer = await this.#upstream.send(call, null)
-    if (call.request.path === '/beta/listen') this.#changeStreams.add(call.id, answer)
     return await finish(answer, answer)
   }
 

@@ -1,4 +1,4 @@
-import type { DatabaseId } from '../backend/backend.ts'
+import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 import type { StreamWrites } from './writes/write-gate.ts'
 
 /** Streams are remembered as long as the server remembers expired ones. */
@@ -25,6 +25,14 @@ interface StreamOwner {
 
 /** What is remembered of a stream, besides its baton. */
 export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'>
+
+/** Decides about the baton of a response. */
+export interface BatonGate {
+  /** Whether its stream may be continued. */
+  isGood(): boolean
+  /** Ends a stream that may not. */
+  drop(baton: string): void
+}
 
 /**
  * The real server continues a stream for every holder of its baton, whatever database and token the request is for. This
@@ -57,24 +65,29 @@ export class BatonBinding {
     return this.#owners.get(streamOf(baton))?.writes
   }
 
-  /** Passes a response on and notes its baton. */
-  async *watch(response: AsyncIterable<Buffer>, facts: StreamFacts): AsyncGenerator<Buffer> {
+  /** Passes a response on and notes its baton, unless the stream may not be continued. */
+  async *watch(response: AsyncIterable<Buffer>, facts: StreamFacts, gate: BatonGate): AsyncGenerator<Buffer> {
     let head = ''
     for await (const chunk of response) {
       if (head.length < HEAD_LENGTH) {
         head += chunk.subarray(0, HEAD_LENGTH).toString('latin1')
         const baton = batonOf(head)
-        if (baton !== null) this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
+        if (baton !== null && gate.isGood())
+          this.#remember(baton, { ...facts, baton, seenAt: performance.now() })
+        else if (baton !== null) gate.drop(baton)
       }
       yield chunk
     }
   }
 
-  /** Forgets the streams of a database, so that they cannot be continued. @returns a baton of each */
-  drop(database: DatabaseId): readonly string[] {
+  /**
+   * Forgets the streams of a database, so that they cannot be continued; for write access, those of senders who had it.
+   * @returns a baton of each
+   */
+  drop(database: DatabaseId, access: EndedAccess): readonly string[] {
     const batons: string[] = []
     for (const [stream, owner] of this.#owners) {
-      if (owner.database !== database) continue
+      if (owner.database !== database || (access === 'writes' && !owner.mayWrite)) continue
       this.#owners.delete(stream)
       batons.push(owner.baton)
     }

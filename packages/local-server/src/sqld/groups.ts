@@ -5,6 +5,7 @@ import type {
   DatabaseId,
   DatabaseSettings,
   DatabaseSource,
+  EndedAccess,
   QueryUsage,
   UsageSample,
 } from '../backend/backend.ts'
@@ -157,8 +158,15 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).remove(id)
   }
 
-  async dropStreams(id: DatabaseId): Promise<void> {
-    await (await this.#runningOf(id))?.dropStreams(id)
+  async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
+    await (await this.#runningOf(id))?.endAccess(id, access)
+  }
+
+  async endRequests(): Promise<void> {
+    const servers = [...this.#servers.values()].map(
+      async ({ running }) => await (await running)?.endRequests(),
+    )
+    await Promise.allSettled(servers)
   }
 
   /** @throws Error when its server does not run: there is nothing new then */

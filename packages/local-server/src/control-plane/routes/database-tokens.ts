@@ -77,7 +77,7 @@ async function rotateDatabase(call: Call): Promise<void> {
   const { databases, registry } = call.plane
   const rotated = { ...row, key: newKeyPair() }
   call.commit(null, () => registry.databases.put(rotated))
-  await databases.applyAll([rotated], { dropStreams: true })
+  await databases.applyAll([rotated], { ends: 'all' })
 }
 
 async function rotateGroup(call: Call): Promise<void> {
@@ -89,5 +89,5 @@ async function rotateGroup(call: Call): Promise<void> {
     registry.groups.put({ ...group, key: newKeyPair() })
     for (const row of rows) registry.databases.put({ ...row, key: newKeyPair() })
   })
-  await databases.applyAll(rows, { dropStreams: true })
+  await databases.applyAll(rows, { ends: 'all' })
 }

@@ -62,7 +62,7 @@ async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
   const { externalTokens, registry } = call.plane
   // another organization may trust it still
   if (!registry.keySets.rows.some((row) => row.url === url)) externalTokens.forget(url)
-  await call.plane.databases.applyAll(call.databases(), { dropStreams: true })
+  await call.plane.databases.applyAll(call.databases(), { ends: 'all' })
 }
 
 /** With plain HTTP, those between here and there would decide which keys are good. */

@@ -46,7 +46,9 @@ export class ExternalTokens {
       sets.map(({ url }) => url),
       (key) => key.id === id && hasSigned(key, parts),
     )
-    if (!isGood) throw unauthorized('The JWT is invalid')
+    // one may have been removed while keys were fetched
+    const areSame = sets.every(({ id: set, url }) => this.#registry.keySets.get(set)?.url === url)
+    if (!isGood || !areSame) throw unauthorized('The JWT is invalid')
     const rights = rightsFrom(parts, row)
     const isPlain = Array.isArray(rights['perm']) ? rights['perm'].length === 0 : rights['perm'] == null
     if (!isPlain && !hasTablePermissions) throw unauthorized('The JWT is invalid')
@@ -61,7 +63,9 @@ export class ExternalTokens {
 function rightsFrom({ claims }: TokenParts, row: DatabaseRow): Claims {
   const { id, gid, a, exp, nbf, aud, p, perm } = claims
   const now = Date.now() / 1_000
-  if (typeof exp !== 'number' || exp < now - LEEWAY_SECONDS) throw unauthorized('The JWT has expired')
+  // a number too large to be written down is none
+  if (!Number.isFinite(exp)) throw unauthorized('The JWT is invalid')
+  if (Number(exp) < now - LEEWAY_SECONDS) throw unauthorized('The JWT has expired')
   if (nbf !== undefined && !(typeof nbf === 'number' && nbf <= now + LEEWAY_SECONDS))
     throw unauthorized('The JWT is not valid yet')
   // meant for another service
@@ -69,7 +73,7 @@ function rightsFrom({ claims }: TokenParts, row: DatabaseRow): Claims {
   if ((a !== 'ro' && a !== 'rw') || p !== undefined) throw unauthorized('The JWT is invalid')
   const isForThis = (id ?? gid) !== undefined && (id ?? row.id) === row.id && (gid ?? row.group) === row.group
   if (!isForThis) throw new Refusal(404, `Namespace \`${row.name}\` doesn't exist`)
-  return { id: row.id, a, exp: Math.floor(exp), ...(perm !== undefined && { perm }) }
+  return { id: row.id, a, exp: Math.floor(Number(exp)), ...(perm !== undefined && { perm }) }
 }
 
 function unauthorized(reason: string): Refusal {

@@ -122,6 +122,10 @@ export class Session {
       await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
       this.#lastPause = performance.now()
     }
+    this.#checkNotAbandoned()
+  }
+
+  #checkNotAbandoned(): void {
     if (this.#host.isAbandoned(this.#call)) throw new ClientLeftError()
   }
 
@@ -427,6 +431,7 @@ export class Session {
   }
 
   async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
+    this.#checkNotAbandoned()
     const { settings } = this.#database
     const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
     if (isBlocked) checkBlocked(step.statement, settings)
@@ -441,7 +446,10 @@ export class Session {
   async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
     try {
       await run.begin(this.#isCloud ? withBareNames(request) : request)
+      // it may have waited for the write lock
+      this.#checkNotAbandoned()
     } catch (error) {
+      run.stop()
       throw toAnswer(error, permissions, this.#database.id)
     }
   }

@@ -28,8 +28,12 @@ const DELETE = 9
 const REINDEX = 27
 const CREATE_INDEX = 1
 const DROPS: ReadonlySet<number> = new Set([11, 17, 30])
-/** SELECT, TRANSACTION, PRAGMA, FUNCTION, SAVEPOINT, RECURSIVE: other checks look at them. */
-const HARMLESS: ReadonlySet<number> = new Set([21, 22, 19, 31, 32, 33])
+/** SELECT, TRANSACTION, FUNCTION, SAVEPOINT, RECURSIVE: other checks look at them. */
+const HARMLESS: ReadonlySet<number> = new Set([21, 22, 31, 32, 33])
+const PRAGMA = 19
+/** Pragmas whose argument says what they look at; any other argument is a new value. */
+const LOOKING_PRAGMAS =
+  /^(?:table_list|index_list|(?:table|index)_x?info|foreign_key_(?:list|check)|integrity_check|quick_check)$/i
 /** The schema, which statements that are allowed to write to. SQLite refuses every statement that does it directly. */
 const SCHEMA_TABLES: ReadonlySet<string> = new Set([
   'sqlite_master',
@@ -64,6 +68,8 @@ export class TableRights {
   /** Whether a part of a statement is allowed. @param code SQLite's number @param first @param second what it is about */
   permits(code: number, first: string, second: string): boolean {
     if (HARMLESS.has(code)) return true
+    // a setting is not that of a table
+    if (code === PRAGMA) return second === '' || LOOKING_PRAGMAS.test(first)
     const known = ACTIONS.get(code)
     if (known === undefined) return false
     const name = (known.table === 'first' ? first : second).toLowerCase()

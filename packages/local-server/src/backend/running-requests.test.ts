@@ -1,0 +1,131 @@
+import { PassThrough } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { DatabaseId } from './backend.ts'
+import { type RunningRequest, RunningRequests } from './running-requests.ts'
+
+const ID = 'one' as DatabaseId
+const NEVER = new AbortController().signal
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+function reader(running: RunningRequests): RunningRequest {
+  return running.begin(ID, NEVER)
+}
+
+function writer(running: RunningRequests): RunningRequest {
+  const request = running.begin(ID, NEVER)
+  request.mayWrite = () => true
+  return request
+}
+
+/** Whether a promise has been fulfilled by now. */
+async function isDone(promise: Promise<unknown>): Promise<boolean> {
+  let done = false
+  void promise.then(() => {
+    done = true
+  })
+  await vi.advanceTimersByTimeAsync(0)
+  return done
+}
+
+test('a request that only reads is cut, one that may write has time to finish', async () => {
+  const running = new RunningRequests()
+  const [read, write] = [reader(running), writer(running)]
+  const end = running.end(ID, 'all')
+  expect([read.isCut, read.signal.aborted, write.isCut, write.isEnding]).toEqual([true, true, false, true])
+  read.release()
+  await vi.advanceTimersByTimeAsync(1_999)
+  expect(await isDone(end)).toBe(false)
+  write.release()
+  expect(await end).toEqual([])
+  expect([write.isCut, vi.getTimerCount()]).toEqual([false, 0])
+})
+
+test('a request that does not finish in time is cut, and returned if that does not end it', async () => {
+  const running = new RunningRequests()
+  const write = writer(running)
+  const end = running.end(ID, 'writes')
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect([write.isCut, await isDone(end)]).toEqual([true, false])
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(await end).toEqual([write])
+})
+
+test('the end of write access leaves readers, later requests and other databases alone', async () => {
+  const running = new RunningRequests()
+  const read = reader(running)
+  const elsewhere = running.begin('two' as DatabaseId, NEVER)
+  elsewhere.mayWrite = () => true
+  const write = writer(running)
+  const end = running.end(ID, 'writes')
+  const later = writer(running)
+  write.release()
+  expect(await end).toEqual([])
+  expect([read, elsewhere, later].map(({ isEnding }) => isEnding)).toEqual([false, false, false])
+})
+
+test('a stream that may have written is not continued after write access has ended, even if its request only reads', async () => {
+  const running = new RunningRequests()
+  const read = reader(running)
+  read.hasWriteAccess = true
+  expect(await running.end(ID, 'writes')).toEqual([])
+  expect([read.isEnding, read.isCut]).toEqual([true, false])
+})
+
+test('two concurrent changes wait for the same request', async () => {
+  const running = new RunningRequests()
+  const write = writer(running)
+  const ends = Promise.all([running.end(ID, 'writes'), running.end(ID, 'all')])
+  expect(await isDone(ends)).toBe(false)
+  write.release()
+  expect(await ends).toEqual([[], []])
+})
+
+test('a request whose body is being received is not awaited, and is marked as ended', async () => {
+  const running = new RunningRequests()
+  const request = reader(running)
+  request.isReceiving = true
+  expect(await running.end(ID, 'all')).toEqual([])
+  expect([request.isCut, request.isEnding]).toEqual([false, true])
+})
+
+test('a body keeps its request running, and is destroyed when that is cut', async () => {
+  const running = new RunningRequests()
+  const request = reader(running)
+  const body = new PassThrough()
+  expect(request.respond({ status: 200, headers: {}, body }).body).toBe(body)
+  request.release()
+  expect(await isDone(request.ended())).toBe(false)
+  const read = pipeline(body, new PassThrough()).then(String, String)
+  // nothing is left to be read, and the reader does not know it yet
+  body.end()
+  expect(await running.end(ID, 'all')).toEqual([])
+  expect(await read).toContain('ended')
+  expect([body.destroyed, await running.end(ID, 'all')]).toEqual([true, []])
+})
+
+test('a response that comes after the cut is not sent', async () => {
+  const running = new RunningRequests()
+  const request = reader(running)
+  running.cut(ID)
+  const body = new PassThrough()
+  expect(request.respond({ status: 200, headers: {}, body })).toMatchObject({ status: 502 })
+  expect(body.destroyed).toBe(true)
+  const text = reader(running)
+  const cut = running.cutAll()
+  expect(text.respond({ status: 200, headers: {}, body: 'rows' }).body).not.toBe('rows')
+  for (const each of [request, text]) each.release()
+  await cut
+})
+
+test('a client that leaves ends its request, which leaves no listener behind', async () => {
+  const client = new AbortController()
+  const running = new RunningRequests()
+  const [left, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
+  done.release()
+  client.abort(new Error('left'))
+  expect([left.signal.aborted, left.isCut, done.signal.aborted]).toEqual([true, false, false])
+  expect(running.begin(ID, client.signal).signal.aborted).toBe(true)
+})

@@ -1,0 +1,197 @@
+import type { Readable } from 'node:stream'
+import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
+import type { DatabaseId, EndedAccess } from './backend.ts'
+
+/** How long a request that may write has to finish after its access has ended. */
+const FINISH_MS = 2_000
+/** How long a request that was cut has to end. */
+const CUT_MS = 1_000
+
+const ACCESS_ENDED = 'access to the database ended'
+
+const NEVER = (): boolean => false
+
+/** A request of a client to a database, until its response has been sent and the engine has finished with it. */
+export class RunningRequest {
+  readonly #controller = new AbortController()
+  readonly #client: AbortSignal
+  readonly #remove: (request: RunningRequest) => void
+  readonly #leave = (): void => this.#controller.abort(this.#client.reason)
+  #holds = 1
+  #body: Readable | null = null
+  #waiting: (() => void)[] = []
+  #isCut = false
+  #isEnding = false
+  /** Whether it may still write. Nothing of it has run before a back end sets this. */
+  mayWrite: () => boolean = NEVER
+  /** Whether its sender has write access, so that its stream may have written before. */
+  hasWriteAccess = false
+  /** Whether its body is being received: nothing of it has run, and its access is checked again afterwards. */
+  isReceiving = false
+  /** Aborts what continues without its client, because the engine is about to be ended. */
+  onForced: () => void = () => {}
+
+  /** Made by {@link RunningRequests} only. */
+  constructor(client: AbortSignal, remove: (request: RunningRequest) => void) {
+    this.#client = client
+    this.#remove = remove
+    if (client.aborted) this.#leave()
+    else client.addEventListener('abort', this.#leave, { once: true })
+  }
+
+  /** Aborts when the client has left, and when the request is cut. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Whether its access has ended: its stream must not be continued. */
+  get isEnding(): boolean {
+    return this.#isEnding
+  }
+
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** Keeps the request running until it is released once more. */
+  hold(): void {
+    this.#holds += 1
+  }
+
+  release(): void {
+    this.#holds -= 1
+    if (this.#holds > 0) return
+    this.#client.removeEventListener('abort', this.#leave)
+    this.#remove(this)
+    for (const ended of this.#waiting) ended()
+  }
+
+  /** Returns the response to send. A body keeps the request running; a request that was cut gets an error. */
+  respond(response: ServiceResponse): ServiceResponse {
+    const { body } = response
+    if (typeof body !== 'string') {
+      body.on('error', () => {}) // reported to its reader
+      if (this.#isCut) body.destroy()
+      if (!body.closed) {
+        this.#body = body
+        this.hold()
+        body.once('close', () => this.release())
+      }
+    }
+    return this.#isCut ? accessEnded() : response
+  }
+
+  /** Marks its access as ended. @returns whether it has begun */
+  beginEnding(): boolean {
+    this.#isEnding = true
+    return !this.isReceiving
+  }
+
+  /** Sends nothing more to the client, and begins nothing more. */
+  cut(): void {
+    this.#isCut = true
+    this.#controller.abort()
+    // with an error: without one, a pipe does not notice that a body is closed whose end it has not read
+    this.#body?.destroy(new Error(ACCESS_ENDED))
+  }
+
+  async ended(): Promise<void> {
+    if (this.#holds > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+}
+
+/** The response to a request that was cut. */
+export function accessEnded(): ServiceResponse {
+  return errorResponse(
+    502,
+    `${ACCESS_ENDED} while this request ran: whether the request took effect is not known`,
+  )
+}
+
+/** The response to a request whose access ended while its body was being received. */
+export function accessEndedBefore(): ServiceResponse {
+  return errorResponse(403, `${ACCESS_ENDED} before this request ran`)
+}
+
+/** The requests of clients that are in flight, so that they can be ended together with the access they run under. */
+export class RunningRequests {
+  readonly #requests = new Map<DatabaseId, Set<RunningRequest>>()
+
+  /** To be called before the access is checked, with nothing awaited in between. */
+  begin(id: DatabaseId, client: AbortSignal): RunningRequest {
+    let requests = this.#requests.get(id)
+    if (requests === undefined) {
+      requests = new Set()
+      this.#requests.set(id, requests)
+    }
+    const request = new RunningRequest(client, (ended) => this.#remove(id, ended))
+    requests.add(request)
+    return request
+  }
+
+  /**
+   * Ends the requests that run under an access that new requests no longer have. Requests that only read are cut at once;
+   * those that may write are cut when they have not finished after a while.
+   * @returns those that have not ended in time
+   */
+  async end(id: DatabaseId, access: EndedAccess): Promise<readonly RunningRequest[]> {
+    const requests = this.#of(id)
+    const writers = new Set(requests.filter((request) => request.mayWrite()))
+    // a stream that may have written is not continued, even after a request that only reads
+    const ended = requests.filter(
+      (request) =>
+        (access === 'all' || request.hasWriteAccess || writers.has(request)) && request.beginEnding(),
+    )
+    const ending = access === 'all' ? ended : ended.filter((request) => writers.has(request))
+    for (const request of ending) if (!writers.has(request)) request.cut()
+    const unfinished = await stillRunning(ending, FINISH_MS)
+    for (const request of unfinished) request.cut()
+    return await stillRunning(unfinished, CUT_MS)
+  }
+
+  /** Cuts all requests of a database at once. */
+  cut(id: DatabaseId): void {
+    for (const request of this.#of(id)) {
+      if (!request.beginEnding()) continue
+      request.cut()
+      request.onForced()
+    }
+  }
+
+  /** Cuts the requests of all databases, and waits a while for them to end. */
+  async cutAll(): Promise<void> {
+    const requests = [...this.#requests.values()].flatMap((each) => [...each])
+    for (const request of requests) request.cut()
+    await stillRunning(requests, CUT_MS)
+  }
+
+  #of(id: DatabaseId): readonly RunningRequest[] {
+    return [...(this.#requests.get(id) ?? [])]
+  }
+
+  #remove(id: DatabaseId, request: RunningRequest): void {
+    const requests = this.#requests.get(id)
+    requests?.delete(request)
+    if (requests?.size === 0) this.#requests.delete(id)
+  }
+}
+
+/** Waits until requests have ended, at most for a time. @returns those that have not */
+async function stillRunning(
+  requests: readonly RunningRequest[],
+  limitMs: number,
+): Promise<readonly RunningRequest[]> {
+  const running = new Set(requests)
+  const ended = Promise.all(requests.map((request) => request.ended().then(() => running.delete(request))))
+  await within(ended, limitMs)
+  return [...running]
+}
+
+/** Waits for work, at most for a time. */
+export async function within(work: Promise<unknown>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs)
+  })
+  await Promise.race([work, limit]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import type { PipelineRequest } from '../hrana/pipeline-types.ts'
+import { mayWrite } from './may-write.ts'
+
+const statement = (sql: string | null, sqlId: number | null = null) => ({
+  sql,
+  sqlId,
+  args: [],
+  namedArgs: [],
+})
+
+/** The same statement in each kind of request that runs one. */
+function requestsOf(sql: string): readonly PipelineRequest[] {
+  return [
+    { type: 'execute', statement: statement(sql) },
+    {
+      type: 'batch',
+      steps: [
+        { statement: statement('SELECT 1'), condition: null },
+        { statement: statement(sql), condition: null },
+      ],
+    },
+    { type: 'sequence', sql: `SELECT 1; ${sql}`, sqlId: null },
+  ]
+}
+
+test.each([
+  ['SELECT 1', false, false],
+  ['WITH c AS (SELECT 1) SELECT * FROM c', false, false],
+  ['BEGIN', false, false],
+  ['COMMIT', false, true],
+  ['RELEASE s', false, true],
+  ['BEGIN IMMEDIATE', true, true],
+  ['INSERT INTO t VALUES (1)', true, true],
+  ['WITH c AS (SELECT 1) DELETE FROM t', true, true],
+  ['CREATE TABLE t (a)', true, true],
+  ['PRAGMA user_version = 7', true, true],
+  ["this is 'no SQL", false, false],
+])('%s writes on a new stream: %s, on one that is continued: %s', (sql, onNew, onContinued) => {
+  for (const request of requestsOf(sql))
+    expect([request.type, mayWrite([request], false), mayWrite([request], true)]).toEqual([
+      request.type,
+      onNew,
+      onContinued,
+    ])
+})
+
+test('a stored text, and one that is too long to be taken apart, may write', () => {
+  const long = `SELECT '${'x'.repeat(200_000)}'`
+  expect(mayWrite([{ type: 'execute', statement: statement(null, 1) }], false)).toBe(true)
+  expect(mayWrite([{ type: 'sequence', sql: long, sqlId: null }], false)).toBe(true)
+  expect(mayWrite([{ type: 'describe', sql: 'DROP TABLE t', sqlId: null }], false)).toBe(false)
+})

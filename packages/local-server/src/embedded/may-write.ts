@@ -1,0 +1,28 @@
+import type { PipelineRequest, SqlReference } from '../hrana/pipeline-types.ts'
+import { parseStatements } from '../sql/statement.ts'
+
+/** A longer text may write: taking it apart here would keep the requests of other databases waiting. */
+const MAX_PARSED_CHARACTERS = 100_000
+
+/** Returns whether requests may write. @param continues whether they continue a stream, whose transaction they may commit */
+export function mayWrite(requests: readonly PipelineRequest[], continues: boolean): boolean {
+  const writes = ({ sql, sqlId }: SqlReference): boolean =>
+    sql === null ? sqlId !== null : textMayWrite(sql, continues)
+  return requests.some((request) => {
+    if (request.type === 'batch') return request.steps.some(({ statement }) => writes(statement))
+    if (request.type === 'execute') return writes(request.statement)
+    return request.type === 'sequence' && writes(request)
+  })
+}
+
+function textMayWrite(text: string, continues: boolean): boolean {
+  if (text.length > MAX_PARSED_CHARACTERS) return true
+  try {
+    return parseStatements(text).some(
+      ({ access, needsWriteLock, kind }) =>
+        access === 'write' || needsWriteLock || (kind === 'end' && continues),
+    )
+  } catch {
+    return false // it is refused before anything of it runs
+  }
+}

@@ -1,0 +1,40 @@
+import type { Readable } from 'node:stream'
+
+/**
+ * The response of a cursor that may write. It is read to its end even if its client leaves: if the connection were closed, the
+ * server would run the remaining steps at an unknown time.
+ */
+export class WholeCursor {
+  readonly #answer: Readable
+  readonly #onCut: () => void
+  #isRead = false
+
+  /** @param onCut called when the response is truncated: the server may still run the remaining steps */
+  constructor(answer: Readable, onCut: () => void) {
+    this.#answer = answer
+    this.#onCut = onCut
+  }
+
+  async *read(): AsyncGenerator<Buffer> {
+    this.#isRead = true
+    const chunks = (this.#answer as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+    let next: IteratorResult<Buffer> | null = null
+    try {
+      for (next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value
+    } finally {
+      try {
+        while (next?.done !== true) next = await chunks.next()
+      } catch {
+        // truncated
+      }
+      if (!this.#answer.readableEnded) this.#onCut()
+    }
+  }
+
+  /** To be called when the client no longer reads. */
+  close(): void {
+    if (this.#isRead) return
+    this.#onCut()
+    this.#answer.destroy()
+  }
+}

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { Scene, sql } from './platform-scene.ts'
+
+const ELSEWHERE = { allowed_ips: ['10.0.0.1'] }
+const HERE = { allowed_ips: ['127.0.0.0/8', '::1'] }
+
+async function limited() {
+  const scene = await Scene.forTest()
+  const app = await scene.create('app')
+  const other = await scene.create('other')
+  await sql(other.host, await scene.tokenFor('other'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+  const configure = (body: object) =>
+    scene.done('PATCH', `${scene.own}/databases/other/configuration`, { body })
+  return { scene, app, other, configure }
+}
+
+test('a database is attached only by clients whose address may reach it', async () => {
+  const { scene, app, configure } = await limited()
+  await configure({ allow_attach: true })
+  const token = await scene.tokenFor('app', '', { permissions: { read_attach: { databases: ['other'] } } })
+  const read = async () => (await sql(app.host, token, ['ATTACH "other" AS x', 'SELECT a FROM x.t'])).rows
+  expect(await read()).toEqual([['7']])
+  await configure(ELSEWHERE)
+  expect(await read()).toEqual([])
+  await configure(HERE)
+  expect(await read()).toEqual([['7']])
+})
+
+test('a copy is reached from where its source is', async () => {
+  const { scene, configure } = await limited()
+  await configure(ELSEWHERE)
+  const copy = await scene.create('copy', { seed: { type: 'database', name: 'other' } })
+  const token = await scene.tokenFor('copy')
+  expect((await sql(copy.host, token, 'SELECT a FROM t')).status).toBe(403)
+  const { allowed_ips: allowed } = await scene.done('GET', `${scene.own}/databases/copy/configuration`)
+  expect(allowed).toEqual(ELSEWHERE.allowed_ips)
+  await scene.done('PATCH', `${scene.own}/databases/copy/configuration`, { body: HERE })
+  expect((await sql(copy.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
+})

@@ -1,0 +1,175 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { type Scene, sql } from './platform-scene.ts'
+
+/** More than sockets take in, so that a cursor or a dump is under way until it is read. */
+const ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40000)'
+/** A statement whose rows nobody has read yet. */
+export const LONG_READ = `${ROWS} SELECT n, hex(zeroblob(500)) FROM c`
+/** A table with as much in it. */
+const LONG_TABLE = `CREATE TABLE long AS ${LONG_READ}`
+
+/** What became of a request. */
+interface Outcome {
+  readonly status: number
+  /** Whether the response came to its end. */
+  readonly isWhole: boolean
+  readonly text: string
+}
+
+/** A request whose response is not read before `outcome` is called. */
+export interface Unread {
+  /** Resolves when the response has begun. */
+  readonly begun: Promise<unknown>
+  /** Reads the response. */
+  outcome(): Promise<Outcome>
+  leave(): void
+}
+
+/** What requests of a client need. */
+export interface Client {
+  readonly host: string
+  readonly token: string
+}
+
+/** Sends a request and reads nothing of the response's body. */
+export function send({ host, token }: Client, method: 'GET' | 'POST', path: string, body?: object): Unread {
+  const headers = { authorization: `Bearer ${token}` }
+  const request = http.request(`http://${host}${path}`, { method, headers, agent: false })
+  const begun = once(request, 'response') as Promise<[http.IncomingMessage]>
+  begun.catch(() => {}) // reported by the outcome
+  request.end(body === undefined ? undefined : JSON.stringify(body))
+  return {
+    begun: begun.catch(() => null),
+    leave: () => void request.destroy(),
+    outcome: async () => {
+      try {
+        const [response] = await begun
+        const status = response.statusCode ?? 0
+        const whole = await text(response as Readable).catch(() => null)
+        return { status, isWhole: whole !== null, text: whole?.slice(0, 2_000) ?? '' }
+      } catch {
+        return { status: 0, isWhole: false, text: '' }
+      }
+    },
+  }
+}
+
+/** A cursor over statements. */
+export function cursor(client: Client, ...statements: readonly string[]): Unread {
+  return send(client, 'POST', '/v3/cursor', {
+    batch: { steps: statements.map((text) => ({ stmt: { sql: text } })) },
+  })
+}
+
+/** A pipeline of single statements. */
+export function pipeline(client: Client, ...statements: readonly string[]): Unread {
+  const requests = statements.map((text) => ({ type: 'execute', stmt: { sql: text } }))
+  return send(client, 'POST', '/v3/pipeline', { requests: [...requests, { type: 'close' }] })
+}
+
+/** A database with an empty table `t` and a long one. */
+export class DatabaseInUse {
+  readonly scene: Scene
+  readonly name: string
+  readonly host: string
+  readonly token: string
+
+  private constructor(scene: Scene, name: string, { host, token }: Client) {
+    this.scene = scene
+    this.name = name
+    this.host = host
+    this.token = token
+  }
+
+  static async start(scene: Scene, name: string): Promise<DatabaseInUse> {
+    const { host } = await scene.create(name)
+    const token = await scene.tokenFor(name)
+    await sql(host, token, ['CREATE TABLE t (a)', LONG_TABLE])
+    return new DatabaseInUse(scene, name, { host, token })
+  }
+
+  get client(): Client {
+    return { host: this.host, token: this.token }
+  }
+
+  /** Changes the configuration. */
+  async configure(body: object): Promise<void> {
+    await this.scene.done('PATCH', `${this.scene.own}/databases/${this.name}/configuration`, { body })
+  }
+
+  /** What is in the table, for a holder of a new token. */
+  async rows(): Promise<readonly string[]> {
+    const read = await sql(this.host, await this.scene.tokenFor(this.name), 'SELECT a FROM t ORDER BY a')
+    if (read.error !== null) throw new Error(read.error)
+    return read.rows.map(([a]) => String(a))
+  }
+}
+
+/** A change after which the old token, or every token, has less access. */
+export interface AccessChange {
+  readonly name: string
+  /** Whether requests that only read end, too. */
+  readonly endsReaders: boolean
+  /** Resolves when the change is acknowledged. */
+  change(database: DatabaseInUse): Promise<void>
+  /** Lets the table be read again by a holder of a new token, but nothing be written. */
+  readAgain?(database: DatabaseInUse): Promise<void>
+}
+
+const post = async ({ scene }: DatabaseInUse, path: string, body?: object): Promise<void> =>
+  void (await scene.done('POST', `${scene.own}/${path}`, { ...(body && { body }) }))
+
+/** Every way in which access ends to a database that still exists afterwards. */
+export const ACCESS_CHANGES: readonly AccessChange[] = [
+  {
+    name: 'a rotation of the database',
+    endsReaders: true,
+    change: (database) => post(database, `databases/${database.name}/auth/rotate`),
+  },
+  {
+    name: 'a rotation of the group',
+    endsReaders: true,
+    change: (database) => post(database, 'groups/default/auth/rotate'),
+  },
+  {
+    name: 'a transfer to another group',
+    endsReaders: true,
+    change: async (database) => {
+      const { scene, name } = database
+      await post(database, 'groups', { name: `other-${name}`, location: 'local' })
+      await post(database, `databases/${name}/transfer`, {
+        org: scene.platform.organization,
+        group: `other-${name}`,
+      })
+    },
+  },
+  {
+    name: 'block_reads',
+    endsReaders: true,
+    change: (database) => database.configure({ block_reads: true }),
+    readAgain: (database) => database.configure({ block_reads: false, block_writes: true }),
+  },
+  {
+    name: 'allowed_ips',
+    endsReaders: true,
+    change: (database) => database.configure({ allowed_ips: ['10.0.0.1'] }),
+    readAgain: (database) => database.configure({ allowed_ips: [], block_writes: true }),
+  },
+  {
+    name: 'the archive of the group',
+    endsReaders: true,
+    change: ({ scene }) => scene.platform.archiveGroup('default'),
+    readAgain: async (database) => {
+      await database.configure({ block_writes: true })
+      await post(database, 'groups/default/unarchive')
+    },
+  },
+  {
+    name: 'block_writes',
+    endsReaders: false,
+    change: (database) => database.configure({ block_writes: true }),
+  },
+]

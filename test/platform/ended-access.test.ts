@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import {
+  ACCESS_CHANGES,
+  type AccessChange,
+  cursor,
+  DatabaseInUse,
+  LONG_READ,
+  pipeline,
+  send,
+  type Unread,
+} from './database-in-use.ts'
+import { Scene, sql } from './platform-scene.ts'
+
+const ENDLESS_WRITE = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)
+  INSERT INTO t SELECT n FROM c WHERE n < 0`
+
+describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, readAgain }: AccessChange) => {
+  test.concurrent('requests that only read', async () => {
+    await using scene = await Scene.start()
+    const database = await DatabaseInUse.start(scene, 'app')
+    const { client } = database
+    const readers: Readonly<Record<string, Unread>> = {
+      cursor: cursor(client, LONG_READ, 'SELECT 42'),
+      dump: send(client, 'GET', '/dump'),
+      export: send(client, 'GET', '/export/1'),
+    }
+    await Promise.all(Object.values(readers).map(({ begun }) => begun))
+    await change(database)
+    for (const [name, reader] of Object.entries(readers))
+      expect([name, await reader.outcome()]).toMatchObject([name, { status: 200, isWhole: !endsReaders }])
+  })
+
+  test.concurrent('requests with writes ahead write nothing after the change is acknowledged', async () => {
+    await using scene = await Scene.start()
+    const database = await DatabaseInUse.start(scene, 'app')
+    const { client } = database
+    const writers = [
+      cursor(client, LONG_READ, 'INSERT INTO t VALUES (1)'),
+      cursor(client, 'BEGIN IMMEDIATE', LONG_READ, 'INSERT INTO t VALUES (2)', 'COMMIT'),
+      cursor(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (3)', LONG_READ, 'COMMIT'),
+    ]
+    await Promise.all(writers.map(({ begun }) => begun))
+    // waits for the write lock
+    const waiting = pipeline(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (4)', 'COMMIT')
+    await change(database)
+    await readAgain?.(database)
+    const rows = await database.rows()
+    for (const writer of [...writers, waiting]) await writer.outcome()
+    expect(await database.rows()).toEqual(rows)
+  })
+
+  test.concurrent('a write that does not end is ended, and the next one finds the write lock free', async ({
+    expect,
+  }) => {
+    await using scene = await Scene.start()
+    const database = await DatabaseInUse.start(scene, 'app')
+    const before = scene.server.requestCount()
+    const endless = pipeline(
+      database.client,
+      'INSERT INTO t VALUES (1)',
+      ENDLESS_WRITE,
+      'INSERT INTO t VALUES (2)',
+    )
+    await expect.poll(() => scene.server.requestCount()).toBe(before + 1)
+    await change(database)
+    await readAgain?.(database)
+    const rows = await database.rows()
+    expect(await endless.outcome()).toMatchObject({ status: expect.toBeOneOf([401, 403, 502]) })
+    await database.configure({ block_writes: false })
+    const written = await sql(database.host, await scene.tokenFor('app'), 'INSERT INTO t VALUES (3)')
+    expect(written.error).toBeNull()
+    expect(await database.rows()).toEqual([...rows, '3'])
+  })
+
+  test.concurrent('a transaction that was open is rolled back', async () => {
+    await using scene = await Scene.start()
+    const database = await DatabaseInUse.start(scene, 'app')
+    const { host, token } = database
+    const open = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], { keep: true })
+    await change(database)
+    await readAgain?.(database)
+    const commit = await sql(host, token, 'COMMIT', { baton: open.baton })
+    expect([400, 401]).toContain(commit.status)
+    const fresh = await scene.tokenFor('app')
+    expect((await sql(host, fresh, 'COMMIT', { baton: open.baton })).status).toBe(400)
+    expect(await database.rows()).toEqual([])
+  })
+})
+
+test.concurrent('a deletion cuts what only reads', async () => {
+  await using scene = await Scene.start()
+  const { client } = await DatabaseInUse.start(scene, 'app')
+  const readers = [
+    cursor(client, LONG_READ, 'SELECT 42'),
+    send(client, 'GET', '/dump'),
+    send(client, 'GET', '/export/1'),
+  ]
+  await Promise.all(readers.map(({ begun }) => begun))
+  await scene.done('DELETE', `${scene.own}/databases/app`)
+  for (const reader of readers) expect(await reader.outcome()).toMatchObject({ isWhole: false })
+})

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest'
+import { pick, seeded } from '../faults/random.ts'
+import {
+  ACCESS_CHANGES,
+  type AccessChange,
+  DatabaseInUse,
+  LONG_READ,
+  send,
+  type Unread,
+} from './database-in-use.ts'
+import { Scene, sql } from './platform-scene.ts'
+
+const SEEDS = Number(process.env['ENDED_ACCESS_SEEDS'] ?? 6)
+const READS = ['SELECT 1', 'SELECT count(*) FROM t', LONG_READ, 'SELECT * FROM long']
+
+/** Requests of one client, in an order and with statements that a seed determines. */
+class GeneratedRequests {
+  readonly #database: DatabaseInUse
+  readonly #random: () => number
+  #last = 0
+  /** Responses that have no end of their own. */
+  readonly listeners: Unread[] = []
+
+  constructor(database: DatabaseInUse, random: () => number) {
+    this.#database = database
+    this.#random = random
+  }
+
+  /** A request that is sent, whose response nobody reads. */
+  start(): Unread {
+    const kind = pick(this.#random, ['cursor', 'cursor', 'pipeline', 'batch', 'sequence', 'get'])
+    const { client } = this.#database
+    if (kind === 'get') return this.#get(pick(this.#random, ['/dump', '/beta/listen?table=t', '/export/1']))
+    const steps = this.#statements().map((text) => ({ stmt: { sql: text } }))
+    if (kind === 'cursor') return send(client, 'POST', '/v3/cursor', { batch: { steps } })
+    const requests = {
+      pipeline: steps.map(({ stmt }) => ({ type: 'execute', stmt })),
+      batch: [{ type: 'batch', batch: { steps } }],
+      sequence: [{ type: 'sequence', sql: steps.map(({ stmt }) => stmt.sql).join('; ') }],
+    }[kind as 'pipeline' | 'batch' | 'sequence']
+    return send(client, 'POST', '/v3/pipeline', { requests: [...requests, { type: 'close' }] })
+  }
+
+  /** A stream with a transaction that has written. */
+  async open(): Promise<string | null> {
+    const { host, token } = this.#database
+    const begin = pick(this.#random, ['BEGIN', 'BEGIN IMMEDIATE', 'SAVEPOINT s'])
+    return (await sql(host, token, [begin, this.#insert()], { keep: true })).baton
+  }
+
+  #get(path: string): Unread {
+    const request = send(this.#database.client, 'GET', path)
+    if (path.includes('listen')) this.listeners.push(request)
+    return request
+  }
+
+  #statements(): readonly string[] {
+    const count = 1 + Math.floor(this.#random() * 4)
+    const work = Array.from({ length: count }, () =>
+      this.#random() < 0.5 ? this.#insert() : pick(this.#random, READS),
+    )
+    return this.#random() < 0.5 ? work : [pick(this.#random, ['BEGIN', 'BEGIN IMMEDIATE']), ...work, 'COMMIT']
+  }
+
+  #insert(): string {
+    this.#last += 1
+    return `INSERT INTO t VALUES (${this.#last})`
+  }
+}
+
+/** Changes of one kind each, which are asked for at once. */
+function changesOf(random: () => number): readonly AccessChange[] {
+  const first = pick(random, ACCESS_CHANGES)
+  // two that can be there together
+  const isRotation = (change: AccessChange): boolean => change.name.includes('rotation')
+  const second = pick(random, ACCESS_CHANGES.filter(isRotation))
+  return random() < 0.3 && first !== second && first.name !== 'a transfer to another group'
+    ? [first, second]
+    : [first]
+}
+
+describe('nothing is written under an access whose end was acknowledged', () => {
+  test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))('seed %i', async (seed) => {
+    await using scene = await Scene.start()
+    const random = seeded(seed)
+    const database = await DatabaseInUse.start(scene, 'app')
+    const generated = new GeneratedRequests(database, random)
+    const baton = random() < 0.5 ? await generated.open() : null
+    const running = Array.from({ length: 2 + Math.floor(random() * 4) }, () => generated.start())
+    // those that wait for the write lock have not begun
+    if (random() < 0.5) await running[0]?.begun
+    const changes = changesOf(random)
+    await Promise.all(changes.map(({ change }) => change(database)))
+    for (const { readAgain } of changes) await readAgain?.(database)
+    const rows = await database.rows()
+    const { host, token } = database
+    for (const listener of generated.listeners) listener.leave()
+    const later = await Promise.all([
+      ...running.map((request) => request.outcome()),
+      ...(baton === null ? [] : [sql(host, token, 'COMMIT', { baton })]),
+    ])
+    expect([changes.map(({ name }) => name), await database.rows()]).toEqual([
+      changes.map(({ name }) => name),
+      rows,
+    ])
+    if (baton !== null) expect(later.at(-1)?.status).toBeGreaterThanOrEqual(400)
+  })
+})
