@@ -232,7 +232,7 @@ test.each([
     /^$/,
     /baton databases: there is no "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
   ],
-  [['export', 'app'], 2, /^$/, / {2}baton export NAME FILE.db .*\n\nbaton export: FILE.db missing\n$/],
+  [['export', 'app'], 2, /^$/, /^baton export: baton export NAME FILE.db, or --all DIR; .*\n$/],
   [['user', 'ada', 'bob'], 2, /^$/, /baton user: "bob" is one argument too many/],
   [['completion', 'tcsh'], 2, /^$/, /the shell is bash, zsh, fish, not tcsh/],
 ])('baton %j', async (args, code, output, errors) => {

@@ -17,7 +17,8 @@ const USAGE =
 export async function runExport(input: Input): Promise<void> {
   const { values, operands } = input
   const [name, file] = operands
-  if ((values.all === undefined) === (operands.length === 0)) throw new UsageError(USAGE)
+  // a database and its file, or all of them
+  if (operands.length !== (values.all === undefined ? 2 : 0)) throw new UsageError(USAGE)
   if (values.data === undefined) return await exportFromServer(input)
   if (name === undefined || file === undefined) throw new UsageError(USAGE)
   await exportFromDirectory(name, file, values.data)
