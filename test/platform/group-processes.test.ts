@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { groupFolders, Scene, sql } from './platform-scene.ts'
 
@@ -125,7 +124,16 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     expect((await sql(blue.host, blue.token, 'SELECT a FROM t')).rows).toEqual([['1']])
   })
 
-  test('whose own counts outlive it: nothing is counted twice (takes 6 s)', { timeout: 60_000 }, async () => {
+  /** Rows written as libsql-server has them on the disk, where it saves them every 5 s. */
+  async function savedRowsWritten(directory: string, databaseId: string): Promise<number> {
+    const files = await readdir(directory, { recursive: true })
+    const file = files.find((each) => each.endsWith(join('dbs', databaseId, 'stats.json')))
+    if (file === undefined) return 0
+    return (JSON.parse(await readFile(join(directory, file), 'utf8')) as { rows_written: number })
+      .rows_written
+  }
+
+  test('whose own counts outlive it: nothing is counted twice (takes 5 s)', { timeout: 60_000 }, async () => {
     const directory = await dataDirectory()
     const used = async (scene: Scene): Promise<number> =>
       (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
@@ -133,10 +141,11 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     {
       await using scene = await Scene.start({}, directory)
       await furnish(scene)
-      // it saves them every 5 s
-      await sleep(6_000)
+      const { database } = await scene.done('GET', `${scene.own}/databases/red`)
       before = await used(scene)
       expect(before).toBeGreaterThan(0)
+      const saved = () => savedRowsWritten(directory, database.DbId).catch(() => 0)
+      await expect.poll(saved, { timeout: 40_000 }).toBe(before)
     }
     for (const round of [1, 2]) {
       await using scene = await Scene.start({}, directory)

@@ -1,0 +1,29 @@
+// No test compares elapsed time with a bound: it would depend on the speed of the machine. `expectNoStall` is the one exception.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+const ALLOWED = 'test/targets/no-stall.ts'
+/** A difference of two readings of a clock, or a variable that is named for one, given to a matcher of sizes. */
+const COMPARED =
+  /expect(?:\.poll)?\([^\n]*(?:now\(\)|[Ee]lapsed|[Dd]urationMs|AfterMs|[tT]ookMs)[^\n]*\)\s*\.(?:not\.)?toBe(?:Less|Greater)Than(?!OrEqual\(0\)|\(0\))/
+
+const files = execFileSync(
+  'git',
+  ['ls-files', '--cached', '--others', '--exclude-standard', 'test', 'packages'],
+  {
+    encoding: 'utf8',
+  },
+)
+let found = 0
+for (const file of files.trim().split('\n')) {
+  if (!/\.ts$/.test(file) || file === ALLOWED) continue
+  if (!file.startsWith('test/') && !file.endsWith('.test.ts')) continue
+  // a call may be written over several lines
+  const text = readFileSync(file, 'utf8').replace(/\n\s*(?=\.to)/g, '')
+  for (const line of text.split('\n')) {
+    if (!COMPARED.test(line)) continue
+    found += 1
+    console.log(`${file}: ${line.trim().slice(0, 140)}`)
+  }
+}
+process.exit(found > 0 ? 1 : 0)
