@@ -1,10 +1,7 @@
 // Runs the tests, or those of one part of the repository: `npm test -- core`. Other arguments go to vitest. A test process that
 // node itself ended (a failed check inside V8, for instance) says nothing about what was tested: its file is run once more, and
-// the end of the output says so.
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// the end of the output says so. A run has a temporary directory of its own, and fails when something is left in it, or a process.
+import { TestRun } from './test-run.mjs'
 
 /** The parts that can be tested by themselves in about a minute: where their tests lie, and on which servers they run. */
 const PARTS = {
@@ -33,33 +30,16 @@ const { projects, files } = Object.hasOwn(PARTS, part ?? '') ? PARTS[part] : { p
 const args =
   projects.length === 0 ? given : [...projects.flatMap((name) => ['--project', name]), ...files, ...rest]
 
-const directory = mkdtempSync(join(tmpdir(), 'baton-summary-'))
-const summaryFile = join(directory, 'summary.json')
-const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native']
-
-/** Runs vitest with some arguments; resolves with what test/targets/summary-reporter.ts has counted. */
-function run(args) {
-  rmSync(summaryFile, { force: true })
-  const { status } = spawnSync(process.execPath, ['--conditions=@batonsql/source', ...vitest, ...args], {
-    stdio: 'inherit',
-    env: { ...process.env, BATON_TEST_SUMMARY: summaryFile },
-  })
-  try {
-    return { status: status ?? 1, ...JSON.parse(readFileSync(summaryFile, 'utf8')) }
-  } catch {
-    return { status: status ?? 1, crashes: [] } // it has not got as far as that
-  }
-}
-
-const first = run(args)
+const run = new TestRun()
+const first = await run.vitest(args)
 let { status } = first
+let { passed, failed, skipped } = first
+const lines = []
 if (status !== 0 && first.crashes.length > 0 && first.failed === first.crashes.length) {
   status = 0
-  let { passed, skipped } = first
-  let failed = 0
-  const lines = []
+  failed = 0
   for (const { project, file, signal } of first.crashes) {
-    const again = run(['--project', project, file])
+    const again = await run.vitest(['--project', project, file])
     status ||= again.status
     passed += again.passed ?? 0
     failed += again.failed ?? 1
@@ -68,8 +48,15 @@ if (status !== 0 && first.crashes.length > 0 && first.failed === first.crashes.l
       `${file} (${project}): node ended with ${signal}; run again: ${again.passed ?? 0} passed, ${again.failed ?? 1} failed`,
     )
   }
-  for (const line of lines) console.log(line)
-  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 }
-rmSync(directory, { recursive: true, force: true })
+const left = await run.end()
+// what a run that was interrupted or failed leaves says nothing about the tests
+if (status === 0 && left.length > 0) {
+  status = 1
+  failed += 1
+  lines.push(`left behind: ${left.join(', ')}`)
+}
+for (const line of lines) console.log(line)
+if (lines.length > 0)
+  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exit(status)

@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const VITEST = [
+  '--conditions=@batonsql/source',
+  'node_modules/vitest/vitest.mjs',
+  'run',
+  '--configLoader',
+  'native',
+]
+
+/** Caches that tools of others keep there. */
+const CACHES = /^(?:tsx-\d+|node-compile-cache|v8-compile-cache-\d+|\.?com\.google\..*)$/
+
+/**
+ * One run of the tests, with a temporary directory of its own, which is gone after it, also when the run fails or is
+ * interrupted.
+ */
+export class TestRun {
+  // short: sockets lie in it, whose paths may have about 100 characters
+  #directory = mkdtempSync(join(tmpdir(), 'bt-'))
+  #temporary = join(this.#directory, 't')
+  #summary = join(this.#directory, 'summary.json')
+
+  constructor() {
+    mkdirSync(this.#temporary)
+    // vitest hears of Ctrl-C by itself, and ends; then the directory goes
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
+  }
+
+  /** Runs vitest. Resolves with its exit code and what test/targets/summary-reporter.ts has counted. */
+  async vitest(args) {
+    rmSync(this.#summary, { force: true })
+    const env = { ...process.env, TMPDIR: this.#temporary, BATON_TEST_SUMMARY: this.#summary }
+    const child = spawn(process.execPath, [...VITEST, ...args], { stdio: 'inherit', env })
+    const status = await new Promise((resolve) => child.on('close', (code) => resolve(code ?? 1)))
+    const counted = { passed: 0, failed: 0, skipped: 0, crashes: [] }
+    try {
+      return { ...counted, status, ...JSON.parse(readFileSync(this.#summary, 'utf8')) }
+    } catch {
+      return { ...counted, status } // it has not got as far as that
+    }
+  }
+
+  /** Ends the run. @returns what is left of it: entries of the temporary directory, and processes, which are ended */
+  async end() {
+    let processes = this.#processes()
+    // what was killed may take a moment to be gone
+    for (let look = 0; processes.length > 0 && look < 50; look += 1) {
+      await sleep(100)
+      processes = this.#processes()
+    }
+    const entries = readdirSync(this.#temporary).filter((name) => !CACHES.test(name))
+    for (const { pid } of processes) process.kill(pid, 'SIGKILL')
+    rmSync(this.#directory, { recursive: true, force: true })
+    return [...entries, ...processes.map(({ pid, command }) => `process ${pid} (${command})`)]
+  }
+
+  /** Processes that have the temporary directory of this run, where the system tells. */
+  #processes() {
+    const read = (pid, file) => {
+      try {
+        return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+      } catch {
+        return '' // it has ended, or is another user's; or there is no such directory
+      }
+    }
+    const pids = process.platform === 'linux' ? readdirSync('/proc').filter((name) => /^\d+$/.test(name)) : []
+    return pids
+      .filter((pid) => read(pid, 'environ').split('\0').includes(`TMPDIR=${this.#temporary}`))
+      .map((pid) => ({ pid: Number(pid), command: read(pid, 'cmdline').replaceAll('\0', ' ').slice(0, 120) }))
+  }
+}
