@@ -399,6 +399,26 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
   ]),
   keep(
+    'a coalesced write that is refused, and waits to be sent again until its time is over',
+    [
+      [{ do: 'execute', sql: 'insert', catches: true }],
+      [{ do: 'script', sql: ['pragma'] }],
+      [
+        { do: 'execute', sql: 'insert', wait: 'later', catches: true },
+        { do: 'stream', steps: [{ do: 'execute', sql: 'insert' }] },
+      ],
+    ],
+    {
+      seed: 1_017_104_379,
+      client: { coalesce: true },
+      startsAt: [0, 0, 1],
+      faults: [
+        { request: 1, kind: 'refused as html', value: 429 },
+        { request: 5, kind: 'lost without a word' },
+      ],
+    },
+  ),
+  keep(
     'coalesced reads, one of which has a result that cannot be written',
     [
       [

@@ -45,6 +45,8 @@ export interface RequestOptions {
    * closed: the server would keep the lock for the rest of its 5 s otherwise.
    */
   readonly mayHoldLock?: boolean | undefined
+  /** Called before it is sent again: nothing of it has run, or it does no harm to run it twice. */
+  readonly onRetry?: (() => void) | undefined
   /** Slots of its own transaction among the client's that write. @default 0 */
   readonly ownSlots?: number | undefined
   /** Whether it ends a stream, which goes on when the client is closed meanwhile. */
@@ -281,6 +283,7 @@ export class Http {
     const { signal, deadline, isRepeatable = false } = options
     const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
     if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) return failure
+    options.onRetry?.()
     this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
     try {
       await this.lifetime.wait({ ms: delayMs, signal }).promise

@@ -31,6 +31,9 @@ export async function sendStateless(
     isRepeatable,
     needsIndex: true,
     mayHoldLock: writes,
+    onRetry: () => {
+      for (const operation of operations) operation.isEncoded = false
+    },
   }
   const sent = await http.exchange('/v2/pipeline', encode, options, decodePipeline)
   if (!sent.isOk) throw isRepeatable ? ofRead(sent.error) : sent.error

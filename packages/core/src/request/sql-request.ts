@@ -50,7 +50,7 @@ export class SqlRequest {
   readonly isRead: boolean
   /** Whether it takes the write lock, as far as the texts tell. */
   readonly writes: boolean
-  /** Whether it was written for a request, which may have left. */
+  /** Whether it was written for a request, which may have left and run. */
   isEncoded = false
   /** For each call the numbers of its steps: the prefix's, then the statements', then the COMMIT of an atomic batch. */
   #steps: number[][] = []
