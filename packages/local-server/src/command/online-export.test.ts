@@ -14,9 +14,10 @@ async function startHeldExport(): Promise<{ database: RemoteDatabase; response: 
     resolve = done
   })
   const server = createServer((request, to) => {
-    if (request.url !== '/export/1') return to.end('{"jwt":"token"}')
-    to.writeHead(200, { 'content-length': 8 }).write('half')
-    resolve(to)
+    if (request.url === '/export/1') {
+      to.writeHead(200, { 'content-length': 8 }).write('half')
+      resolve(to)
+    } else to.end('{"jwt":"token"}')
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   onTestFinished(() => {
