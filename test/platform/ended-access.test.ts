@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import {
   ACCESS_CHANGES,
   type AccessChange,
@@ -98,4 +98,28 @@ test.concurrent('a deletion cuts what only reads', async () => {
   await Promise.all(readers.map(({ begun }) => begun))
   await scene.done('DELETE', `${scene.own}/databases/app`)
   for (const reader of readers) expect(await reader.outcome()).toMatchObject({ isWhole: false })
+})
+
+// the embedded server attaches a copy
+describe.runIf(inject('target') === 'sqld')('a request that reads an attached database is cut', () => {
+  test.each<{ name: string; change: (database: DatabaseInUse) => Promise<unknown> }>([
+    { name: 'block_reads', change: (database) => database.configure({ block_reads: true }) },
+    {
+      name: 'a deletion',
+      change: ({ scene, name }) => scene.done('DELETE', `${scene.own}/databases/${name}`),
+    },
+  ])('$name', async ({ change }) => {
+    await using scene = await Scene.start()
+    const other = await DatabaseInUse.start(scene, 'other')
+    await other.configure({ allow_attach: true })
+    const { host } = await scene.create('app')
+    const permissions = { read_attach: { databases: ['other'] } }
+    const client = { host, token: await scene.tokenFor('app', '', { permissions }) }
+    const reader = cursor(client, 'ATTACH other AS o', 'SELECT * FROM o.long')
+    const neighbor = cursor(client, LONG_READ)
+    await Promise.all([reader.begun, neighbor.begun])
+    await change(other)
+    expect(await reader.outcome()).toMatchObject({ status: 200, isWhole: false })
+    expect(await neighbor.outcome()).toMatchObject({ status: 200, isWhole: true })
+  })
 })

@@ -28,6 +28,8 @@ export class RunningRequest {
   hasWriteAccess = false
   /** Whether its body is being received: nothing of it has run, and its access is checked again afterwards. */
   isReceiving = false
+  /** Other databases that it may read. */
+  attached: readonly string[] = []
   /** Aborts what continues without its client, because the engine is about to be ended. */
   onForced: () => void = () => {}
 
@@ -158,11 +160,22 @@ export class RunningRequests {
     }
   }
 
-  /** Cuts the requests of all databases, and waits a while for them to end. */
-  async cutAll(): Promise<void> {
-    const requests = [...this.#requests.values()].flatMap((each) => [...each])
+  /** Cuts the requests of other databases that have this one attached, and waits a while for them to end. */
+  async cutAttaching(id: DatabaseId): Promise<void> {
+    const requests = this.#all().filter(({ attached }) => attached.includes(id))
     for (const request of requests) request.cut()
     await stillRunning(requests, CUT_MS)
+  }
+
+  /** Cuts the requests of all databases, and waits a while for them to end. */
+  async cutAll(): Promise<void> {
+    const requests = this.#all()
+    for (const request of requests) request.cut()
+    await stillRunning(requests, CUT_MS)
+  }
+
+  #all(): readonly RunningRequest[] {
+    return [...this.#requests.values()].flatMap((each) => [...each])
   }
 
   #of(id: DatabaseId): readonly RunningRequest[] {

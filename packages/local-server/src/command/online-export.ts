@@ -1,4 +1,4 @@
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { databaseUrl, type PlatformClient } from '@batonsql/platform'
@@ -53,18 +53,13 @@ export async function exportOnline(
   await writeNew(file, Readable.fromWeb(answer.body))
 }
 
-/** Half a backup must not look like a whole one. @throws Error when the file exists */
+/** Half a backup must not look like a whole one, even after a kill. @throws Error when the file exists */
 async function writeNew(file: string, content: Readable): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  // the name is taken while the content is on its way
-  const reserved = await open(file, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
-    throw cause.code === 'EEXIST'
-      ? new Error(`${file} exists already, and is not overwritten`, { cause })
-      : cause
-  })
-  await reserved.close()
-  const unfinished = `${file}.unfinished`
+  const unfinished = `${file}.${process.pid}.unfinished`
+  content.on('error', () => {}) // thrown by its reader, which may begin later
   try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    await checkAbsent(file)
     const handle = await open(unfinished, 'w', 0o600)
     try {
       await handle.writeFile(content)
@@ -72,9 +67,17 @@ async function writeNew(file: string, content: Readable): Promise<void> {
     } finally {
       await handle.close()
     }
+    // another export may have written it meanwhile
+    await checkAbsent(file)
     await rename(unfinished, file)
   } catch (error) {
-    for (const path of [unfinished, file]) await rm(path, { force: true })
+    content.destroy()
+    await rm(unfinished, { force: true })
     throw error
   }
+}
+
+async function checkAbsent(file: string): Promise<void> {
+  const found = await lstat(file).catch(() => null)
+  if (found !== null) throw new Error(`${file} exists already, and is not overwritten`)
 }

@@ -65,5 +65,7 @@ describe('refused, as the number may come from elsewhere', () => {
     'create view v as select idx, vector, k, id from vector_top_k',
     "create virtual table f using fts5(a, content='vector_top_k(1)')",
     'select * from vector_top_k(1, 2, 3), vector_top_k',
+    "select (select id from vector_top_k('i', $a((x), 0) order by id, 1)",
+    "select (select id from vector_top_k('i', :a((x), 0) order by id, 1)",
   ])('%j', (sql) => expect(boundSearches(sql)).toMatch(/^SELECT "vector_top_k \(refused: /))
 })

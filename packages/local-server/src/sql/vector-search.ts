@@ -23,6 +23,8 @@ export function boundSearches(sql: string): string {
   const tokens = scanSql(sql)
   // modules make SQL of their arguments
   if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REFUSED
+  // SQLite reads `$a(…)` as one parameter: its brackets are not those that are matched here
+  if (tokens.some((token) => isParameterWithBracket(sql, token))) return REFUSED
   const bounds = new Map<number, string>()
   let unbounded = tokens.filter(
     (token, at) => isSearch(sql, token) && symbol(sql, tokens[at + 1]) !== '.',
@@ -65,6 +67,10 @@ function isSearch(sql: string, token: Token | undefined): boolean {
   if (token === undefined) return false
   const text = token.kind === 'string' ? sql.slice(token.start + 1, token.end - 1) : identifier(sql, token)
   return text?.toLowerCase() === NAME
+}
+
+function isParameterWithBracket(sql: string, { kind, start, end }: Token): boolean {
+  return kind === 'parameter' && sql[start] !== '?' && sql[end] === '('
 }
 
 function symbol(sql: string, token: Token | undefined): string | undefined {

@@ -246,6 +246,7 @@ export class SqldBackend implements DatabaseBackend {
   async remove(id: DatabaseId): Promise<void> {
     this.#tokens.forget(id)
     this.#running.cut(id)
+    await this.#running.cutAttaching(id)
     // otherwise they keep their places in the process for a while
     await this.#streams.closeAll(id, 'all')
     this.#settings.delete(id)
@@ -256,6 +257,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
     const closed = this.#streams.closeAll(id, access)
+    if (!this.#isAttachable(id)) await this.#running.cutAttaching(id)
     const left = await this.#running.end(id, access)
     for (const request of left) request.onForced()
     await closed
@@ -433,10 +435,14 @@ export class SqldBackend implements DatabaseBackend {
     const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
     const { idOf = (_, id) => id as DatabaseId } = this.#options
     return ids.filter((id) => {
-      const settings = this.#settings.get(id as DatabaseId)
-      const mayBeRead = settings?.allowAttach === true && !settings.blockReads
-      return (settings === undefined ? allowed !== 'all' : mayBeRead) && idOf(to, id) === id
+      const isKnown = this.#settings.has(id as DatabaseId)
+      return (isKnown ? this.#isAttachable(id as DatabaseId) : allowed !== 'all') && idOf(to, id) === id
     })
+  }
+
+  #isAttachable(id: DatabaseId): boolean {
+    const { allowAttach = false, blockReads = false } = this.#settings.get(id) ?? {}
+    return allowAttach && !blockReads
   }
 }
 

@@ -90,6 +90,7 @@ export class StreamRequests {
     // what it has attached may not be read any more, by anyone or by this sender
     if (attached.some((other) => idOfName(other) !== other))
       throw PipelineFailure.protocol('Received an invalid baton')
+    running.attached = attached
     const call = { id, request, running, rights: hasAttached ? { ...rights, write: false } : rights }
     const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
     const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }

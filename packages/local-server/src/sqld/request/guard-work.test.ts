@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PipelineRequest } from '../../hrana/pipeline-types.ts'
+import { rebuildBody } from './rebuild.ts'
 import { refusalOfTokens, type SqlUse } from './sql-guard.ts'
 import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 import { checkTokenCount, MAX_TOKENS } from './token-limit.ts'
@@ -105,4 +106,11 @@ describe('the tokens of one request are limited', () => {
     for (const requests of requestsOf(`select 1 /* ${long} */, 2 /* ${long} */`).slice(3))
       expect(() => checkTokenCount(requests)).not.toThrow()
   })
+})
+
+test('a search that is refused keeps its own reason', () => {
+  const requests = [{ type: 'sequence', sql: 'select * from vector_top_k where k = 0' }]
+  const rules = { mayWrite: false, blockReads: false, idOf: () => undefined, hadAttached: () => false }
+  const { text } = rebuildBody('/v3/pipeline', JSON.stringify({ requests }), rules)
+  expect(JSON.parse(text).requests[0].sql).toMatch(/^SELECT "vector_top_k \(refused: it is called with three/)
 })

@@ -1,0 +1,61 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createPlatformClient } from '@batonsql/platform'
+import { expect, onTestFinished, test } from 'vitest'
+import { exportOnline, type RemoteDatabase } from './online-export.ts'
+
+/** A server whose export has begun and does not go on by itself. */
+async function startHeldExport(): Promise<{ database: RemoteDatabase; response: Promise<ServerResponse> }> {
+  let resolve: (response: ServerResponse) => void = () => {}
+  const response = new Promise<ServerResponse>((done) => {
+    resolve = done
+  })
+  const server = createServer((request, to) => {
+    if (request.url === '/export/1') {
+      to.writeHead(200, { 'content-length': 8 }).write('half')
+      resolve(to)
+    } else to.end('{"jwt":"token"}')
+  })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const hostname = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const platform = createPlatformClient({ url: `http://${hostname}`, token: 'token', organization: 'own' })
+  return { database: { platform, organization: 'own', name: 'app', hostname }, response }
+}
+
+async function folder(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
+test('no file has the final name before it is complete', async () => {
+  const directory = await folder()
+  const { database, response } = await startHeldExport()
+  const exported = exportOnline(database, join(directory, 'app.db'), new AbortController().signal)
+  const held = await response
+  await expect.poll(() => readdir(directory)).toEqual([expect.stringMatching(/^app\.db\..*unfinished$/)])
+  held.end('half')
+  await exported
+  expect(await readdir(directory)).toEqual(['app.db'])
+  expect(await readFile(join(directory, 'app.db'), 'utf8')).toBe('halfhalf')
+})
+
+test.each(['aborted', 'truncated'])('an export that is %s leaves no file', async (how) => {
+  const directory = await folder()
+  const abort = new AbortController()
+  const { database, response } = await startHeldExport()
+  const exported = exportOnline(database, join(directory, 'app.db'), abort.signal)
+  const rejected = expect(exported).rejects.toThrow()
+  const held = await response
+  if (how === 'aborted') abort.abort()
+  else held.destroy()
+  await rejected
+  expect(await readdir(directory)).toEqual([])
+})
