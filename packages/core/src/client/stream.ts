@@ -4,7 +4,7 @@ import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint } from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
-import { checkControl, isControl } from '../sql/statement-kind.ts'
+import { checkControl, isControl, statementKind } from '../sql/statement-kind.ts'
 import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
@@ -76,8 +76,12 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return (await this.#state.run(encoded, 'chain', { ...options })) as ResultSet[]
   }
 
-  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
+  /**
+   * Begins a transaction. Nothing is sent: BEGIN travels with the first statement.
+   * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
+   */
   begin(mode?: TransactionMode | (string & {})): void {
+    if (mode !== undefined && statementKind(mode) === 'begin') checkControl(mode)
     this.#state.begin(mode)
   }
 
