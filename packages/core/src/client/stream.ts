@@ -4,7 +4,7 @@ import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint } from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
-import { checkControl, isControl, statementKind } from '../sql/statement-kind.ts'
+import { checkControl, isControl } from '../sql/statement-kind.ts'
 import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
@@ -81,7 +81,6 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
    * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
    */
   begin(mode?: TransactionMode | (string & {})): void {
-    if (mode !== undefined && statementKind(mode) === 'begin') checkControl(mode)
     this.#state.begin(mode)
   }
 

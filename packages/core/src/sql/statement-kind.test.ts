@@ -120,8 +120,8 @@ test.each([
   'rollback /* unterminated',
   '(commit',
   'COMMIT TRANSACTION name;',
-  "end transaction'n' -- c",
-  'rollback transaction [a b]',
+  "end transaction 'n' -- c",
+  'rollback transaction n',
   'begin immediate transaction/**/"n"',
 ])('%j is a control statement and nothing else', (sql) => {
   expect(() => checkControl(sql)).not.toThrow()
