@@ -41,10 +41,10 @@ function complaintOfAlone(
     token,
     coalesce,
   }: ClientPlan = clients[call.scope.client] ?? {}
-  // reads that share a request with it are sent once more, by themselves
-  const hasUnreadable = coalesce && JSON.stringify(tasks).includes('"unreadable"') ? 1 : 0
-  if (sent.length > maxRetries + 1 + hasUnreadable) return `sent ${sent.length} times`
   const isRead = READS.has(call.sql[0] as Sql)
+  // reads that share a request with it are sent once more, by themselves
+  const hasUnreadable = coalesce && isRead && JSON.stringify(tasks).includes('"unreadable"') ? 1 : 0
+  if (sent.length > maxRetries + 1 + hasUnreadable) return `sent ${sent.length} times`
   const isRefused = ({ fault }: SeenRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
   if (!isRead && sent.slice(0, -1).some((each) => !isRefused(each)))

@@ -118,10 +118,10 @@ interface OpenTransaction {
 
 const NO_ROWS: StatementResult = { columns: [], rows: [], changed: 0, rowid: null }
 
-/** One connection to it: a stream of the server. */
 /** A result cannot be written as JSON: the whole request is answered with HTTP 500. */
 export class Unreadable extends Error {}
 
+/** One connection to it: a stream of the server. */
 export class ModelConnection {
   readonly database: ModelDatabase
   transaction: OpenTransaction | null = null

@@ -134,3 +134,24 @@ test('a result that the server cannot write as JSON fails alone', async () => {
     { a: 'before' },
   ])
 })
+
+test('a read whose neighbour was aborted after the request had left is sent again, too', async () => {
+  const controller = new AbortController()
+  let requests = 0
+  await using client = createClient({
+    ...database.config,
+    coalesce: true,
+    fetch: (url, init) => {
+      requests += 1
+      if (requests === 1) controller.abort(new Error('no longer wanted'))
+      return fetch(url, init)
+    },
+  })
+  const { signal } = controller
+  const ended = await Promise.allSettled([
+    client.execute("select cast(x'ff' as text)", [], { signal }),
+    client.execute('select 1 as a'),
+  ])
+  expect(ended).toMatchObject([{ reason: { message: 'no longer wanted' } }, { value: { rows: [{ a: 1 }] } }])
+  expect(requests).toBe(2)
+})

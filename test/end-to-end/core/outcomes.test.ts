@@ -23,6 +23,8 @@ describe('the outcome of a call with several statements is that of the whole cal
     [`select 1; ${MISSING}`, 'not_applied', 1, []],
     [`${MISSING}; ${INSERT}`, 'not_applied', 0, []],
     [`begin; ${INSERT}; commit; selec`, 'unknown', 3, [1]],
+    // as a dump begins
+    [`PRAGMA foreign_keys=OFF; begin; ${INSERT}; ${MISSING}; commit`, 'not_applied', 3, []],
   ])('script %j: %s', async (script, outcome, statementIndex, left) => {
     await expect(executeMultiple(db, script)).rejects.toMatchObject({ outcome, statementIndex })
     expect(await rows()).toEqual(left)
@@ -95,5 +97,22 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
       new SyntaxError('unexpected text after BEGIN'),
     )
     expect(stream.inTransaction).toBe(false)
+    expect(() => stream.begin('begin; insert into t values (1)')).toThrow(SyntaxError)
+    expect(stream.inTransaction).toBe(false)
+    const script = executeMultiple(db, 'insert into t values (1); begin immediate x; commit')
+    await expect(script).rejects.toThrow(new SyntaxError('line 1, column 27: unexpected text after BEGIN'))
+    expect(await rows()).toEqual([])
+  })
+
+  test.each([
+    ['begin transaction n', 'COMMIT TRANSACTION n', [1]],
+    ['begin immediate transaction "n"', 'rollback transaction n', []],
+  ])('a name of a transaction is none: %j, %j', async (begin, end, left) => {
+    await using stream = db.openStream()
+    await stream.execute(begin)
+    await stream.execute('insert into t values (1)')
+    await stream.execute(end)
+    expect(stream.inTransaction).toBe(false)
+    expect(await rows()).toEqual(left)
   })
 })

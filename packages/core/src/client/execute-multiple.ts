@@ -29,7 +29,7 @@ export async function executeMultiple(db: Client, script: string, given: CallOpt
   const stream = new Stream(new ServerStream(http, true))
   let hasChanges = false
   const onApplied = (statements: readonly ScriptStatement[]): void => {
-    hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read')
+    hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read' && !FOREIGN_KEYS.test(sql))
   }
   try {
     for (const [at, part] of parts.entries()) {
@@ -47,6 +47,9 @@ export async function executeMultiple(db: Client, script: string, given: CallOpt
     http.lifetime.end()
   }
 }
+
+/** The PRAGMA that a dump begins with: it changes the connection alone. */
+const FOREIGN_KEYS = /^pragma\s+foreign_keys\b/i
 
 /** Runs statements that each take effect by themselves. */
 async function runEach(

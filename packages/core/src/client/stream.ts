@@ -76,7 +76,10 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return (await this.#state.run(encoded, 'chain', { ...options })) as ResultSet[]
   }
 
-  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
+  /**
+   * Begins a transaction. Nothing is sent: BEGIN travels with the first statement.
+   * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
+   */
   begin(mode?: TransactionMode | (string & {})): void {
     this.#state.begin(mode)
   }

@@ -120,7 +120,8 @@ export class Coalescer {
     } catch (error) {
       const open = entries.filter(({ isOver }) => !isOver)
       const mayGoAlone = operations.every(({ isRead }) => isRead) && isOfOneResult(error)
-      if (open.length > 1 && mayGoAlone) for (const entry of open) void this.#send([entry])
+      // not by the number of open calls: one that was given up may be the one to blame
+      if (operations.length > 1 && mayGoAlone) for (const entry of open) void this.#send([entry])
       else for (const call of calls) call.reject(copyOf(error))
     }
   }

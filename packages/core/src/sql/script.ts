@@ -116,7 +116,7 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
     }
     if ((kind === 'begin') !== (open === null))
       refuse(statement, open ? 'a transaction is open already' : 'no transaction is open')
-    if (open) checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
+    checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
     cut(at, open && kind !== 'begin' ? { begin: open, end: kind } : null)
     open = kind === 'begin' ? statement : null
   }

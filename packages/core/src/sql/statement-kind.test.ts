@@ -118,6 +118,10 @@ test.each([
   'End transaction;;',
   'rollback /* unterminated',
   '(commit',
+  'COMMIT TRANSACTION name;',
+  "end transaction 'n' -- c",
+  'rollback transaction n',
+  'begin immediate transaction/**/"n"',
 ])('%j is a control statement and nothing else', (sql) => {
   expect(() => checkControl(sql)).not.toThrow()
 })
@@ -129,6 +133,9 @@ test.each([
   ['rollback work', 'ROLLBACK'],
   ['begin immediate deferred', 'BEGIN'],
   ["begin 'x'", 'BEGIN'],
+  ["commit 'x'", 'COMMIT'],
+  ['commit transaction a b', 'COMMIT'],
+  ['end transaction n; select 1', 'END'],
 ])('%j has text after it', (sql, verb) => {
   expect(() => checkControl(sql)).toThrow(new SyntaxError(`unexpected text after ${verb}`))
 })

@@ -39,8 +39,9 @@ const VERB = new RegExp(`${START}([a-z]+)`, 'i')
 const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
 const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')
 const GAP = `(?:${BLANK})+`
+// with the name that SQLite lets a transaction have
 const WHOLE_CONTROL = new RegExp(
-  `${START}(?:begin(?:${GAP}(?!transaction\\b)[a-z]+)?|commit|end|rollback)(?:${GAP}transaction)?(?:;|${BLANK})*$`,
+  `${START}(?:begin(?:${GAP}[a-z]+)?|commit|end|rollback)(?:${GAP}transaction(?:${GAP}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
   'i',
 )
 const CHANGES = /\b(?:insert|update|delete|replace)\b/i

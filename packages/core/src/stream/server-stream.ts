@@ -12,7 +12,7 @@ import type { WriteSlot } from '../http/write-lock.ts'
 import type { BatchOptions, CallOptions, StatementOptions } from '../options.ts'
 import type { Cursor, QueuedCall, Results } from '../request/queued-call.ts'
 import { areRead, batchMode, COMMIT, type MarkLost, SqlRequest, takesLock } from '../request/sql-request.ts'
-import { statementKind, trimStart } from '../sql/statement-kind.ts'
+import { checkControl, statementKind, trimStart } from '../sql/statement-kind.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import { OpenTransaction } from './open-transaction.ts'
@@ -135,6 +135,7 @@ export class ServerStream implements OpenStream {
           : 'the transaction before is not over yet',
       )
     const isStatement = mode !== undefined && statementKind(mode) === 'begin'
+    if (isStatement) checkControl(mode)
     this.#queue.addPrefix(isStatement ? trimStart(mode) : beginStatement(mode as TransactionMode | undefined))
     const transaction = new OpenTransaction(this.http, {
       isIdle: () => this.#phase === 'idle' && this.#transaction === transaction,
