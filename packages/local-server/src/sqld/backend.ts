@@ -30,6 +30,7 @@ import {
 } from '../http/service-request.ts'
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
 import {
+  isEnding,
   isRefusedForNow,
   type SqldAdmin,
   type SqldNamespaceConfig,
@@ -59,6 +60,8 @@ export interface SqldBackendOptions extends UpstreamOptions {
 
 /** As good as no limit; the server takes null for "as before". */
 const NO_SIZE_LIMIT = '1000pb'
+/** How often settings are applied, when the server is ended and started again meanwhile. */
+const APPLY_ATTEMPTS = 5
 /** Settings of databases that live for a moment. */
 const PROBE: DatabaseSettings = {
   sizeLimitBytes: null,
@@ -236,11 +239,19 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
-    const { admin } = await this.#upstream.alive()
     this.#configured(id, settings)
     // without its files the server would make it anew, and empty
     if (!(await this.#hasFiles(id))) return false
-    return await admin.configureIfThere(id, this.#config(settings))
+    for (let attempt = 1; ; attempt += 1) {
+      const { admin } = await this.#upstream.alive()
+      try {
+        return await admin.configureIfThere(id, this.#config(settings))
+      } catch (error) {
+        // it was ended meanwhile
+        const mayRepeat = isBroken(error) || isEnding(error)
+        if (!mayRepeat || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
+      }
+    }
   }
 
   async remove(id: DatabaseId): Promise<void> {

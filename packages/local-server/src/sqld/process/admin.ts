@@ -10,7 +10,7 @@ const REFUSED_STEP_MS = 50
  */
 const REFUSED_FOR_NOW = /pending migration|database is locked/
 /** How often a namespace is asked for before it counts as missing, and the wait between. */
-const MISSING_ATTEMPTS = 4
+const MISSING_ATTEMPTS = 20
 const MISSING_STEP_MS = 50
 
 /** An answer of the admin API that is not a success. */
@@ -57,6 +57,10 @@ export interface SqldNamespaceStats {
 export function isRefusedForNow(error: unknown): boolean {
   return error instanceof SqldAdminError && REFUSED_FOR_NOW.test(error.message)
 }
+
+/** Whether the server does not take over a change because it is ending. */
+export const isEnding = (error: unknown): boolean =>
+  error instanceof SqldAdminError && error.message.includes('channel closed')
 
 /** Tries a change again for as long as it is refused for a moment only. */
 export async function whenAccepted(change: () => Promise<void>): Promise<void> {

@@ -115,8 +115,19 @@ export class Upstream {
 
   /** Ends a server of ours the hard way, and starts it again. One elsewhere stays as it is. */
   async restart(): Promise<void> {
-    await this.#own?.kill()
-    await this.alive()
+    const own = this.#own
+    if (own === null) return
+    await this.#revive(() => own.kill())
+  }
+
+  /** Everyone waits for a server that is started again, and no request goes to the one that is being ended. */
+  async #revive(end: () => Promise<void>): Promise<void> {
+    this.#reviving ??= end()
+      .then(() => this.start())
+      .finally(() => {
+        this.#reviving = null
+      })
+    await this.#reviving
   }
 
   async close(): Promise<void> {
@@ -128,15 +139,10 @@ export class Upstream {
   /** The server, which is started again when it has gone away by itself, and again when it does not stay. */
   async alive(): Promise<SqldTarget> {
     for (let attempt = 0; attempt < MAX_REVIVALS; attempt += 1) {
-      const dead = this.#process
-      if (dead === null || dead.isRunning || this.#isClosed) break
-      this.#reviving ??= dead
-        .close()
-        .then(() => this.start())
-        .finally(() => {
-          this.#reviving = null
-        })
-      await this.#reviving
+      const process = this.#process
+      const isWell = process === null || (process.isRunning && this.#reviving === null)
+      if (isWell || this.#isClosed) break
+      await this.#revive(() => process.close())
     }
     return this.#running
   }
