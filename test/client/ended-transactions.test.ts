@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, createClient } from '@batonsql/core'
 import { describe, expect, inject, test } from 'vitest'
-import { FaultProxy } from '../generated/faults/fault-proxy.ts'
 import { ofDrizzle, ofKysely } from '../generated/faults/orm-transactions.ts'
-import { seeded } from '../generated/faults/random.ts'
 import { SIZE_LIMIT_BYTES, type Tearable, tearTransactions } from '../generated/faults/torn-transactions.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+import { seeded } from '../support/random.ts'
 import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
 
 // Every cause for which a server ends a transaction by itself. The short forms, for core on both versions of the protocol and

@@ -1,12 +1,12 @@
 import { createClient } from '@batonsql/core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { accountFor, randomFault } from '../generated/faults/accounting.ts'
-import { type Fault, NO_FAULT } from '../generated/faults/fault-proxy.ts'
-import { openFaultyDatabase, seed, sizeOf } from '../generated/faults/faulty-database.ts'
 import { nestTransactions } from '../generated/faults/nested-transactions.ts'
-import { pick, seeded } from '../generated/faults/random.ts'
 import { tearTransactions } from '../generated/faults/torn-transactions.ts'
+import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
+import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
+import { pick, seeded } from '../support/random.ts'
 
 // The short forms. The long ones: npm run test:faults.
 const transactions = sizeOf('FAULT_TRANSACTIONS', 60)

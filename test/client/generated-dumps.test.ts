@@ -1,8 +1,8 @@
 import { type Client, createClient, dump, restore } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
-import { seeded } from '../generated/faults/random.ts'
 import { dropEverything } from '../support/drop-everything.ts'
+import { seeded } from '../support/random.ts'
 import { openTestServer } from '../support/test-server.ts'
 
 // Databases made at random, dumped and restored: what comes back is what was there, value by value.

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, createClient } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import { FaultProxy } from '../generated/faults/fault-proxy.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 import { openTestServer } from '../support/test-server.ts'

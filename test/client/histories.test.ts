@@ -1,10 +1,10 @@
 import { createClient } from '@batonsql/core'
 import { expect, test } from 'vitest'
 import { randomFault } from '../generated/faults/accounting.ts'
-import { openFaultyDatabase, seed, sizeOf } from '../generated/faults/faulty-database.ts'
 import { runListAppend } from '../generated/faults/list-append.ts'
 import { drizzleLists, kyselyLists, ofCore } from '../generated/faults/list-clients.ts'
-import { seeded } from '../generated/faults/random.ts'
+import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
+import { seeded } from '../support/random.ts'
 
 // The short forms. The long ones: npm run test:faults.
 const appends = sizeOf('FAULT_APPENDS', 80)

@@ -2,7 +2,7 @@ import {
   ALLOWED_FUNCTIONS,
   ALLOWED_TABLE_FUNCTIONS,
 } from '../../packages/local-server/src/sql/allowed-functions.ts'
-import { pick } from '../generated/faults/random.ts'
+import { pick } from '../support/random.ts'
 
 /** Tables for the functions that need some, with shapes, texts and vectors in them. */
 export const CALL_SCHEMA: readonly string[] = [

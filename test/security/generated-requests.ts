@@ -1,4 +1,4 @@
-import { pick } from '../generated/faults/random.ts'
+import { pick } from '../support/random.ts'
 import { generateChange } from './generated-statements.ts'
 
 /** A request as it goes over the wire. */

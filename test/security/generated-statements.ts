@@ -1,4 +1,4 @@
-import { pick } from '../generated/faults/random.ts'
+import { pick } from '../support/random.ts'
 
 /** Makes a database with something of every kind in it. */
 export const SCHEMA: readonly string[] = [

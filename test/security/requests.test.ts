@@ -3,7 +3,7 @@
 import http from 'node:http'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
-import { seeded } from '../generated/faults/random.ts'
+import { seeded } from '../support/random.ts'
 import { type GeneratedRequest, generateRequest } from './generated-requests.ts'
 import { SCHEMA } from './generated-statements.ts'
 

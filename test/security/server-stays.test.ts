@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { seeded } from '../generated/faults/random.ts'
 import { close, execute, type WireRequest } from '../server/wire.ts'
+import { seeded } from '../support/random.ts'
 import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
 import { CALL_SCHEMA, generatedBoundCall, generatedCall } from './generated-calls.ts'
 

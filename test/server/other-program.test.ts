@@ -13,7 +13,7 @@ import { EngineInstance } from '../../packages/local-server/src/embedded/engine/
 import { SqliteConnection } from '../../packages/local-server/src/embedded/engine/sqlite-connection.ts'
 import { engineModule } from '../../packages/local-server/src/embedded/engine-module.ts'
 import { SharedCallState } from '../../packages/local-server/src/embedded/protocol/shared-call-state.ts'
-import { pick, seeded } from '../generated/faults/random.ts'
+import { pick, seeded } from '../support/random.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const PROGRAM = fileURLToPath(new URL('programs/sqlite-session.ts', import.meta.url))

@@ -1,6 +1,6 @@
 import { type Client, DatabaseError } from '@batonsql/core'
-import { type Fault, NO_FAULT } from './fault-proxy.ts'
-import { pick } from './random.ts'
+import { type Fault, NO_FAULT } from '../../support/fault-proxy.ts'
+import { pick } from '../../support/random.ts'
 
 /** One write, or the rows of one transaction or batch, and what its caller heard. */
 interface Written {

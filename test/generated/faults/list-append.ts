@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type AtomicBatchOptions, type Client, DatabaseError } from '@batonsql/core'
+import { pick } from '../../support/random.ts'
 import { checkHistory, type HistoryReport, type HistoryTransaction } from './history-checker.ts'
-import { pick } from './random.ts'
 
 /** A transaction, or a savepoint in one. */
 export interface ListHandle {

@@ -1,5 +1,5 @@
 import { type Client, DatabaseError, readRows, type Transaction } from '@batonsql/core'
-import { pick } from './random.ts'
+import { pick } from '../../support/random.ts'
 
 export interface NestedAccount {
   readonly transactions: number

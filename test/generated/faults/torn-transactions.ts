@@ -1,5 +1,5 @@
 import { type Client, DatabaseError } from '@batonsql/core'
-import { pick } from './random.ts'
+import { pick } from '../../support/random.ts'
 
 /** What one statement of a transaction does; all but `insert` fail, or end the transaction on the server. */
 type Act = 'insert' | 'constraint' | 'syntax' | 'or-rollback' | 'raise-rollback' | 'full' | 'interlude'

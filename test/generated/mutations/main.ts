@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { seeded } from '../faults/random.ts'
+import { seeded } from '../../support/random.ts'
 import { type Mutation, mutationsOf } from './mutations.ts'
 import { PACKAGES } from './packages.ts'
 

@@ -1,4 +1,4 @@
-import { pick, seeded } from '../faults/random.ts'
+import { pick, seeded } from '../../support/random.ts'
 
 /** Chooses what a seed determines. */
 export class Chooser {

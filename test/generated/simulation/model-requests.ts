@@ -1,4 +1,4 @@
-import { pick } from '../faults/random.ts'
+import { pick } from '../../support/random.ts'
 
 /** One request to a server, and from which of two clients it comes. */
 export interface ModelExchange {

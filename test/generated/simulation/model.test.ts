@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { seeded } from '../../support/random.ts'
 import { isMissing } from '../differential/both-servers.ts'
 import { type NamedSubject, type SubjectSource, sqldSubjects } from '../differential/servers.ts'
-import { seeded } from '../faults/random.ts'
 import { type ModelExchange, RequestGenerator } from './model-requests.ts'
 import { ModelServer } from './model-server.ts'
 import { World } from './world.ts'

@@ -1,4 +1,4 @@
-import { seeded } from '../faults/random.ts'
+import { seeded } from '../../support/random.ts'
 
 /** Something that happens at a time. */
 interface Timer {

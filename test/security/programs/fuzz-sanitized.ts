@@ -4,7 +4,7 @@
  * `node test/security/programs/fuzz-sanitized.ts /tmp/engine 100000 [seed]`.
  */
 import { spawnSync } from 'node:child_process'
-import { seeded } from '../../generated/faults/random.ts'
+import { seeded } from '../../support/random.ts'
 import { CALL_SCHEMA, generatedCall } from '../generated-calls.ts'
 
 const CALLS_EACH = 2_000

@@ -2,7 +2,7 @@ import http from 'node:http'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { expect, onTestFinished, test } from 'vitest'
-import { FaultProxy, NO_FAULT } from '../../generated/faults/fault-proxy.ts'
+import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { expectNoStall } from '../../support/no-stall.ts'
 
 /** Requests to the pipeline of a database, as bare as can be. */

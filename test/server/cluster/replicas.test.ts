@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { type Client, createClient, readRows } from '@batonsql/core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { accountFor } from '../../generated/faults/accounting.ts'
-import { FaultProxy, NO_FAULT } from '../../generated/faults/fault-proxy.ts'
 import { runListAppend } from '../../generated/faults/list-append.ts'
 import { drizzleLists, kyselyLists, ofCore } from '../../generated/faults/list-clients.ts'
-import { seeded } from '../../generated/faults/random.ts'
 import { tearTransactions } from '../../generated/faults/torn-transactions.ts'
 import { type Cluster, startCluster } from '../../support/cluster.ts'
+import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
+import { seeded } from '../../support/random.ts'
 
 // The short forms. The long ones: npm run test:faults.
 const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)

@@ -1,7 +1,7 @@
 import { type Client, createClient } from '@batonsql/core'
 import { afterAll, beforeEach } from 'vitest'
-import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
 import { FaultProxy, NO_FAULT } from './fault-proxy.ts'
+import { openTestServer, type TestDatabase } from './test-server.ts'
 
 /** What random runs begin with; `FAULT_SEED=1` repeats one. */
 export const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)

@@ -1,5 +1,5 @@
 // A fault proxy as a process of its own: node fault-proxy-process.ts URL SEED. Sends its address to its parent.
-import { randomFault } from './accounting.ts'
+import { randomFault } from '../generated/faults/accounting.ts'
 import { FaultProxy } from './fault-proxy.ts'
 import { seeded } from './random.ts'
 
