@@ -14,7 +14,7 @@ export function startExample(
 ): Program {
   const { NODE_OPTIONS: _, ...own } = process.env
   return spawn(process.execPath, ['--conditions=@batonsql/source', '--no-warnings', file, ...args], {
-    cwd: fileURLToPath(new URL(`../../examples/${example}/`, import.meta.url)),
+    cwd: fileURLToPath(new URL(`../../../examples/${example}/`, import.meta.url)),
     env: { ...own, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

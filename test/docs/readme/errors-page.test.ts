@@ -15,7 +15,7 @@ const PLATFORM = {
 }
 
 describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classes, known }) => {
-  const source = fileURLToPath(new URL(`../../packages/${folder}/src`, import.meta.url))
+  const source = fileURLToPath(new URL(`../../../packages/${folder}/src`, import.meta.url))
   const page = readFileSync(join(source, `../docs/${name}.md`), 'utf8')
   const sources = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
