@@ -17,7 +17,7 @@ test('this is the oldest version that the driver takes', async () => {
 })
 
 test('the driver and its tests compile on it', { timeout: 60_000 }, async () => {
-  const tsc = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url))
+  const tsc = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', import.meta.url))
   const project = fileURLToPath(new URL('tsconfig.json', import.meta.url))
   const compiling = promisify(execFile)(process.execPath, [tsc, '-p', project])
   await expect(compiling).resolves.toMatchObject({ stdout: '' })

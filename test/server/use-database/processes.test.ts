@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 // Whole runs of the two runners: what runs at the same time is apart, and when they end, nothing is left.
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-const VITEST = here('../../node_modules/vitest/vitest.mjs')
+const VITEST = here('../../../node_modules/vitest/vitest.mjs')
 
 interface Ended {
   readonly status: number | null
