@@ -1,15 +1,16 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { LongestFirst } from './test/targets/longest-first.ts'
+import { LongestFirst } from './test/support/longest-first.ts'
 import {
   drizzleProjects,
   endToEndProjects,
   imageProjects,
   kyselyProjects,
   MAX_WORKERS,
+  ON_EACH_SERVER,
   POLLING,
   TEST_TIMEOUT_MS,
-} from './test/targets/projects.ts'
+} from './test/support/projects.ts'
 
 // Tests run on the workspace's sources. Vitest resolves in three places, so the condition is given three times.
 const conditions = ['@batonsql/source', 'node', 'import', 'default']
@@ -27,7 +28,7 @@ process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(
 export default defineConfig(async () => ({
   ...source,
   test: {
-    reporters: ['default', './test/targets/summary-reporter.ts'],
+    reporters: ['default', './test/support/summary-reporter.ts'],
     sequence: { sequencer: LongestFirst },
     projects: [
       {
@@ -36,13 +37,15 @@ export default defineConfig(async () => ({
           name: 'unit',
           include: [
             'packages/*/src/**/*.test.ts',
-            'test/conformance/**/*.test.ts',
-            'test/differential/*.test.ts',
-            'test/faults/*.test.ts',
-            'test/readme/*.test.ts',
-            'test/simulation/*.test.ts',
-            'test/{examples,opentelemetry,targets,testing}/*.test.ts',
+            'test/client/opentelemetry/*.test.ts',
+            'test/command/*.test.ts',
+            'test/docs/*/*.test.ts',
+            'test/generated/*/*.test.ts',
+            'test/server/*.test.ts',
+            'test/server/use-database/*.test.ts',
+            'test/support/*.test.ts',
           ],
+          exclude: ON_EACH_SERVER,
           testTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
           // to start a process for each file took a fifth of the CPU time
@@ -53,8 +56,8 @@ export default defineConfig(async () => ({
       {
         ...source,
         test: {
-          name: 'attack',
-          include: ['test/attack/*.test.ts'],
+          name: 'security',
+          include: ['test/security/*.test.ts'],
           testTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
           isolate: false,

@@ -6,7 +6,7 @@ import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { createClient as createLibsqlClient } from '@libsql/client/http'
-import { seeded } from '../test/faults/random.ts'
+import { seeded } from '../test/support/random.ts'
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '1500' }, seed: { type: 'string', default: '1' } },

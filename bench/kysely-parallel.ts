@@ -3,7 +3,7 @@
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { Kysely, sql } from 'kysely'
-import { FaultProxy } from '../test/faults/fault-proxy.ts'
+import { FaultProxy } from '../test/support/fault-proxy.ts'
 
 const LATENCY_MS = 50
 const QUERIES = 10

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClient, DatabaseError, readRows, type Transaction } from '@batonsql/core'
 import { startSqld } from '@batonsql/local-server/sqld'
-import { seeded } from '../test/faults/random.ts'
+import { seeded } from '../test/support/random.ts'
 
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' } },
@@ -19,7 +19,7 @@ const SERVER_STREAMS = 128
 
 const sqld = await startSqld({ namespaces: false })
 // the proxy is a process of its own, so that what it keeps is not counted here
-const proxy = fork(fileURLToPath(new URL('../test/faults/fault-proxy-process.ts', import.meta.url)), [
+const proxy = fork(fileURLToPath(new URL('../test/support/fault-proxy-process.ts', import.meta.url)), [
   sqld.url,
   values.seed,
 ])

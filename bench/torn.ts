@@ -6,8 +6,8 @@ import { createClient as createDropIn } from '@batonsql/libsql-client/http'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { createClient as createLibsqlClient } from '@libsql/client/http'
 import { connect } from '@tursodatabase/serverless'
-import { seeded } from '../test/faults/random.ts'
-import { type Tearable, tearTransactions } from '../test/faults/torn-transactions.ts'
+import { type Tearable, tearTransactions } from '../test/generated/faults/torn-transactions.ts'
+import { seeded } from '../test/support/random.ts'
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '300' }, seed: { type: 'string', default: '1' } },

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 const STEPS = [
   ['format', 'biome', ['check', '.']],
   ['types', 'tsc', ['-p', 'tsconfig.json']],
-  ['types of drizzle 1', 'tsc', ['-p', 'test/drizzle-1/tsconfig.json']],
+  ['types of drizzle 1', 'tsc', ['-p', 'test/adapters/drizzle-1/tsconfig.json']],
   ['types of the window', 'tsc', ['-p', 'packages/local-server/src/window/page/tsconfig.json']],
   [
     'types of the Next.js example',
@@ -24,9 +24,9 @@ const STEPS = [
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
   ['built command', process.execPath, ['packages/local-server/dist/cli.js', '--version']],
   // after the build: it is the built declarations that have to go with every Kysely
-  ['types of kysely 0.28', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.28.json']],
-  ['types of kysely 0.30', 'tsc', ['-p', 'test/kysely-versions/tsconfig.0.30.json']],
-  ['types of what works with it', 'tsc', ['-p', 'test/works-with/tsconfig.json']],
+  ['types of kysely 0.28', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.28.json']],
+  ['types of kysely 0.30', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.30.json']],
+  ['types of what works with it', 'tsc', ['-p', 'test/adapters/works-with/tsconfig.json']],
   // after the build: it loads the test configuration, which imports a package of ours
   ['unused', 'knip', []],
   ['exports', 'turbo', ['run', 'check', '--output-logs=errors-only']],

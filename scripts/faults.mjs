@@ -17,14 +17,14 @@ const env = {
   ...process.env,
 }
 const files = [
-  ...['core/faults', 'core/histories', 'ended-transactions'].map((name) => `test/end-to-end/${name}.test.ts`),
+  ...['faults', 'histories', 'ended-transactions'].map((name) => `test/client/${name}.test.ts`),
   'test/platform/crash.test.ts',
-  'test/conformance/schema-crash.test.ts',
+  'test/server/schema-crash.test.ts',
 ]
 const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--no-file-parallelism']
 const { status } = spawnSync(
   process.execPath,
-  ['--conditions=@batonsql/source', ...vitest, ...files, 'test/cluster', ...process.argv.slice(2)],
+  ['--conditions=@batonsql/source', ...vitest, ...files, 'test/server/cluster', ...process.argv.slice(2)],
   { stdio: 'inherit', env },
 )
 process.exit(status ?? 1)

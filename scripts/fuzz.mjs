@@ -18,16 +18,16 @@ const vitest = [
   '--project',
   'unit',
   '--project',
-  'attack',
+  'security',
 ]
 const { status } = spawnSync(
   process.execPath,
   [
     '--conditions=@batonsql/source',
     ...vitest,
-    'test/differential',
-    'attack/requests',
-    'conformance/drift',
+    'test/generated/differential',
+    'security/requests',
+    'server/drift',
     ...process.argv.slice(2),
   ],
   { stdio: 'inherit', env },

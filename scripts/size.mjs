@@ -5,17 +5,17 @@ import { build } from 'esbuild'
 const BUDGETS = [
   {
     name: 'edge program: createClient, execute, batch, transaction',
-    entry: 'test/size/edge-program.ts',
+    entry: 'test/packages/size/edge-program.ts',
     limit: 20_750,
   },
   {
     name: 'program of @batonsql/platform: createPlatformClient and all of its routes',
-    entry: 'test/size/platform-program.ts',
+    entry: 'test/packages/size/platform-program.ts',
     limit: 9_500,
   },
   {
     name: 'OpenTelemetry program, without @opentelemetry/api',
-    entry: 'test/size/opentelemetry-program.ts',
+    entry: 'test/packages/size/opentelemetry-program.ts',
     limit: 2_700,
   },
 ]

@@ -31,7 +31,7 @@ export class TestRun {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
   }
 
-  /** Runs vitest. Resolves with its exit code and what test/targets/summary-reporter.ts has counted. */
+  /** Runs vitest. Resolves with its exit code and what test/support/summary-reporter.ts has counted. */
   async vitest(args) {
     rmSync(this.#summary, { force: true })
     const env = { ...process.env, TMPDIR: this.#temporary, BATON_TEST_SUMMARY: this.#summary }

@@ -5,18 +5,18 @@ import { TestRun } from './test-run.mjs'
 
 /** The parts that can be tested by themselves in about a minute: where their tests lie, and on which servers they run. */
 const PARTS = {
-  core: { projects: ['unit', 'embedded'], files: ['packages/core/', 'test/end-to-end/core/'] },
-  kysely: { projects: ['unit', 'embedded'], files: ['packages/kysely-dialect/', 'test/end-to-end/kysely/'] },
+  core: { projects: ['unit', 'embedded'], files: ['packages/core/', 'test/client/'] },
+  kysely: { projects: ['unit', 'embedded'], files: ['packages/kysely-dialect/', 'test/adapters/kysely/'] },
   drizzle: {
     projects: ['unit', 'embedded', 'embedded-drizzle-1'],
-    files: ['packages/drizzle-driver/', 'test/end-to-end/drizzle/', 'test/drizzle-1/'],
+    files: ['packages/drizzle-driver/', 'test/adapters/drizzle/', 'test/adapters/drizzle-1/'],
   },
   'libsql-client': {
     projects: ['unit', 'embedded'],
-    files: ['packages/libsql-client/', 'test/end-to-end/libsql-client/'],
+    files: ['packages/libsql-client/', 'test/adapters/libsql-client/'],
   },
   platform: { projects: ['unit', 'embedded'], files: ['packages/platform/', 'test/platform/'] },
-  'local-server': { projects: ['unit'], files: ['packages/local-server/', 'test/conformance/transcripts'] },
+  'local-server': { projects: ['unit'], files: ['packages/local-server/', 'test/server/transcripts'] },
 }
 
 const given = process.argv.slice(2)

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-const ALLOWED = 'test/targets/no-stall.ts'
+const ALLOWED = 'test/support/no-stall.ts'
 /** A difference of two readings of a clock, or a variable that is named for one, given to a matcher of sizes. */
 const COMPARED =
   /expect(?:\.poll)?\([^\n]*(?:now\(\)|[Ee]lapsed|[Dd]urationMs|AfterMs|[tT]ookMs)[^\n]*\)\s*\.(?:not\.)?toBe(?:Less|Greater)Than(?!OrEqual\(0\)|\(0\))/

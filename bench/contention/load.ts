@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { seeded } from '../../test/faults/random.ts'
+import { seeded } from '../../test/support/random.ts'
 import type { Program, Work } from './clients.ts'
 
 /** What writes, and what reads beside it. */

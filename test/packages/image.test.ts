@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { GenericContainer, Wait } from 'testcontainers'
 import { afterAll, expect, inject, test } from 'vitest'
-import { findTargets } from '../targets/targets.ts'
+import { findTargets } from '../support/targets.ts'
 import { ROOT } from './run.ts'
 import { openTarball } from './tarballs.ts'
 

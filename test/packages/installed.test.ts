@@ -5,7 +5,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, type TestContext, test } from 'vitest'
-import { blocksOf } from '../readme/blocks.ts'
+import { blocksOf } from '../docs/readme/blocks.ts'
 import { testFunctions } from './functions.ts'
 import {
   borrowBun,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { runBaton } from '../targets/baton-command.ts'
+import { runBaton } from '../support/baton-command.ts'
 import { Scene, sql } from './platform-scene.ts'
 
 async function folder(): Promise<string> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { pick, seeded } from '../faults/random.ts'
+import { pick, seeded } from '../support/random.ts'
 import {
   ACCESS_CHANGES,
   type AccessChange,

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { confusedSeal, Issuer } from '../targets/issuer.ts'
+import { confusedSeal, Issuer } from '../support/issuer.ts'
 import { Scene, sql } from './platform-scene.ts'
 
 const SETS = '/v2/organizations/local/jwks'

@@ -2,7 +2,7 @@ import { createClient } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type Ended, endOf, type Program, startExample } from '../examples/program.ts'
+import { type Ended, endOf, type Program, startExample } from '../docs/examples/program.ts'
 
 // examples/migrate-tenants: what its README promises.
 

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { stablePort } from '../targets/stable-port.ts'
+import { stablePort } from '../support/stable-port.ts'
 
 // The recipe "One machine" of docs/self-hosting.md: a proxy ends TLS in front of both ports.
 

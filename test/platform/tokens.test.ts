@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
-import { expectNoStall } from '../targets/no-stall.ts'
+import { expectNoStall } from '../support/no-stall.ts'
 import { Scene, sql } from './platform-scene.ts'
 
 /** Sends a request in two halves. @returns what sends the second one, and gives the status of the answer */

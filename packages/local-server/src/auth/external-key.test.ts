@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { type Algorithm, Issuer } from '../../../../test/targets/issuer.ts'
+import { type Algorithm, Issuer } from '../../../../test/support/issuer.ts'
 import { type ExternalKey, hasSigned, readKeySet } from './external-key.ts'
 import { partsOf, type TokenParts } from './jwt.ts'
 

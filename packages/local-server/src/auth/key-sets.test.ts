@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Issuer } from '../../../../test/targets/issuer.ts'
+import { Issuer } from '../../../../test/support/issuer.ts'
 import { type ExternalKey, hasSigned, readKeySet } from './external-key.ts'
 import { partsOf } from './jwt.ts'
 import { KeySets } from './key-sets.ts'

@@ -1,0 +1,147 @@
+import { type BatonDatabase, drizzle, findDatabaseError, int64 } from '@batonsql/drizzle-driver/v1'
+import { defineRelations, eq, max, sql } from 'drizzle-orm'
+import { alias, integer, numeric, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer } from '../../support/test-server.ts'
+
+// What no number is exactly: never a rounded number, never a bigint under the type number.
+
+const UNSAFE = 2n ** 53n + 1n
+const owners = sqliteTable('owners', {
+  id: integer().primaryKey(),
+  big: int64(),
+  plain: integer('plain_int'),
+  note: text(),
+})
+const things = sqliteTable('things', {
+  id: integer().primaryKey(),
+  ownerId: integer('owner_id'),
+  big: int64(),
+  plain: integer(),
+  at: integer({ mode: 'timestamp_ms' }),
+  amount: numeric({ mode: 'number' }),
+  note: text(),
+})
+const parts = sqliteTable('parts', { thingId: integer('thing_id'), big: int64(), plain: integer() })
+const relations = defineRelations({ owners, things, parts }, (r) => ({
+  owners: { things: r.many.things() },
+  things: {
+    owner: r.one.owners({ from: r.things.ownerId, to: r.owners.id }),
+    parts: r.many.parts(),
+  },
+  parts: { thing: r.one.things({ from: r.parts.thingId, to: r.things.id }) },
+}))
+let db: BatonDatabase<typeof relations>
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  db = drizzle({ connection: (await server.createDatabase()).config, relations })
+  await db.batch([
+    db.run(sql`create table owners (id integer primary key, big integer, plain_int integer, note text)`),
+    db.run(
+      sql`create table things (id integer primary key, owner_id, big integer, plain integer, at integer, amount numeric, note text)`,
+    ),
+    db.run(sql`create table parts (thing_id integer, big integer, plain integer)`),
+  ])
+})
+afterAll(() => db.$client.close())
+
+beforeEach(async () => {
+  await db.batch([db.delete(owners), db.delete(things), db.delete(parts)])
+  await db.batch([
+    db.insert(owners).values({ id: 1, big: UNSAFE, note: `[${UNSAFE}]` }),
+    db.insert(things).values({ id: 1, ownerId: 1, big: -UNSAFE, note: `[${UNSAFE}, "a\\n"]` }),
+    db.insert(parts).values({ thingId: 1, big: 2n ** 63n - 1n }),
+  ])
+})
+
+test('int64() is exact at every depth of a relational query, and text stays text', async () => {
+  const found = await db.query.owners.findFirst({ with: { things: { with: { parts: true, owner: true } } } })
+  const owner = { id: 1, big: UNSAFE, plain: null, note: `[${UNSAFE}]` }
+  expect(found).toEqual({
+    ...owner,
+    things: [
+      {
+        id: 1,
+        ownerId: 1,
+        big: -UNSAFE,
+        plain: null,
+        at: null,
+        amount: null,
+        note: `[${UNSAFE}, "a\\n"]`,
+        parts: [{ thingId: 1, big: 2n ** 63n - 1n, plain: null }],
+        owner,
+      },
+    ],
+  })
+  await db.update(owners).set({ note: '[12345678901234567, not JSON' })
+  expect(
+    await db.query.things.findMany({ columns: {}, with: { owner: { columns: { note: true } } } }),
+  ).toEqual([{ owner: { note: '[12345678901234567, not JSON' } }])
+})
+
+describe('a column of numbers names itself', () => {
+  test.each<[string, () => PromiseLike<unknown>]>([
+    ['in a select', () => db.select().from(owners)],
+    ['in a partial one', () => db.select({ a: { b: owners.plain } }).from(owners)],
+    [
+      'under an alias of the column',
+      () => db.select({ x: sql`plain_int`.mapWith(owners.plain).as('x') }).from(owners),
+    ],
+    ['in an aggregate', () => db.select({ most: max(owners.plain) }).from(owners)],
+    ['in a join', () => db.select().from(things).leftJoin(owners, eq(owners.id, things.ownerId))],
+    ['under an alias of the table', () => db.select().from(alias(owners, 'other'))],
+    ['in get()', () => db.select().from(owners).get()],
+    ['in returning', () => db.update(owners).set({ note: 'x' }).returning()],
+    ['in a batch', () => db.batch([db.select().from(owners)])],
+    ['in a relational query', () => db.query.owners.findFirst()],
+    [
+      'in an extra',
+      () =>
+        db.query.owners.findMany({
+          columns: {},
+          extras: { x: sql`plain_int`.mapWith(owners.plain) },
+        }),
+    ],
+    ['in a nested one', () => db.query.things.findMany({ with: { owner: true } })],
+    ['two deep', () => db.query.parts.findMany({ with: { thing: { with: { owner: true } } } })],
+    [
+      'in a batch of relational queries',
+      () => db.batch([db.query.parts.findFirst({ with: { thing: { with: { owner: true } } } })]),
+    ],
+    ['in a transaction', () => db.transaction((tx) => tx.query.owners.findFirst())],
+  ])('%s', async (_, query) => {
+    await query()
+    await db.run(sql`update owners set plain_int = ${UNSAFE}`)
+    await expect(query()).rejects.toThrow(
+      /owners\.plain_int: (?:9007199254740993|about 9007199254740992) is not exact as a number; declare the column with int64\(\)$/,
+    )
+  })
+
+  test.each(['at', 'amount'])('also %s', async (column) => {
+    await db.run(sql`update things set ${sql.identifier(column)} = ${UNSAFE}`)
+    for (const query of [
+      () => db.select().from(things),
+      () => db.query.things.findFirst(),
+      () => db.query.owners.findFirst({ with: { things: true } }),
+    ])
+      await expect(query()).rejects.toThrow(
+        new RegExp(`things\\.${column}: (?:9007199254740993|about 9007199254740992) is not exact`),
+      )
+  })
+})
+
+test.each([1e300, 1.5])('numbers that are no integers are not meant: %d', async (plain) => {
+  await db.run(sql`update things set plain = ${plain}, at = 5, amount = 1.5`)
+  const expected = { plain, at: new Date(5), amount: 1.5 }
+  expect(await db.select().from(things)).toMatchObject([expected])
+  expect(await db.query.things.findMany()).toMatchObject([expected])
+  expect(await db.query.owners.findMany({ with: { things: true } })).toMatchObject([{ things: [expected] }])
+})
+
+test('the error is no failure of the query', async () => {
+  await db.run(sql`update owners set plain_int = ${UNSAFE}`)
+  const error: unknown = await db.query.owners.findFirst().catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(RangeError)
+  expect(findDatabaseError(error)).toBeNull()
+})

@@ -1,0 +1,42 @@
+import { BatonPreparedQuery, drizzle } from '@batonsql/drizzle-driver/v1'
+import { defineRelations, sql } from 'drizzle-orm'
+import { alias, integer, sqliteTable } from 'drizzle-orm/sqlite-core'
+import { expect, test } from 'vitest'
+import {
+  codecNameOf,
+  columnOf,
+  jitCompatCheck,
+  prepareBuilder,
+  qualifiedNameOf,
+} from '../../../packages/drizzle-driver/src/internals.ts'
+
+// These fail when Drizzle renames one of the members it does not declare.
+
+const a = sqliteTable('a', { id: integer() })
+const db = drizzle.mock({ relations: defineRelations({ a }) })
+
+test.each([
+  ['a select', () => db.select().from(a)],
+  ['an insert', () => db.insert(a).values({ id: 1 })],
+  ['an update', () => db.update(a).set({ id: 1 })],
+  ['a delete', () => db.delete(a)],
+  ['a relational query', () => db.query.a.findFirst()],
+  ['raw SQL', () => db.values(sql`select 1`)],
+])('%s can be prepared for a batch', (_, query) => {
+  expect(prepareBuilder(query())).toBeInstanceOf(BatonPreparedQuery)
+})
+
+test('a column tells its table and its codec, also through an alias and as the decoder of an expression', () => {
+  const { id } = alias(a, 'other')
+  expect(qualifiedNameOf(a.id)).toBe('a.id')
+  expect(codecNameOf(id)).toBe('integer')
+  for (const field of [a.id, sql`1`.mapWith(a.id), sql`1`.mapWith(a.id).as('x')])
+    expect(columnOf(field)).toBe(a.id)
+  for (const field of [sql`1`, sql`1`.mapWith(String), a, null]) expect(columnOf(field)).toBeNull()
+})
+
+test('generated mappers can be asked for', () => expect(jitCompatCheck(true)).toBe(true))
+
+test('what is no query builder is recognized', () => {
+  for (const other of [null, undefined, 1, {}, a]) expect(prepareBuilder(other)).toBeNull()
+})

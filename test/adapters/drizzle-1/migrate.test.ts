@@ -1,0 +1,190 @@
+import { fileURLToPath } from 'node:url'
+import { createClient } from '@batonsql/core'
+import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver/v1'
+import {
+  MigrationError,
+  type MigrationSource,
+  migrate,
+  pendingMigrations,
+} from '@batonsql/drizzle-driver/v1/migrator'
+import { sql } from 'drizzle-orm'
+import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
+import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
+
+const folder = fileURLToPath(new URL('../../fixtures/drizzle-1-migrations', import.meta.url))
+const names = ['20260917101500_init', '20260918101500_posts']
+let server: TestServer
+let database: TestDatabase
+let db: BatonDatabase
+
+beforeEach(async () => {
+  server ??= await openTestServer()
+  database = await server.createDatabase()
+  db = drizzle(createClient(database.config))
+})
+afterEach(() => db.$client.close())
+
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const one: MigrationSource = { name: '20260101000000_one', sql: 'create table a (id integer)' }
+const two: MigrationSource = { name: '20260101000000_two', sql: 'create table b (id integer)' }
+const journal = () => db.values(sql`select hash, created_at, name from __drizzle_migrations order by id`)
+const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
+  files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
+
+test('what is pending is listed, and nothing is changed', async () => {
+  expect(await pendingMigrations(db, { migrations: [two, one] })).toEqual([two.name, one.name])
+  await migrate(db, { migrations: [one] })
+  expect(await pendingMigrations(db, { migrations: [one, two] })).toEqual([two.name])
+  expect(await db.values(sql`select name from sqlite_schema where name = 'b'`)).toEqual([])
+})
+
+test('a folder of drizzle-kit 1.0: two requests, then one; rows of cascading children stay', async () => {
+  expect(
+    await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual(names)),
+  ).toBe(2)
+  expect(await requestsOf(() => expect(migrate(db, { migrationsFolder: folder })).resolves.toEqual([]))).toBe(
+    1,
+  )
+  expect(await journal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
+})
+
+test('rebuilding a parent table keeps every row of its cascading children', async () => {
+  const [init] = readMigrationFiles({ migrationsFolder: folder })
+  await migrate(db, {
+    migrations: [{ name: names[0]!, sql: init!.sql.join('--> statement-breakpoint') }],
+  })
+  await db.run(sql`insert into parent values (1, 5)`)
+  await db.run(sql`insert into child values (1, 1), (2, 1)`)
+  expect(await migrate(db, { migrationsFolder: folder })).toEqual([names[1]])
+  expect(await db.values(sql`select count(*) from child`)).toEqual([[2]])
+  expect(await db.values(sql`select typeof(age) from parent`)).toEqual([['text']])
+})
+
+test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async (order) => {
+  const theirs = libsqlDrizzle({ connection: database as { url: string } })
+  const steps = [
+    () => drizzleMigrate(theirs, { migrationsFolder: folder }),
+    () => migrate(db, { migrationsFolder: folder }),
+  ]
+  for (const step of order === 'before' ? steps : steps.reverse()) await step()
+  expect(await journal()).toEqual(journalOf(readMigrationFiles({ migrationsFolder: folder })))
+})
+
+describe('a table of Drizzle before 1.0', () => {
+  const createOld = sql`create table __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`
+
+  test('is brought to 1.0 with the next migration, and read until then', async () => {
+    const [init] = readMigrationFiles({ migrationsFolder: folder })
+    await db.run(createOld)
+    for (const statement of init!.sql) await db.run(sql.raw(statement))
+    await db.run(
+      sql`insert into __drizzle_migrations (hash, created_at) values (${init!.hash}, ${init!.folderMillis + 789})`,
+    )
+    expect(await migrate(db, { migrationsFolder: folder })).toEqual([names[1]])
+    expect(await db.values(sql`select name from __drizzle_migrations order by created_at`)).toEqual(
+      names.map((name) => [name]),
+    )
+    expect(await migrate(db, { migrationsFolder: folder })).toEqual([])
+  })
+
+  test('with a migration that is not here is refused', async () => {
+    await db.run(createOld)
+    await db.run(sql`insert into __drizzle_migrations (hash, created_at) values ('x', 5)`)
+    await expect(migrate(db, { migrationsFolder: folder })).rejects.toThrow('not among yours')
+    await expect(db.get(sql`select * from parent`)).rejects.toThrow()
+  })
+})
+
+test('a failing statement is named, and nothing of any migration stays', async () => {
+  const broken = {
+    name: '20260102000000_broken',
+    sql: 'create table c (id integer);insert into nowhere values (1)',
+  }
+  const error: unknown = await migrate(db, { migrations: [one, broken] }).catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(MigrationError)
+  expect(error).toMatchObject({ migration: broken.name, statementIndex: 1 })
+  expect(await db.values(sql`select name from sqlite_schema where name in ('a', 'c')`)).toEqual([])
+})
+
+test('two of the same second are two; racing deployers apply each once', async () => {
+  await migrate(db, { migrations: [one] })
+  const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(db, { migrations: [one, two] })))
+  expect(applied.filter((each) => each.length > 0)).toEqual([[two.name]])
+})
+
+test('folders of another layout, and names without a time, are refused', async () => {
+  const old = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
+  await expect(migrate(db, { migrationsFolder: old })).rejects.toThrow('drizzle-kit up')
+  await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('./nowhere')
+  await expect(migrate(db, { migrations: [{ ...one, name: 'one' }] })).rejects.toThrow('YYYYMMDDHHMMSS')
+})
+
+test('one that came in between by a merge is applied, or refused when asked for', async () => {
+  const later: MigrationSource = { name: '20260301000000_later', sql: 'create table c (id integer)' }
+  await migrate(db, { migrations: [one, later] })
+  const merged = [one, { ...two, name: '20260201000000_two' }, later]
+  await expect(migrate(db, { migrations: merged, outOfOrder: 'error' })).rejects.toThrow(
+    '20260201000000_two is older',
+  )
+  expect(await migrate(db, { migrations: merged })).toEqual(['20260201000000_two'])
+})
+
+test('foreign keys are guarded, but for a table whose key cannot be checked', async () => {
+  const warnings: string[] = []
+  const onWarning = (message: string): void => void warnings.push(message)
+  const init = 'create table p (id integer primary key); create table c (p integer references p)'
+  const orphaning = { name: '20260102000000_orphan', sql: 'delete from p' }
+  await migrate(db, { migrations: [{ ...one, sql: init }] })
+  await db.batch([db.run(sql`insert into p values (1)`), db.run(sql`insert into c values (1)`)])
+  await db.$client.batch([
+    'create table odd (id integer)',
+    'create table broken (odd integer references odd (id))',
+  ])
+  await expect(migrate(db, { migrations: [{ ...one, sql: init }, orphaning], onWarning })).rejects.toThrow(
+    'break a foreign key',
+  )
+  expect(warnings).toEqual([expect.stringContaining('broken')])
+  expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
+})
+
+test('without a transaction, statement by statement', async () => {
+  const broken = {
+    name: '20260102000000_broken',
+    sql: 'create table b (id integer);insert into nowhere values (1)',
+  }
+  await expect(migrate(db, { migrations: [one, broken], transaction: false })).rejects.toMatchObject({
+    migration: broken.name,
+    statementIndex: 1,
+  })
+  expect(await migrate(db, { migrations: [one] })).toEqual([])
+})
+
+describe('init', () => {
+  const tables = () => db.values(sql`select name from sqlite_schema where name = 'a'`)
+
+  test('marks the only migration as applied, as Drizzle’s own migrator does, and runs nothing', async () => {
+    expect(await migrate(db, { migrations: [one], init: true })).toBeUndefined()
+    expect([await tables(), (await journal()).map(([, , name]) => name)]).toEqual([[], [one.name]])
+    expect(await migrate(db, { migrations: [one, two] })).toEqual([two.name])
+  })
+
+  test('refuses a database that has migrations, and more than one here', async () => {
+    expect(await migrate(db, { migrations: [one, two], init: true })).toEqual({ exitCode: 'localMigrations' })
+    expect(await journal()).toEqual([])
+    await migrate(db, { migrations: [one] })
+    expect(await migrate(db, { migrations: [one], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+    expect(await migrate(db, { migrations: [], init: true })).toEqual({ exitCode: 'databaseMigrations' })
+  })
+
+  test('says what Drizzle’s own says', async () => {
+    const theirs = libsqlDrizzle({ connection: database as { url: string } })
+    const config = { migrationsFolder: folder, init: true } as const
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+    await migrate(db, { migrationsFolder: folder })
+    expect(await migrate(db, config)).toEqual(await drizzleMigrate(theirs, config))
+  })
+})

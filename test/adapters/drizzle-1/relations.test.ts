@@ -1,0 +1,109 @@
+import { createClient } from '@batonsql/core'
+import { type BatonDatabase, drizzle, vector } from '@batonsql/drizzle-driver/v1'
+import { defineRelations } from 'drizzle-orm'
+import { integer, snakeCase, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+// Relational queries and names of columns, which are different from the versions before.
+
+const users = snakeCase.table('users', {
+  id: integer().primaryKey({ autoIncrement: true }),
+  name: text().notNull().unique(),
+  isAdmin: integer({ mode: 'boolean' }).notNull().default(false),
+  bornAt: integer({ mode: 'timestamp_ms' }),
+})
+const posts = snakeCase.table('posts', {
+  id: integer().primaryKey(),
+  authorId: integer().references(() => users.id, { onDelete: 'cascade' }),
+  title: text().notNull(),
+})
+const relations = defineRelations({ users, posts }, (r) => ({
+  users: { posts: r.many.posts() },
+  posts: { author: r.one.users({ from: r.posts.authorId, to: r.users.id }) },
+}))
+const ada = { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) }
+
+let database: TestDatabase
+let db: BatonDatabase<typeof relations>
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = drizzle({ connection: database.config, relations })
+  await db.batch([
+    db.run(`create table users (id integer primary key autoincrement, name text not null unique,
+      is_admin integer not null default 0, born_at integer)`),
+    db.run(`create table posts (id integer primary key, author_id integer references users (id) on delete cascade,
+      title text not null)`),
+  ])
+})
+afterAll(() => db.$client.close())
+
+beforeEach(async () => {
+  await db.batch([db.delete(users), db.delete(posts), db.insert(users).values(ada)])
+})
+
+test('columns are named as the table says', async () => {
+  expect(await db.select().from(users)).toEqual([ada])
+  expect(await db.values(`select born_at from users`)).toEqual([[5]])
+})
+
+test('rows with their relations', async () => {
+  await db.insert(posts).values([
+    { id: 10, authorId: 1, title: 'a' },
+    { id: 11, authorId: 1, title: 'b' },
+  ])
+  const found = await db.query.users.findFirst({
+    where: { id: 1 },
+    columns: { name: true },
+    with: { posts: { columns: { title: true }, orderBy: { id: 'asc' } } },
+  })
+  expect(found).toEqual({ name: 'Ada', posts: [{ title: 'a' }, { title: 'b' }] })
+  expect(await db.query.posts.findMany({ with: { author: true }, limit: 1 })).toEqual([
+    { id: 10, authorId: 1, title: 'a', author: ada },
+  ])
+  expect(await db.query.users.findFirst({ where: { id: 99 } })).toBeUndefined()
+  const first = () => db.query.users.findFirst({ with: { posts: true } })
+  expectTypeOf(first).returns.resolves.extract<object>().toHaveProperty('posts')
+})
+
+test('in transactions and batches', async () => {
+  const found = await db.transaction(async (tx) => {
+    await tx.update(users).set({ name: 'Grace' })
+    const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])
+    expectTypeOf(first).toEqualTypeOf<{ name: string } | undefined>()
+    return await tx.transaction(async (nested) => ({ first, all: await nested.query.users.findMany() }))
+  })
+  expect(found).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
+})
+
+test('with intMode bigint, columns of numbers still give numbers', async () => {
+  await using client = createClient({ ...database.config, intMode: 'bigint' })
+  for (const other of [drizzle(client, { relations }), drizzle({ client, relations })])
+    expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+})
+
+test('vectors in nested rows', async () => {
+  const places = sqliteTable('places', { userId: integer('user_id'), at: vector({ dimensions: 2 }) })
+  const other = drizzle({
+    client: db.$client,
+    relations: defineRelations({ users, places }, (r) => ({
+      users: { places: r.many.places({ from: r.users.id, to: r.places.userId }) },
+    })),
+  })
+  await other.run('create table places (user_id integer, at f32_blob(2))')
+  await other.insert(places).values({ userId: 1, at: [1, -0.5] })
+  expect(await other.query.users.findFirst({ with: { places: true } })).toEqual({
+    ...ada,
+    places: [{ userId: 1, at: new Float32Array([1, -0.5]) }],
+  })
+})
+
+test('generated mappers read the same', async () => {
+  const jit = drizzle({ client: db.$client, relations, jit: true })
+  for (const made of [db, jit]) {
+    expect(await made.select().from(users)).toEqual([ada])
+    expect(await made.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+  }
+})

@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { migrate } from '@batonsql/drizzle-driver/migrator'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+// drizzle-kit's command line on the servers that we test with; push is in real-clients.test.ts.
+
+const server = await openTestServer()
+const fixture = fileURLToPath(new URL('../../fixtures/drizzle-kit/', import.meta.url))
+const bin = fileURLToPath(import.meta.resolve('drizzle-kit')).replace(/[^/\\]+$/, 'bin.cjs')
+const folders: string[] = []
+let database: TestDatabase
+let out: string
+
+beforeEach(async () => {
+  database = await server.createDatabase()
+  out = mkdtempSync(join(fixture, 'out-'))
+  folders.push(out)
+})
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+async function kit(...args: string[]): Promise<void> {
+  await promisify(execFile)(process.execPath, [bin, ...args, '--config', 'drizzle.config.ts'], {
+    cwd: fixture,
+    env: {
+      ...process.env,
+      KIT_URL: database.url,
+      KIT_TOKEN: database.authToken ?? '',
+      KIT_OUT: `./${out.slice(fixture.length)}`,
+    },
+    timeout: 60_000,
+    maxBuffer: 64 << 20,
+  })
+}
+
+/** The text of the file in `out` whose name ends so. */
+const written = (ending: string): string =>
+  readFileSync(join(out, readdirSync(out).find((name) => name.endsWith(ending)) ?? ending), 'utf8')
+
+test('generate needs no server, and our migrate() applies what it wrote', { timeout: 90_000 }, async () => {
+  await kit('generate', '--name', 'init')
+  expect(written('_init.sql')).toContain('CREATE TABLE `book`')
+  const db = drizzle({ connection: database.config })
+  expect(await migrate(db, { migrationsFolder: out })).toEqual(['0000_init'])
+  await db.batch([
+    db.run(sql`insert into author (id, name) values (1, 'Ada')`),
+    db.run(sql`insert into book (author_id, title) values (1, 'Notes')`),
+  ])
+  await db.$client.close()
+})
+
+test('pull writes the schema that is there', { timeout: 90_000 }, async () => {
+  await kit('generate', '--name', 'init')
+  const db = drizzle({ connection: database.config })
+  await migrate(db, { migrationsFolder: out })
+  await db.batch([
+    db.run(sql`create index book_title on book (title)`),
+    db.run(sql`create view titles as select title from book`),
+  ])
+  await db.$client.close()
+  out = mkdtempSync(join(fixture, 'out-'))
+  folders.push(out)
+  await kit('pull')
+  const schema = written('schema.ts')
+  for (const part of [
+    'sqliteTable("author", {\n\tid: integer().primaryKey({ autoIncrement: true }).notNull()',
+    'name: text().notNull()',
+    'uniqueIndex("author_name_unique").on(table.name)',
+    'rating: real()',
+    'portrait: blob()',
+    'authorId: integer("author_id").notNull().references(() => author.id, { onDelete: "cascade" } )',
+    'index("book_title").on(table.title)',
+    'sqliteView("titles"',
+  ])
+    expect(schema).toContain(part)
+  expect(written('relations.ts')).toContain('books: many(book)')
+})
+
+test('its migrate and ours take turns on one database', { timeout: 120_000 }, async () => {
+  const db = drizzle({ connection: database.config })
+  const applied = async (): Promise<unknown[]> =>
+    await db.values(sql`select hash, created_at from __drizzle_migrations order by created_at`)
+  await kit('generate', '--name', 'first')
+  await kit('migrate')
+  expect(await migrate(db, { migrationsFolder: out })).toEqual([])
+  await kit('generate', '--name', 'second', '--custom')
+  const second = readdirSync(out).find((name) => name.endsWith('_second.sql')) as string
+  writeFileSync(join(out, second), "insert into author (id, name) values (1, 'Ada');")
+  expect(await migrate(db, { migrationsFolder: out })).toEqual(['0001_second'])
+  const both = await applied()
+  await kit('migrate')
+  expect(await applied()).toEqual(both)
+  await kit('generate', '--name', 'third', '--custom')
+  const third = readdirSync(out).find((name) => name.endsWith('_third.sql')) as string
+  writeFileSync(join(out, third), "insert into author (id, name) values (2, 'Grace');")
+  await kit('migrate')
+  expect(await migrate(db, { migrationsFolder: out })).toEqual([])
+  expect(await applied()).toHaveLength(3)
+  expect(await db.values(sql`select name from author order by id`)).toEqual([['Ada'], ['Grace']])
+  await db.$client.close()
+})

@@ -1,0 +1,314 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '@batonsql/core'
+import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
+import {
+  MigrationError,
+  type MigrationSource,
+  migrate,
+  pendingMigrations,
+} from '@batonsql/drizzle-driver/migrator'
+import { startLocalServer } from '@batonsql/local-server'
+import { sql } from 'drizzle-orm'
+import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
+import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
+
+let server: TestServer
+let database: TestDatabase
+let db: BatonDatabase
+
+beforeEach(async () => {
+  server ??= await openTestServer()
+  database = await server.createDatabase()
+  db = drizzle(createClient({ url: database.url, authToken: database.authToken }))
+})
+afterEach(() => db.$client.close())
+
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const migration = (number: number, text: string): MigrationSource => ({
+  tag: `000${number}_test`,
+  sql: text,
+  when: 1_700_000_000_000 + number,
+})
+const tables = async (): Promise<unknown[]> => {
+  const rows = await db.all<{ name: string }>(
+    sql`select name from sqlite_schema where type = 'table' and name not like 'sqlite%' and name not like 'libsql%' order by name`,
+  )
+  return rows.map(({ name }) => name)
+}
+const one = migration(1, 'create table a (id integer)')
+const two = migration(2, 'create table b (id integer)')
+
+test('one migration is two requests, nothing to do is one, and both say what they did', async () => {
+  expect(
+    await requestsOf(() => expect(migrate(db, { migrations: [one] })).resolves.toEqual(['0001_test'])),
+  ).toBe(2)
+  expect(await requestsOf(() => expect(migrate(db, { migrations: [one] })).resolves.toEqual([]))).toBe(1)
+  expect(await migrate(db, { migrations: [one, two] })).toEqual(['0002_test'])
+  expect(await migrate(db, { migrations: [] })).toEqual([])
+  expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
+})
+
+test('what is pending takes one request, and changes nothing', async () => {
+  const both = { migrations: [one, two] }
+  expect(
+    await requestsOf(() => expect(pendingMigrations(db, both)).resolves.toEqual(['0001_test', '0002_test'])),
+  ).toBe(1)
+  expect(await tables()).toEqual([])
+  await migrate(db, { migrations: [two] })
+  expect(await pendingMigrations(db, both)).toEqual(['0001_test'])
+  await expect(pendingMigrations(db, { ...both, outOfOrder: 'error' })).rejects.toThrow(
+    'migration 0001_test is older than one that was applied',
+  )
+  await migrate(db, both)
+  expect(await pendingMigrations(db, both)).toEqual([])
+  expect(await pendingMigrations(db, { migrations: [] })).toEqual([])
+})
+
+const backend = (['embedded', 'sqld'] as const).find((name) => name === inject('target'))
+
+test.runIf(backend)('nothing to do needs no right to write', async () => {
+  await using local = await startLocalServer({ backend: backend as 'embedded', auth: true })
+  const address = await local.createDatabase('app')
+  const owner = drizzle({ connection: address })
+  await migrate(owner, { migrations: [one] })
+  const authToken = await local.createToken('app', { access: 'read-only' })
+  const reader = drizzle({ connection: { url: address.url, authToken } })
+  expect(await migrate(reader, { migrations: [one] })).toEqual([])
+  await expect(migrate(reader, { migrations: [one, two] })).rejects.toMatchObject({
+    name: 'MigrationError',
+    cause: { status: 403 },
+  })
+  await local.updateDatabase('app', { blockWrites: true })
+  expect(await migrate(owner, { migrations: [one] })).toEqual([])
+  await expect(migrate(owner, { migrations: [one, two] })).rejects.toMatchObject({
+    cause: { code: 'BLOCKED' },
+  })
+  await Promise.all([owner.$client.close(), reader.$client.close()])
+})
+
+describe('what drizzle-kit generated', () => {
+  const folder = fileURLToPath(new URL('../../fixtures/drizzle-cascade/migrations', import.meta.url))
+
+  test('rebuilding a parent table keeps every row of its cascading children', async () => {
+    const files = readMigrationFiles({ migrationsFolder: folder })
+    const first = await readFile(`${folder}/0000_v1.sql`, 'utf8')
+    await migrate(db, { migrations: [{ tag: '0000_v1', sql: first, when: files[0]!.folderMillis }] })
+    await db.run(sql`insert into parent (id, name, age) values (1, 'a', 5)`)
+    await db.run(sql`insert into child (id, parent_id) values (1, 1), (2, 1), (3, 1)`)
+    expect(await migrate(db, { migrationsFolder: folder })).toEqual(['0001_v2'])
+    expect(await db.values(sql`select count(*) from child`)).toEqual([[3]])
+    expect(await db.values(sql`select typeof(age) from parent`)).toEqual([['text']])
+    await expect(db.run(sql`insert into child values (9, 9)`)).rejects.toMatchObject({
+      cause: { constraint: { kind: 'foreign_key' } },
+    })
+  })
+
+  test.each(['before', 'after'])('Drizzle’s own migrator may run %s ours', async (order) => {
+    const theirs = libsqlDrizzle({ connection: database })
+    const steps = [
+      () => drizzleMigrate(theirs, { migrationsFolder: folder }),
+      () => migrate(db, { migrationsFolder: folder }),
+    ]
+    for (const step of order === 'before' ? steps : steps.reverse()) await step()
+    const files = readMigrationFiles({ migrationsFolder: folder })
+    expect(await db.values(sql`select hash, created_at from __drizzle_migrations`)).toEqual(
+      files.map(({ hash, folderMillis }) => [hash, folderMillis]),
+    )
+  })
+
+  test('a folder without a journal is named', async () => {
+    await expect(migrate(db, { migrationsFolder: './nowhere' })).rejects.toThrow('meta/_journal.json')
+    // @ts-expect-error neither folder nor migrations
+    await expect(migrate(db, {})).rejects.toThrow('migrationsFolder')
+  })
+})
+
+describe('all or nothing', () => {
+  test('a failing statement is named, and nothing of any migration stays', async () => {
+    const broken = migration(
+      2,
+      'create table b (id integer);--> statement-breakpoint\ninsert into nowhere values (1)',
+    )
+    const error: unknown = await migrate(db, { migrations: [one, broken] }).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(MigrationError)
+    expect(error).toMatchObject({
+      migration: '0002_test',
+      statementIndex: 1,
+      sql: 'insert into nowhere values (1)',
+      message: expect.stringMatching(/^migration 0002_test, statement 2 failed: .*nowhere/) as string,
+      cause: { name: 'SqlError', statementIndex: 1 },
+    })
+    expect(await tables()).toEqual([])
+  })
+
+  test('a statement that is no SQL is named, too', async () => {
+    const broken = migration(
+      2,
+      'create table b (id integer);--> statement-breakpoint\ncreat table c (id integer)',
+    )
+    await expect(migrate(db, { migrations: [one, broken] })).rejects.toMatchObject({
+      migration: '0002_test',
+      statementIndex: 1,
+      sql: 'creat table c (id integer)',
+      cause: { statementIndex: 1 },
+    })
+    expect(await tables()).toEqual([])
+  })
+
+  test('a migration that leaves rows breaking a foreign key is refused', async () => {
+    const linked = migration(
+      1,
+      'create table p (id integer primary key);create table c (p integer references p)',
+    )
+    await migrate(db, { migrations: [linked] })
+    await db.run(sql`insert into p values (1)`)
+    await db.run(sql`insert into c values (1)`)
+    const orphaning = migration(2, 'create table extra (id integer);--> statement-breakpoint\ndelete from p')
+    await expect(migrate(db, { migrations: [linked, orphaning] })).rejects.toThrow('break a foreign key')
+    expect(await tables()).toEqual(['__drizzle_migrations', 'c', 'p'])
+    expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
+  })
+
+  test('rows that broke one before do not stand in the way', async () => {
+    const linked = migration(
+      1,
+      'create table p (id integer primary key);create table c (p integer references p)',
+    )
+    await migrate(db, { migrations: [linked] })
+    await db.$client.batch(['insert into c values (77)'], { foreignKeys: 'off' })
+    expect(await migrate(db, { migrations: [linked, two] })).toEqual(['0002_test'])
+  })
+
+  describe('with an old foreign key that cannot be checked', () => {
+    const warnings: string[] = []
+    const options = { onWarning: (message: string) => void warnings.push(message) }
+
+    beforeEach(async () => {
+      warnings.length = 0
+      await db.$client.batch(
+        [
+          'create table p (id integer)',
+          'create table "c, ""broken""" (p integer references p (id))',
+          'insert into "c, ""broken""" values (1)',
+          'create table good (id integer primary key)',
+          'create table child (id integer references good)',
+          'insert into good values (1)',
+          'insert into child values (1), (1)',
+          'create table dirty (id integer references good)',
+          'insert into dirty values (7)',
+        ],
+        { foreignKeys: 'off' },
+      )
+    })
+
+    test('goes on, and names its table', async () => {
+      expect(await migrate(db, { migrations: [one], ...options })).toEqual(['0001_test'])
+      expect(warnings).toEqual([expect.stringContaining('c, "broken"')])
+      expect(warnings[0]).not.toContain('child')
+      expect(await requestsOf(() => migrate(db, { migrations: [one], ...options }))).toBe(1)
+      expect(warnings).toHaveLength(1)
+      // the same with a table of migrations that is there already
+      expect(await migrate(db, { migrations: [one, two], ...options })).toEqual(['0002_test'])
+      expect(warnings).toHaveLength(2)
+    })
+
+    test('the other tables are guarded as ever', async () => {
+      await migrate(db, { migrations: [one], ...options })
+      const orphaning = migration(2, 'create table extra (id integer);delete from good')
+      await expect(migrate(db, { migrations: [one, orphaning], ...options })).rejects.toThrow(
+        'break a foreign key',
+      )
+      expect(await db.values(sql`select count(*) from good`)).toEqual([[1]])
+      const second = migration(2, 'create table d (p integer references p (id));insert into d values (1)')
+      await expect(migrate(db, { migrations: [one, second], ...options })).rejects.toThrow(
+        'cannot be checked',
+      )
+    })
+
+    test('it may be mended, or dropped, by a migration', async () => {
+      const mending = migration(2, 'create unique index p_id on p (id);insert into p values (1)')
+      expect(await migrate(db, { migrations: [mending], ...options })).toEqual(['0002_test'])
+      const dropping = migration(3, 'drop table "c, ""broken""";drop table child;drop table dirty')
+      expect(await migrate(db, { migrations: [mending, dropping], ...options })).toEqual(['0003_test'])
+      expect(warnings).toHaveLength(1)
+    })
+  })
+
+  test('a new one that cannot be checked is refused in the server’s words', async () => {
+    const mismatched = migration(
+      1,
+      'create table p (id integer);create table c (p integer references p (id));insert into c values (1)',
+    )
+    await expect(migrate(db, { migrations: [mismatched] })).rejects.toThrow('foreign key mismatch')
+  })
+})
+
+describe('which migrations are pending', () => {
+  test('one that came in between by a merge is applied, or refused when asked for', async () => {
+    const three = migration(3, 'create table c (id integer)')
+    await migrate(db, { migrations: [one, three] })
+    await expect(migrate(db, { migrations: [one, two, three], outOfOrder: 'error' })).rejects.toThrow(
+      '0002_test is older',
+    )
+    expect(await migrate(db, { migrations: [one, two, three] })).toEqual(['0002_test'])
+  })
+
+  test('one whose text or time was changed afterwards is not applied again', async () => {
+    await migrate(db, { migrations: [one] })
+    expect(await migrate(db, { migrations: [{ ...one, sql: `${one.sql}\r\n` }] })).toEqual([])
+    expect(await migrate(db, { migrations: [{ ...one, when: 5 }] })).toEqual([])
+  })
+
+  test('two of the same text are two', async () => {
+    await db.run(sql`create table log (n integer)`)
+    const same = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (1)')]
+    await migrate(db, { migrations: same.slice(0, 1) })
+    expect(await migrate(db, { migrations: same })).toEqual(['0002_test'])
+    expect(await db.values(sql`select count(*) from log`)).toEqual([[2]])
+  })
+})
+
+test('racing deployers apply each migration once', async () => {
+  await db.run(sql`create table log (n integer)`)
+  const migrations = [migration(1, 'insert into log values (1)'), migration(2, 'insert into log values (2)')]
+  const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(db, { migrations })))
+  expect(applied.filter((tags) => tags.length > 0)).toEqual([['0001_test', '0002_test']])
+  expect(await db.values(sql`select n from log order by n`)).toEqual([[1], [2]])
+})
+
+describe('files', () => {
+  test('breakpoints that are missing, or too many, do no harm', async () => {
+    const text = `--> statement-breakpoint
+      create table a (t text default ';', end integer default 1);
+      create table b (id integer); -- the end;
+      --> statement-breakpoint
+      create trigger t after insert on a begin insert into b values (case when new.end then 2 end); delete from a; end;
+      --> statement-breakpoint
+      /* nothing */
+      --> statement-breakpoint
+      `
+    await migrate(db, { migrations: [migration(1, text)] })
+    await db.run(sql`insert into a (t) values ('x')`)
+    expect(await db.values(sql`select id from b`)).toEqual([[2]])
+  })
+
+  test('the table may have another name', async () => {
+    await migrate(db, { migrations: [one], migrationsTable: 'my "log"' })
+    expect(await tables()).toEqual(['a', 'my "log"'])
+    expect(await migrate(db, { migrations: [one], migrationsTable: 'my "log"' })).toEqual([])
+  })
+
+  test('without a transaction, statement by statement', async () => {
+    const broken = migration(2, 'create table b (id integer);insert into nowhere values (1)')
+    await expect(migrate(db, { migrations: [one, broken], transaction: false })).rejects.toMatchObject({
+      migration: '0002_test',
+      statementIndex: 1,
+    })
+    expect(await tables()).toEqual(['__drizzle_migrations', 'a', 'b'])
+  })
+})

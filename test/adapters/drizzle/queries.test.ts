@@ -1,0 +1,476 @@
+import { createClient, SqlError } from '@batonsql/core'
+import {
+  type BatonDatabase,
+  cosineDistance,
+  drizzle,
+  euclideanDistance,
+  findDatabaseError,
+  findViolation,
+  int64,
+  isCheckViolation,
+  isForeignKeyViolation,
+  isNotNullViolation,
+  isUniqueViolation,
+  vector,
+} from '@batonsql/drizzle-driver'
+import { and, eq, gt, sql } from 'drizzle-orm'
+import { DrizzleQueryError } from 'drizzle-orm/errors'
+import {
+  blob,
+  getTableConfig,
+  integer,
+  numeric,
+  real,
+  sqliteTable,
+  text,
+  withReplicas,
+} from 'drizzle-orm/sqlite-core'
+import * as fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+// These run on all versions of Drizzle.
+
+const users = sqliteTable('users', {
+  id: integer().primaryKey({ autoIncrement: true }),
+  name: text().notNull().unique(),
+  isAdmin: integer('is_admin', { mode: 'boolean' }).notNull().default(false),
+  bornAt: integer('born_at', { mode: 'timestamp_ms' }),
+})
+const posts = sqliteTable('posts', {
+  id: integer().primaryKey(),
+  authorId: integer('author_id').references(() => users.id, { onDelete: 'cascade' }),
+  title: text().notNull(),
+})
+const kinds = sqliteTable('kinds', {
+  id: integer().primaryKey(),
+  big: int64(),
+  int: integer(),
+  real: real(),
+  numeric: numeric(),
+  json: text({ mode: 'json' }).$type<{ a: number }>(),
+  seconds: integer({ mode: 'timestamp' }),
+  bytes: blob({ mode: 'buffer' }),
+  blobJson: blob('blob_json', { mode: 'json' }).$type<number[]>(),
+  blobBigint: blob('blob_bigint', { mode: 'bigint' }),
+})
+
+let database: TestDatabase
+let db: BatonDatabase
+let log: string[] = []
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = drizzle({
+    connection: { url: database.url, authToken: database.authToken },
+    logger: { logQuery: (query) => void log.push(query) },
+  })
+  await db.batch([
+    db.run(sql`create table users (id integer primary key autoincrement, name text not null unique,
+      is_admin integer not null default 0, born_at integer)`),
+    db.run(sql`create table posts (id integer primary key, author_id integer references users (id) on delete cascade,
+      title text not null)`),
+    db.run(sql`create table kinds (id integer primary key, big integer, int integer, real real, numeric numeric,
+      json text, seconds integer, bytes blob, blob_json blob, blob_bigint blob)`),
+  ])
+})
+afterAll(() => db.$client.close())
+
+beforeEach(async () => {
+  await db.delete(users)
+  await db.delete(posts)
+  log = []
+})
+
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+
+describe('query builders', () => {
+  test('a select is one request', async () => {
+    await db.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
+    expect(await requestsOf(async () => await db.select().from(users))).toBe(1)
+    expect(await db.select().from(users)).toEqual([
+      { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) },
+    ])
+    expect(await db.select().from(users).where(eq(users.name, 'x')).get()).toBeUndefined()
+    expect(await db.$count(users)).toBe(1)
+  })
+
+  test('queries issued together run side by side', async () => {
+    const names = Array.from({ length: 10 }, (_, n) => `p${n}`)
+    expect(await requestsOf(() => Promise.all(names.map((name) => db.insert(users).values({ name }))))).toBe(
+      10,
+    )
+    expect(await db.$count(users)).toBe(10)
+  })
+
+  test('returning, upserts, updates, deletes and the counts they give', async () => {
+    const [ada] = await db.insert(users).values({ name: 'Ada' }).returning()
+    expect(ada).toMatchObject({ name: 'Ada', isAdmin: false, bornAt: null })
+    const again = await db
+      .insert(users)
+      .values({ name: 'Ada' })
+      .onConflictDoUpdate({ target: users.name, set: { isAdmin: true } })
+      .returning({ isAdmin: users.isAdmin })
+    expect(again).toEqual([{ isAdmin: true }])
+    const inserted = await db.insert(users).values({ id: 77, name: 'Grace' })
+    expect(inserted).toEqual({
+      columns: [],
+      columnTypes: [],
+      rows: [],
+      rowsAffected: 1,
+      lastInsertRowid: 77n,
+    })
+    expect(JSON.parse(JSON.stringify(inserted))).toMatchObject({ lastInsertRowid: '77', rowsAffected: 1 })
+    expect(Object.keys(inserted)).toEqual([
+      'columns',
+      'columnTypes',
+      'rows',
+      'rowsAffected',
+      'lastInsertRowid',
+    ])
+    const updated = await db.update(users).set({ isAdmin: false })
+    expect(updated).toMatchObject({ rowsAffected: 2, lastInsertRowid: undefined })
+    expect(await db.delete(users).where(eq(users.name, 'Ada')).returning({ name: users.name })).toEqual([
+      { name: 'Ada' },
+    ])
+  })
+
+  test('joins keep columns of the same name apart, and a missing side is null', async () => {
+    await db.insert(users).values([
+      { id: 1, name: 'Ada' },
+      { id: 2, name: 'Bob' },
+    ])
+    await db.insert(posts).values({ id: 10, authorId: 1, title: 'Notes' })
+    expect(
+      await db.select().from(users).leftJoin(posts, eq(posts.authorId, users.id)).orderBy(users.id),
+    ).toEqual([
+      { users: expect.objectContaining({ id: 1 }) as object, posts: { id: 10, authorId: 1, title: 'Notes' } },
+      { users: expect.objectContaining({ id: 2 }) as object, posts: null },
+    ])
+    expect(
+      await db
+        .select({ user: { id: users.id }, post: posts.id })
+        .from(users)
+        .innerJoin(posts, eq(posts.authorId, users.id)),
+    ).toEqual([{ user: { id: 1 }, post: 10 }])
+  })
+
+  test('prepared queries take their placeholders each time', async () => {
+    await db.insert(users).values([
+      { id: 1, name: 'Ada' },
+      { id: 2, name: 'Bob' },
+    ])
+    const byId = db
+      .select({ name: users.name })
+      .from(users)
+      .where(eq(users.id, sql.placeholder('id')))
+      .prepare()
+    expect([await byId.get({ id: 1 }), await byId.all({ id: 2 })]).toEqual([
+      { name: 'Ada' },
+      [{ name: 'Bob' }],
+    ])
+    // 1.0 throws at once
+    await expect((async () => await byId.execute())()).rejects.toThrow('placeholder "id"')
+    const insert = db
+      .insert(users)
+      .values({ name: sql.placeholder('name'), bornAt: sql.placeholder('at') })
+      .prepare()
+    await insert.run({ name: 'Carl', at: new Date(9) })
+    expect(await db.select({ at: users.bornAt }).from(users).where(eq(users.name, 'Carl'))).toEqual([
+      { at: new Date(9) },
+    ])
+  })
+
+  test('subqueries, CTEs and set operations', async () => {
+    await db.insert(users).values([
+      { id: 1, name: 'Ada' },
+      { id: 2, name: 'Bob' },
+    ])
+    const later = db.$with('later').as(db.select().from(users).where(gt(users.id, 1)))
+    expect(await db.with(later).select({ name: later.name }).from(later)).toEqual([{ name: 'Bob' }])
+    const one = db.select({ name: users.name }).from(users).where(eq(users.id, 1))
+    expect(await one.union(db.select({ name: users.name }).from(users).where(eq(users.id, 2)))).toHaveLength(
+      2,
+    )
+  })
+
+  test('the logger sees every query', async () => {
+    await db.select({ id: users.id }).from(users)
+    await db.run(sql`select 1`)
+    expect(log).toEqual(['select "id" from "users"', 'select 1'])
+  })
+})
+
+describe('raw SQL', () => {
+  test('all, get, values and run', async () => {
+    expect(await db.all(sql`select 1 as a, 'x' as b union all select 2, 'y'`)).toEqual([
+      { a: 1, b: 'x' },
+      { a: 2, b: 'y' },
+    ])
+    expect(await db.get(sql`select 1 as a`)).toEqual({ a: 1 })
+    expect(await db.get(sql`select 1 as a where 0`)).toBeUndefined()
+    expect(await db.values(sql`select 1 as a, 2 as a`)).toEqual([[1, 2]])
+    expect(await db.run('select 1 as a')).toMatchObject({ columns: ['a'], rows: [{ a: 1 }], rowsAffected: 0 })
+  })
+
+  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last stays', async () => {
+    const row: unknown = await db.get(sql`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`)
+    expect(Object.entries(Object(row) as object)).toEqual([
+      ['0', 3],
+      ['__proto__', 1],
+      ['length', 2],
+      ['a', 5],
+    ])
+  })
+
+  test('a Date is its milliseconds, a boolean 1 or 0', async () => {
+    expect(await db.values(sql`select ${new Date(5)}, ${true}, ${false}, ${null}`)).toEqual([[5, 1, 0, null]])
+  })
+})
+
+describe('errors', () => {
+  test('are Drizzle’s, with the client’s as cause', async () => {
+    await db.insert(users).values({ name: 'Ada' })
+    const error: unknown = await db
+      .insert(users)
+      .values({ name: 'Ada' })
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(DrizzleQueryError)
+    const { cause } = error as DrizzleQueryError
+    expect(cause).toBeInstanceOf(SqlError)
+    expect(cause).toMatchObject({
+      extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
+      constraint: { kind: 'unique', table: 'users', columns: ['name'] },
+    })
+    expect((error as Error).stack).toContain('drizzle/queries.test.ts')
+  })
+
+  test('tell what was violated', async () => {
+    await db.run(
+      sql`create table strict_one (a integer not null unique check (a < 10), b integer references users (id))`,
+    )
+    await db.run(sql`insert into strict_one values (1, null)`)
+    const kinds = [isUniqueViolation, isNotNullViolation, isCheckViolation, isForeignKeyViolation]
+    for (const [at, statement] of [
+      sql`insert into strict_one values (1, null)`,
+      sql`insert into strict_one values (null, null)`,
+      sql`insert into strict_one values (11, null)`,
+      sql`insert into strict_one values (2, 99)`,
+    ].entries()) {
+      for (const attempt of [
+        () => db.run(statement),
+        () => db.batch([db.run(statement)]),
+        () => db.transaction((tx) => tx.run(statement)),
+      ]) {
+        const error: unknown = await attempt().catch((reason: unknown) => reason)
+        expect(kinds.map((is) => is(error))).toEqual(kinds.map((_, other) => other === at))
+        if (at < 2) expect(findViolation(error)).toMatchObject({ table: 'strict_one', columns: ['a'] })
+      }
+    }
+    expect(isUniqueViolation(new Error('UNIQUE constraint failed'))).toBe(false)
+    expect(findDatabaseError(new TypeError('x'))).toBeNull()
+    expect(findViolation(await db.run(sql`select * from missing`).catch(String))).toBeNull()
+  })
+
+  test('BEGIN by itself is refused before anything is sent', async () => {
+    expect(
+      await requestsOf(() =>
+        expect(db.run(sql`begin`)).rejects.toMatchObject({
+          cause: { message: expect.stringContaining('transaction()') as string },
+        }),
+      ),
+    ).toBe(0)
+  })
+})
+
+describe('values', () => {
+  const isSame = async (value: unknown, expected: unknown = value): Promise<void> => {
+    const [[actual]] = (await db.values(sql`select ${value}`)) as [[unknown]]
+    if (expected instanceof Uint8Array) expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
+    else expect(Object.is(actual, expected)).toBe(true)
+  }
+  const normalized = (value: bigint): bigint | number =>
+    Number.isSafeInteger(Number(value)) ? Number(value) : value
+
+  test('raw values of every kind go round', async () => {
+    for (const value of [2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n - 1n])
+      await isSame(value, normalized(value))
+    for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1]) await isSame(value)
+    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)]) await isSame(value)
+    for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7)]) await isSame(value)
+    const any = fc.oneof(
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.string({ unit: 'binary' }),
+      fc.uint8Array(),
+    )
+    await fc.assert(
+      fc.asyncProperty(any, (value) => isSame(value, typeof value === 'bigint' ? normalized(value) : value)),
+      { numRuns: 100 },
+    )
+  })
+
+  test('columns of every kind go round', async () => {
+    const row = {
+      id: 1,
+      big: 2n ** 63n - 1n,
+      int: Number.MAX_SAFE_INTEGER,
+      real: -0.5,
+      numeric: '12.5',
+      json: { a: 1 },
+      seconds: new Date(5000),
+      bytes: Buffer.from([0, 1, 255]),
+      blobJson: [1, 2],
+      blobBigint: 2n ** 80n,
+    }
+    await db.insert(kinds).values(row)
+    expect(await db.select().from(kinds)).toEqual([row])
+    expect(
+      await db
+        .select()
+        .from(kinds)
+        .where(and(eq(kinds.big, row.big), gt(kinds.big, 5n))),
+    ).toHaveLength(1)
+    await db.update(kinds).set({ big: 5n, bytes: Buffer.alloc(0), json: null })
+    expect(await db.select({ big: kinds.big, bytes: kinds.bytes, json: kinds.json }).from(kinds)).toEqual([
+      { big: 5n, bytes: Buffer.alloc(0), json: null },
+    ])
+    await db.delete(kinds)
+  })
+
+  test('vectors are kept as blobs and compared by the server', async () => {
+    const places = sqliteTable('places', { id: integer().primaryKey(), at: vector({ dimensions: 3 }) })
+    await db.run(sql`create table places (id integer primary key, at ${sql.raw(places.at.getSQLType())})`)
+    await db.insert(places).values([
+      { id: 1, at: [1, 0, 0] },
+      { id: 2, at: new Float32Array([0, 1, 0.5]) },
+      { id: 3, at: null },
+    ])
+    const near = await db
+      .select({
+        id: places.id,
+        at: places.at,
+        cos: cosineDistance(places.at, [0, 1, 0]),
+        l2: euclideanDistance(places.at, [0, 1, 0]),
+      })
+      .from(places)
+      .where(sql`${places.at} is not null`)
+      .orderBy(cosineDistance(places.at, [0, 1, 0]))
+    expect(near).toEqual([
+      expect.objectContaining({ id: 2, at: new Float32Array([0, 1, 0.5]) }),
+      { id: 1, at: new Float32Array([1, 0, 0]), cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number },
+    ])
+  })
+
+  test.each([
+    ['NaN', Number.NaN, RangeError],
+    ['Infinity', Number.POSITIVE_INFINITY, RangeError],
+    ['-Infinity', Number.NEGATIVE_INFINITY, RangeError],
+    ['2^63', 2n ** 63n, RangeError],
+    ['an object', { a: 1 }, TypeError],
+    ['a lone surrogate', '\ud800', RangeError],
+    ['an invalid Date', new Date(Number.NaN), RangeError],
+  ])('%s is refused before anything is sent', async (_, value, type) => {
+    const requests = await requestsOf(async () => {
+      const error: unknown = await db
+        .all(sql`select ${1}, ${sql.param(value)}`)
+        .catch((reason: unknown) => reason)
+      expect((error as Error).cause).toBeInstanceOf(type)
+      expect(((error as Error).cause as Error).message).toMatch(/^parameter 2: /)
+    })
+    expect(requests).toBe(0)
+  })
+})
+
+describe('drizzle()', () => {
+  test('takes a URL, a client or a configuration with either', async () => {
+    await using client = createClient({ url: database.url, authToken: database.authToken })
+    const { url } = database
+    for (const made of [
+      drizzle(client),
+      drizzle(client, {}),
+      drizzle({ client }),
+      drizzle({ client, logger: false }),
+    ]) {
+      expect(made.$client).toBe(client)
+      expect(await made.get(sql`select 1 as one`)).toEqual({ one: 1 })
+    }
+    if (database.authToken === undefined) {
+      for (const made of [
+        drizzle(url),
+        drizzle(new URL(url)),
+        drizzle(url, {}),
+        drizzle({ connection: url }),
+        drizzle({ connection: { url, intMode: 'bigint' } }),
+      ]) {
+        expect(await made.values(sql`select 1`)).toEqual([[expect.toSatisfy((one) => Number(one) === 1)]])
+        await made.$client.close()
+      }
+    }
+    // @ts-expect-error neither client nor connection
+    expect(() => drizzle({ logger: true })).toThrow('either `client` or `connection`')
+    // @ts-expect-error both
+    expect(() => drizzle({ client, connection: url })).toThrow('either `client` or `connection`')
+    expect(() => drizzle('file:local.db')).toThrow('npx @batonsql/local-server dev')
+  })
+
+  test.each([
+    [undefined, /not undefined: is its environment variable set/],
+    [{ connection: undefined }, /not undefined: is its environment variable set/],
+    [{ connection: { url: undefined } }, /url is undefined: is its environment variable set/],
+    [null, /expected a URL, a client, .* not null/],
+    [5, /expected a URL, a client, .* not number/],
+    [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
+    ['localhost:8080', /did you mean http:\/\/localhost:8080\?/],
+  ])('refuses %o', (given, message) => {
+    expect(() => drizzle(given as never)).toThrow(message)
+    expect(() => drizzle(given as never)).not.toThrow('secret')
+  })
+
+  test('with intMode bigint, number columns still give numbers', async () => {
+    await using client = createClient({ url: database.url, authToken: database.authToken, intMode: 'bigint' })
+    const other = drizzle({ client })
+    await other.insert(users).values({ id: 1, name: 'Ada', bornAt: new Date(5) })
+    expect(await other.select().from(users)).toEqual([
+      { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) },
+    ])
+    expect(await other.$count(users)).toBe(1)
+    expect(await other.get(sql`select 1 as raw`)).toEqual({ raw: 1n })
+  })
+
+  test('intMode string is refused: columns would read wrong values', async () => {
+    const message = /intMode: 'string' cannot be used with Drizzle/
+    await using client = createClient({ ...database.config, intMode: 'string' })
+    expect(() => drizzle(client)).toThrow(message)
+    expect(() => drizzle({ client })).toThrow(message)
+    expect(() => drizzle({ connection: { ...database.config, intMode: 'string' } })).toThrow(message)
+  })
+
+  test('mock builds queries and runs none', async () => {
+    const mock = drizzle.mock()
+    expect(mock.select({ id: users.id }).from(users).toSQL().sql).toBe('select "id" from "users"')
+    expect(mock.$client).toBe('$client is not available on drizzle.mock()')
+    await expect(mock.select().from(users)).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('mock') as string },
+    })
+  })
+
+  test('withReplicas keeps batch', async () => {
+    const replicated = withReplicas(db, [drizzle({ client: db.$client })])
+    const [rows] = await replicated.batch([db.select().from(users)])
+    expect(rows).toEqual([])
+  })
+
+  test('types', () => {
+    const all = () => db.select().from(users).all()
+    expectTypeOf(all).returns.resolves.items.toHaveProperty('name')
+    expectTypeOf(drizzle(db.$client).$client).toEqualTypeOf(db.$client)
+    expect(
+      getTableConfig(kinds)
+        .columns.find((column) => column.name === 'big')
+        ?.getSQLType(),
+    ).toBe('integer')
+  })
+})

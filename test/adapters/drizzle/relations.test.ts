@@ -1,0 +1,89 @@
+import { createClient } from '@batonsql/core'
+import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
+import { eq, relations } from 'drizzle-orm'
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+// Relational queries and names of columns, which are different in 1.0.
+
+const users = sqliteTable('users', {
+  id: integer().primaryKey({ autoIncrement: true }),
+  name: text().notNull().unique(),
+  isAdmin: integer({ mode: 'boolean' }).notNull().default(false),
+  bornAt: integer({ mode: 'timestamp_ms' }),
+})
+const posts = sqliteTable('posts', {
+  id: integer().primaryKey(),
+  authorId: integer().references(() => users.id, { onDelete: 'cascade' }),
+  title: text().notNull(),
+})
+const usersRelations = relations(users, ({ many }) => ({ posts: many(posts) }))
+const postsRelations = relations(posts, ({ one }) => ({
+  author: one(users, { fields: [posts.authorId], references: [users.id] }),
+}))
+const schema = { users, posts, usersRelations, postsRelations }
+const ada = { id: 1, name: 'Ada', isAdmin: false, bornAt: new Date(5) }
+
+let database: TestDatabase
+let db: BatonDatabase<typeof schema>
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = drizzle({ connection: database.config, schema, casing: 'snake_case' })
+  await db.batch([
+    db.run(`create table users (id integer primary key autoincrement, name text not null unique,
+      is_admin integer not null default 0, born_at integer)`),
+    db.run(`create table posts (id integer primary key, author_id integer references users (id) on delete cascade,
+      title text not null)`),
+  ])
+})
+afterAll(() => db.$client.close())
+
+beforeEach(async () => {
+  await db.batch([db.delete(users), db.delete(posts), db.insert(users).values(ada)])
+})
+
+test('columns are named as the casing says', async () => {
+  expect(await db.select().from(users)).toEqual([ada])
+  expect(await db.values(`select born_at from users`)).toEqual([[5]])
+})
+
+test('rows with their relations', async () => {
+  await db.insert(posts).values([
+    { id: 10, authorId: 1, title: 'a' },
+    { id: 11, authorId: 1, title: 'b' },
+  ])
+  const found = await db.query.users.findFirst({
+    where: eq(users.id, 1),
+    columns: { name: true },
+    with: { posts: { columns: { title: true }, orderBy: posts.id } },
+  })
+  expect(found).toEqual({ name: 'Ada', posts: [{ title: 'a' }, { title: 'b' }] })
+  expect(await db.query.posts.findMany({ with: { author: true }, limit: 1 })).toEqual([
+    { id: 10, authorId: 1, title: 'a', author: ada },
+  ])
+  expect(await db.query.users.findFirst({ where: eq(users.id, 99) })).toBeUndefined()
+  const first = () => db.query.users.findFirst({ with: { posts: true } })
+  expectTypeOf(first).returns.resolves.extract<object>().toHaveProperty('posts')
+})
+
+test('in transactions and batches', async () => {
+  const found = await db.transaction(async (tx) => {
+    await tx.update(users).set({ name: 'Grace' })
+    const [first] = await tx.batch([tx.query.users.findFirst({ columns: { name: true } })])
+    expectTypeOf(first).toEqualTypeOf<{ name: string } | undefined>()
+    return await tx.transaction(async (nested) => ({ first, all: await nested.query.users.findMany() }))
+  })
+  expect(found).toEqual({ first: { name: 'Grace' }, all: [{ ...ada, name: 'Grace' }] })
+})
+
+test('with intMode bigint, columns of numbers still give numbers', async () => {
+  await using client = createClient({ ...database.config, intMode: 'bigint' })
+  for (const other of [
+    drizzle(client, { schema, casing: 'snake_case' }),
+    drizzle({ client, schema, casing: 'snake_case' }),
+  ])
+    expect(await other.query.users.findMany({ with: { posts: true } })).toEqual([{ ...ada, posts: [] }])
+})

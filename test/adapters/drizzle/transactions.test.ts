@@ -1,0 +1,510 @@
+import { createClient } from '@batonsql/core'
+import { type BatonDatabase, bind, drizzle, type RunResult } from '@batonsql/drizzle-driver'
+import { eq, sql, TransactionRollbackError } from 'drizzle-orm'
+import { Cache, type MutationOption } from 'drizzle-orm/cache/core'
+import { DrizzleQueryError } from 'drizzle-orm/errors'
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+// These run on all versions of Drizzle.
+
+const items = sqliteTable('items', { id: integer().primaryKey(), name: text().notNull().unique() })
+
+let database: TestDatabase
+let db: BatonDatabase
+let log: string[] = []
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = drizzle({
+    connection: { url: database.url, authToken: database.authToken },
+    logger: { logQuery: (query) => void log.push(query) },
+    // 1.0 shows no parameters by itself
+    ...({ paramsInErrors: true } as object),
+  })
+  await db.run(sql`create table items (id integer primary key, name text not null unique)`)
+})
+afterAll(() => db.$client.close())
+
+beforeEach(async () => {
+  await db.delete(items)
+  log = []
+})
+
+const names = async (): Promise<string[]> => {
+  const rows = await db.select().from(items).orderBy(items.name)
+  return rows.map((row) => row.name)
+}
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const rollBackOnConflict = sql`insert or rollback into items (name) values ('a')`
+
+describe('transactions', () => {
+  test('two statements are three requests', async () => {
+    const requests = await requestsOf(() =>
+      db.transaction(async (tx) => {
+        await tx.insert(items).values({ name: 'a' })
+        await tx.insert(items).values({ name: 'b' })
+      }),
+    )
+    expect(requests).toBe(3)
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test.each(['commit', 'END', 'rollback', 'begin'])(
+    '%s written inside one is refused, and it goes on',
+    async (control) => {
+      await db.transaction(async (tx) => {
+        await tx.insert(items).values({ name: 'a' })
+        await expect(tx.run(sql.raw(control))).rejects.toThrow()
+        await tx.insert(items).values({ name: 'b' })
+      })
+      const given = db.transaction(async (tx) => {
+        await tx.insert(items).values({ name: 'c' })
+        await tx.run(sql.raw(control))
+      })
+      await expect(given).rejects.toThrow()
+      expect(await names()).toEqual(['a', 'b'])
+    },
+  )
+
+  test('an empty one sends nothing', async () => {
+    expect(await requestsOf(() => db.transaction(async () => {}))).toBe(0)
+  })
+
+  test.each([
+    [undefined, 'BEGIN IMMEDIATE'],
+    ['immediate', 'BEGIN IMMEDIATE'],
+    ['exclusive', 'BEGIN IMMEDIATE'],
+    ['deferred', 'BEGIN DEFERRED'],
+  ] as const)('behavior %s is %s', async (behavior, begin) => {
+    const sent: string[] = []
+    const watched = drizzle({
+      connection: {
+        ...database.config,
+        fetch: (input, init) => {
+          sent.push(init?.body ?? '')
+          return fetch(input, init)
+        },
+      },
+    })
+    await watched.transaction(
+      (tx) => tx.insert(items).values({ name: begin }),
+      behavior ? { behavior } : undefined,
+    )
+    expect(sent[0]).toMatch(new RegExp(`"${begin}"`, 'i'))
+    expect(await names()).toEqual([begin])
+    await watched.$client.close()
+  })
+
+  test('statements issued together run in order, and those after a failing one run, too', async () => {
+    const outcomes = await db.transaction((tx) =>
+      Promise.allSettled([
+        tx.insert(items).values({ name: 'a' }),
+        tx.insert(items).values({ name: 'a' }),
+        tx.insert(items).values({ name: 'b' }),
+        tx.select({ name: items.name }).from(items).orderBy(items.name),
+      ]),
+    )
+    expect(outcomes).toMatchObject([
+      { status: 'fulfilled' },
+      { reason: { cause: { constraint: { kind: 'unique' } } } },
+      { status: 'fulfilled' },
+      { value: [{ name: 'a' }, { name: 'b' }] },
+    ])
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('one that is over refuses what comes later', async () => {
+    const late = await db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      return () => tx.insert(items).values({ name: 'b' })
+    })
+    await expect(late()).rejects.toMatchObject({ cause: { name: 'StreamError' } })
+    expect(await names()).toEqual(['a'])
+  })
+
+  test('immediate is the default: concurrent read-modify-write transactions all get through', async () => {
+    await db.insert(items).values({ id: 1, name: '0' })
+    await Promise.all(
+      Array.from({ length: 5 }, () =>
+        db.transaction(async (tx) => {
+          const row = await tx.select().from(items).where(eq(items.id, 1)).get()
+          await tx.update(items).set({ name: String(Number(row?.name) + 1) })
+        }),
+      ),
+    )
+    expect(await names()).toEqual(['5'])
+  })
+
+  test('a throw rolls back and comes out as it is', async () => {
+    const mine = new Error('mine')
+    const attempt = db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      throw mine
+    })
+    await expect(attempt).rejects.toBe(mine)
+    const rolledBack = db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      tx.rollback()
+    })
+    await expect(rolledBack).rejects.toBeInstanceOf(TransactionRollbackError)
+    expect(await names()).toEqual([])
+  })
+
+  test('a query on db inside the callback runs beside the transaction', async () => {
+    await db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'inside' })
+      expect(await names()).toEqual([])
+    })
+  })
+
+  test('one that the server ended keeps the user’s own error, and writes nothing outside', async () => {
+    const mine = new Error('mine')
+    const attempt = db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      await expect(tx.run(rollBackOnConflict)).rejects.toThrow(DrizzleQueryError)
+      await expect(tx.insert(items).values({ name: 'b' })).rejects.toMatchObject({
+        cause: { code: 'TRANSACTION_LOST' },
+      })
+      throw mine
+    })
+    await expect(attempt).rejects.toBe(mine)
+    const committing = db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      await expect(tx.run(rollBackOnConflict)).rejects.toThrow(DrizzleQueryError)
+    })
+    await expect(committing).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    expect(await names()).toEqual([])
+  })
+
+  test('a refused value does not end the transaction', async () => {
+    await db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      await expect(tx.run(sql`select ${Number.NaN}`)).rejects.toMatchObject({ cause: { name: 'RangeError' } })
+    })
+    expect(await names()).toEqual(['a'])
+  })
+})
+
+describe('nested transactions', () => {
+  test('cost no requests of their own', async () => {
+    const requests = await requestsOf(() =>
+      db.transaction(async (tx) => {
+        await tx.insert(items).values({ name: 'a' })
+        await tx.transaction(async (inner) => {
+          await inner.insert(items).values({ name: 'b' })
+        })
+      }),
+    )
+    expect(requests).toBe(3)
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('undo their own part', async () => {
+    await db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      const inner = tx.transaction(async (nested) => {
+        await nested.insert(items).values({ name: 'b' })
+        await nested.transaction((deeper) => deeper.insert(items).values({ name: 'c' }))
+        nested.rollback()
+      })
+      await expect(inner).rejects.toBeInstanceOf(TransactionRollbackError)
+      await tx.insert(items).values({ name: 'd' })
+    })
+    expect(await names()).toEqual(['a', 'd'])
+  })
+
+  test('an error that the callback swallows undoes nothing but its statement', async () => {
+    await db.transaction(async (tx) => {
+      await tx.insert(items).values({ id: 1, name: 'a' })
+      await tx.transaction(async (nested) => {
+        await nested.insert(items).values({ id: 2, name: 'b' })
+        await expect(nested.insert(items).values({ id: 2, name: 'c' })).rejects.toThrow(DrizzleQueryError)
+      })
+      await tx
+        .transaction(async (nested) => {
+          await nested.insert(items).values({ id: 3, name: 'undone' })
+          await nested.insert(items).values({ id: 3, name: 'never' })
+        })
+        .catch(() => {})
+      await expect(tx.insert(items).values({ id: 1, name: 'd' })).rejects.toThrow(DrizzleQueryError)
+    })
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('siblings started together take turns', async () => {
+    await db.transaction(async (tx) => {
+      await Promise.allSettled(
+        ['a', 'b', 'c', 'd'].map((name, at) =>
+          tx.transaction(async (nested) => {
+            await nested.insert(items).values({ name })
+            await nested.insert(items).values({ name: `${name}${name}` })
+            if (at % 2) throw new Error('undo')
+          }),
+        ),
+      )
+    })
+    expect(await names()).toEqual(['a', 'aa', 'c', 'cc'])
+  })
+})
+
+describe('batch', () => {
+  test('six queries of every form are one request, typed one by one', async () => {
+    const byName = db
+      .select()
+      .from(items)
+      .where(eq(items.name, sql.placeholder('name')))
+      .prepare()
+    const count = db.select({ count: sql<number>`count(*)` }).from(items).prepare()
+    const requests = await requestsOf(async () => {
+      const results = await db.batch([
+        db.insert(items).values({ id: 1, name: 'a' }),
+        db.insert(items).values({ id: 2, name: 'b' }).returning({ id: items.id }),
+        db.delete(items).where(eq(items.name, 'a')),
+        db.all<{ n: number }>(sql`select count(*) as n from items`),
+        bind(byName, { name: 'b' }),
+        count,
+      ])
+      expect(results).toEqual([
+        expect.objectContaining({ rowsAffected: 1, lastInsertRowid: 1n }),
+        [{ id: 2 }],
+        expect.objectContaining({ rowsAffected: 1 }),
+        [{ n: 1 }],
+        [{ id: 2, name: 'b' }],
+        [{ count: 1 }],
+      ])
+      expectTypeOf(results[1]).toEqualTypeOf<{ id: number }[]>()
+      expectTypeOf(results[2]).toEqualTypeOf<RunResult>()
+      expectTypeOf(results[3]).toEqualTypeOf<{ n: number }[]>()
+      expectTypeOf(results[4]).toEqualTypeOf<{ id: number; name: string }[]>()
+      expectTypeOf(results[5]).toEqualTypeOf<{ count: number }[]>()
+    })
+    expect(requests).toBe(1)
+    expect(log).toHaveLength(6)
+  })
+
+  test('get, values and run of raw SQL', async () => {
+    expect(
+      await db.batch([
+        db.get(sql`select 1 as a`),
+        db.get(sql`select 1 as a where 0`),
+        db.values(sql`select 1 as a, 2 as a`),
+        db.run(sql`select 3 as a`),
+      ]),
+    ).toEqual([{ a: 1 }, undefined, [[1, 2]], expect.objectContaining({ rows: [{ a: 3 }] })])
+  })
+
+  test('arrays of unknown length, and none', async () => {
+    const inserted = await db.batch(
+      ['a', 'b', 'c'].map((name) => db.insert(items).values({ name }).returning({ name: items.name })),
+    )
+    expectTypeOf(inserted).toEqualTypeOf<{ name: string }[][]>()
+    expect(inserted.flat()).toEqual([{ name: 'a' }, { name: 'b' }, { name: 'c' }])
+    expect(await requestsOf(() => db.batch([]))).toBe(0)
+  })
+
+  test('names the query that is no SQL, outside and inside a transaction, which goes on', async () => {
+    const broken = (on: Pick<typeof db, 'insert' | 'all' | 'select'>) =>
+      [on.insert(items).values({ name: 'lost' }), on.all(sql`selec ${1}`), on.select().from(items)] as const
+    const refusal = {
+      query: 'selec ?',
+      params: [1],
+      cause: { statementIndex: 1, code: 'SQL_PARSE_ERROR' },
+    }
+    await expect(db.batch(broken(db))).rejects.toMatchObject(refusal)
+    await db.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'kept' })
+      await expect(tx.batch(broken(tx))).rejects.toMatchObject(refusal)
+    })
+    expect(await names()).toEqual(['kept'])
+  })
+
+  test('is atomic, and says which query failed', async () => {
+    const error: unknown = await db
+      .batch([
+        db.insert(items).values({ name: 'a' }),
+        db.insert(items).values({ name: 'a' }),
+        db.insert(items).values({ name: 'b' }),
+      ])
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(DrizzleQueryError)
+    expect(error).toMatchObject({
+      query: expect.stringContaining('insert') as string,
+      params: ['a'],
+      cause: { statementIndex: 1, extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' },
+    })
+    expect(await names()).toEqual([])
+  })
+
+  test('refuses what is no query, and values that cannot be sent', async () => {
+    const requests = await requestsOf(async () => {
+      await expect(db.batch([db.insert(items).values({ name: 'a' }), {} as never])).rejects.toThrow(
+        'query 1 of the batch',
+      )
+      await expect(db.batch([db.all(sql`select ${Number.NaN}`)])).rejects.toMatchObject({
+        cause: { name: 'RangeError' },
+      })
+    })
+    expect(requests).toBe(0)
+  })
+
+  test('inside a transaction is one request of it', async () => {
+    const requests = await requestsOf(() =>
+      db.transaction(async (tx) => {
+        const [, rows] = await tx.batch([tx.insert(items).values({ name: 'a' }), tx.select().from(items)])
+        expect(rows).toHaveLength(1)
+        await tx.transaction((inner) => inner.batch([inner.insert(items).values({ name: 'b' })]))
+      }),
+    )
+    expect(requests).toBe(3)
+    expect(await names()).toEqual(['a', 'b'])
+  })
+})
+
+describe('cache', () => {
+  class MemoryCache extends Cache {
+    readonly kept = new Map<string, unknown[]>()
+    readonly forgotten: unknown[] = []
+    strategy(): 'all' {
+      return 'all'
+    }
+    async get(key: string): Promise<unknown[] | undefined> {
+      return this.kept.get(key)
+    }
+    async put(key: string, rows: unknown[]): Promise<void> {
+      this.kept.set(key, rows)
+    }
+    async onMutate({ tables }: MutationOption): Promise<void> {
+      this.forgotten.push(tables)
+      this.kept.clear()
+    }
+  }
+
+  test('serves repeated selects outside transactions only, and forgets after commits and batches', async () => {
+    const cache = new MemoryCache()
+    const cached = drizzle({ client: db.$client, cache })
+    // the object itself, as Drizzle's own drivers have it
+    expect(cached.$cache).toBe(cache)
+    expect(cached.$cache).toMatchObject({ get: expect.any(Function), invalidate: expect.any(Function) })
+    await cached.insert(items).values({ name: 'a' })
+    const select = async (): Promise<number> => (await cached.select().from(items)).length
+    expect([await select(), await requestsOf(select)]).toEqual([1, 0])
+    await cached.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'b' })
+      expect(await tx.select().from(items)).toHaveLength(2)
+      expect(await select()).toBe(1)
+    })
+    expect(await select()).toBe(2)
+    await cached.batch([cached.insert(items).values({ name: 'c' })])
+    expect(await select()).toBe(3)
+    expect(cache.forgotten).toEqual([['items'], ['items'], ['items']])
+    await cached.$cache.invalidate({ tables: 'items' })
+    expect(cache.forgotten).toHaveLength(4)
+  })
+
+  /** A client whose next request with these words is answered, and the answer lost. */
+  async function losing(words: string) {
+    let isLost = false
+    const client = createClient({
+      ...database.config,
+      maxRetries: 0,
+      fetch: async (url, init) => {
+        const response = await fetch(url, init)
+        if (isLost || !init.body?.includes(words)) return response
+        isLost = true
+        await response.text()
+        throw new TypeError('lost on the way back')
+      },
+    })
+    const cache = new MemoryCache()
+    const cached = drizzle({ client, cache })
+    const select = async (): Promise<number> => (await cached.select().from(items)).length
+    // fills the cache
+    expect([await select(), await requestsOf(select)]).toEqual([0, 0])
+    return { client, cached, select }
+  }
+
+  test('forgets after a COMMIT whose answer was lost', async () => {
+    const { client, cached, select } = await losing('COMMIT')
+    const given = cached.transaction((tx) => tx.insert(items).values({ name: 'a' }).execute())
+    await expect(given).rejects.toMatchObject({ outcome: 'unknown' })
+    expect(await select()).toBe(1)
+    await client.close()
+  })
+
+  test('forgets after a batch whose answer was lost', async () => {
+    const { client, cached, select } = await losing('"batch"')
+    const given = cached.batch([cached.insert(items).values({ name: 'a' })])
+    await expect(given).rejects.toMatchObject({ cause: { outcome: 'unknown' } })
+    expect(await select()).toBe(1)
+    await client.close()
+  })
+
+  test('forgets after a statement that failed and kept rows, in a transaction that commits', async () => {
+    const cache = new MemoryCache()
+    const cached = drizzle({ client: db.$client, cache })
+    const select = async (): Promise<number> => (await cached.select().from(items)).length
+    expect(await select()).toBe(0)
+    await cached.transaction(async (tx) => {
+      const insert = tx.insert(items).values([{ name: 'a' }, { name: 'a' }])
+      const batch = tx.batch([tx.insert(items).values({ name: 'b' }), insert])
+      await expect(batch).rejects.toMatchObject({ cause: { code: 'SQLITE_CONSTRAINT' } })
+    })
+    expect(await select()).toBe(1)
+  })
+
+  test('does not forget after what was rolled back', async () => {
+    const cache = new MemoryCache()
+    const cached = drizzle({ client: db.$client, cache })
+    const given = cached.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      throw new Error('changed my mind')
+    })
+    await expect(given).rejects.toThrow('changed my mind')
+    const failing = cached.insert(items).values([{ name: 'a' }, { name: 'a' }])
+    await expect(cached.batch([failing])).rejects.toThrow()
+    expect(cache.forgotten).toEqual([])
+  })
+
+  test('a cache that throws does not make a committed transaction or batch reject', async () => {
+    class BrokenCache extends MemoryCache {
+      override async onMutate(): Promise<void> {
+        throw new Error('no cache server')
+      }
+    }
+    const cached = drizzle({ client: db.$client, cache: new BrokenCache() })
+    const value = await cached.transaction(async (tx) => {
+      await tx.insert(items).values({ name: 'a' })
+      return 'done'
+    })
+    expect(value).toBe('done')
+    await cached.batch([cached.insert(items).values({ name: 'b' })])
+    expect(await names()).toEqual(['a', 'b'])
+  })
+})
+
+test('`db` inside a transaction, where `tx` was meant: the transaction expires and says so', async () => {
+  const impatient = drizzle({ connection: { ...database.config, transactionTimeoutMs: 300 } })
+  const given = impatient.transaction(async (tx) => {
+    await tx.insert(items).values({ name: 'inside' })
+    await impatient.insert(items).values({ name: 'forgotten' })
+  })
+  await expect(given).rejects.toThrow(/another call of this client waited for the write lock.*own handle/)
+  expect(await names()).toEqual(['forgotten'])
+  await impatient.$client.close()
+})
+
+test('a batch that only reads does not wait for the write lock; `behavior` says otherwise', async () => {
+  await db.transaction(async (tx) => {
+    await tx.insert(items).values({ name: 'held' })
+    expect(await db.batch([db.select().from(items), db.run(sql`select 1`)])).toMatchObject([[], {}])
+  })
+  expect(await db.batch([db.select().from(items)], { behavior: 'immediate' })).toMatchObject([
+    [{ name: 'held' }],
+  ])
+  const wrong = db.batch([db.select().from(items)], { behavior: 'write' as 'immediate' })
+  await expect(wrong).rejects.toThrow('behavior must be')
+})

@@ -1,0 +1,255 @@
+import { BatonDialect, batch } from '@batonsql/kysely-dialect'
+import {
+  CamelCasePlugin,
+  DummyDriver,
+  type Generated,
+  type InsertResult,
+  Kysely,
+  ParseJSONResultsPlugin,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely'
+import { jsonArrayFrom } from 'kysely/helpers/sqlite'
+import { afterAll, beforeAll, beforeEach, expect, expectTypeOf, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+interface Tables {
+  person: { id: Generated<number>; name: string }
+  pet: { id: Generated<number>; owner_id: number; name: string }
+}
+
+let database: TestDatabase
+let db: Kysely<Tables>
+let log: string[] = []
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
+    log: (event) => void log.push(`${event.level} ${event.query.sql}`),
+  })
+  await batch(db, [
+    db.schema
+      .createTable('person')
+      .addColumn('id', 'integer', (c) => c.primaryKey())
+      .addColumn('name', 'text', (c) => c.unique()),
+    db.schema
+      .createTable('pet')
+      .addColumn('id', 'integer', (c) => c.primaryKey())
+      .addColumn('owner_id', 'integer')
+      .addColumn('name', 'text'),
+  ])
+})
+afterAll(() => db.destroy())
+
+beforeEach(async () => {
+  await batch(db, [db.deleteFrom('pet'), db.deleteFrom('person')])
+  log = []
+})
+
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+const names = async (): Promise<string[]> => {
+  const rows = await db.selectFrom('person').select('name').orderBy('name').execute()
+  return rows.map((row) => row.name)
+}
+
+test('six queries of every form are one request, with the results and types of each', async () => {
+  const requests = await requestsOf(async () => {
+    const results = await batch(db, [
+      db.insertInto('person').values({ id: 1, name: 'Ada' }),
+      db.insertInto('pet').values({ owner_id: 1, name: 'Rex' }).returning(['id', 'name']),
+      db.selectFrom('person').selectAll(),
+      db.updateTable('person').set({ name: 'Ada L.' }),
+      sql<{ n: number }>`select count(*) as n from pet`,
+      db.selectFrom('person').select('name').compile(),
+    ])
+    expect(results).toEqual([
+      [expect.objectContaining({ insertId: 1n, numInsertedOrUpdatedRows: 1n })],
+      [{ id: 1, name: 'Rex' }],
+      [{ id: 1, name: 'Ada' }],
+      [expect.objectContaining({ numUpdatedRows: 1n })],
+      { rows: [{ n: 1 }] },
+      { rows: [{ name: 'Ada L.' }] },
+    ])
+    expectTypeOf(results[0]).toEqualTypeOf<InsertResult[]>()
+    expectTypeOf(results[1]).toEqualTypeOf<{ id: number; name: string }[]>()
+    expectTypeOf(results[4]).toEqualTypeOf<QueryResult<{ n: number }>>()
+    expectTypeOf(results[5]).toEqualTypeOf<QueryResult<{ name: string }>>()
+  })
+  expect(requests).toBe(1)
+})
+
+test('plugins of the database and of the query do their work', async () => {
+  const camel = db.withPlugin(new CamelCasePlugin()) as unknown as Kysely<{
+    person: Tables['person']
+    pet: { id: Generated<number>; ownerId: number; name: string }
+  }>
+  const [, , people, raw] = await batch(camel, [
+    camel.insertInto('person').values({ id: 1, name: 'Ada' }),
+    camel.insertInto('pet').values({ ownerId: 1, name: 'Rex' }),
+    camel
+      .selectFrom('person')
+      .select((eb) => [
+        'person.id as personId',
+        jsonArrayFrom(
+          eb.selectFrom('pet').select(['pet.name', 'pet.ownerId']).whereRef('pet.ownerId', '=', 'person.id'),
+        ).as('pets'),
+      ])
+      .withPlugin(new ParseJSONResultsPlugin()),
+    sql`select owner_id from pet`,
+  ])
+  expect(people).toEqual([{ personId: 1, pets: [{ name: 'Rex', ownerId: 1 }] }])
+  expect(raw.rows).toEqual([{ ownerId: 1 }])
+})
+
+test('arrays of unknown length, and none', async () => {
+  const inserted = await batch(
+    db,
+    ['a', 'b'].map((name) => db.insertInto('person').values({ name }).returning('name')),
+  )
+  expectTypeOf(inserted).toEqualTypeOf<{ name: string }[][]>()
+  expect(inserted).toEqual([[{ name: 'a' }], [{ name: 'b' }]])
+  expect(await requestsOf(() => expect(batch(db, [])).resolves.toEqual([]))).toBe(0)
+})
+
+test('a compiled query may be in several batches, and run by itself afterwards', async () => {
+  const select = db.selectFrom('person').select('name').compile()
+  const [[, before], after] = await Promise.all([
+    batch(db, [db.insertInto('person').values({ name: 'a' }), select]),
+    batch(db, [select, select], { mode: 'deferred' }),
+  ])
+  expect(before.rows).toEqual([{ name: 'a' }])
+  expect(after[0]).toEqual(after[1])
+  await db.deleteFrom('person').execute()
+  expect((await db.executeQuery(select)).rows).toEqual([])
+})
+
+test('a query may be in a batch twice, and runs twice', async () => {
+  const pet = db.insertInto('pet').values({ name: 'Rex', owner_id: 1 }).returning('name')
+  const requests = await requestsOf(async () => {
+    expect(await batch(db, [pet, pet])).toEqual([[{ name: 'Rex' }], [{ name: 'Rex' }]])
+  })
+  expect(requests).toBe(1)
+  expect(await db.selectFrom('pet').selectAll().execute()).toHaveLength(2)
+})
+
+test('a query that runs by itself at the same time keeps its own result, and the batch its own', async () => {
+  const select = db.selectFrom('person').select('name')
+  const alone = select.execute()
+  const together = batch(db, [
+    db.insertInto('person').values({ name: 'Ada' }),
+    select,
+    db.deleteFrom('person'),
+  ])
+  expect(await alone).toEqual([])
+  expect((await together)[1]).toEqual([{ name: 'Ada' }])
+})
+
+test('names the query that is no SQL, outside and inside a transaction, which goes on', async () => {
+  const broken = (on: typeof db) => [
+    on.insertInto('person').values({ name: 'lost' }),
+    sql`selec 1`,
+    on.selectFrom('person').selectAll(),
+  ]
+  const refusal = { statementIndex: 1, sql: 'selec 1', code: 'SQL_PARSE_ERROR' }
+  await expect(batch(db, broken(db))).rejects.toMatchObject(refusal)
+  await db.transaction().execute(async (trx) => {
+    await trx.insertInto('person').values({ name: 'kept' }).execute()
+    await expect(batch(trx, broken(trx))).rejects.toMatchObject(refusal)
+  })
+  expect(await names()).toEqual(['kept'])
+})
+
+test('is atomic, and the error says which query failed', async () => {
+  const error: unknown = await batch(db, [
+    db.insertInto('person').values({ name: 'a' }),
+    db.insertInto('person').values({ name: 'a' }),
+  ]).catch((reason: unknown) => reason)
+  expect(error).toMatchObject({ statementIndex: 1, extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' })
+  expect((error as Error).stack).toContain('kysely/batch.test.ts')
+  expect(await names()).toEqual([])
+})
+
+test('inside a transaction it is one request of it, and a failure leaves the rest to the caller', async () => {
+  const requests = await requestsOf(() =>
+    db.transaction().execute(async (trx) => {
+      const [, rows] = await batch(trx, [
+        trx.insertInto('person').values({ name: 'a' }),
+        trx.selectFrom('person').select('name'),
+      ])
+      expect(rows).toEqual([{ name: 'a' }])
+      const failing = batch(trx, [
+        trx.insertInto('person').values({ name: 'b' }),
+        trx.insertInto('person').values({ name: 'a' }),
+      ])
+      await expect(failing).rejects.toMatchObject({ statementIndex: 1 })
+    }),
+  )
+  expect(requests).toBe(3)
+  expect(await names()).toEqual(['a', 'b'])
+})
+
+test('the log shows the batch, and its queries', async () => {
+  await batch(db, [db.selectFrom('person').select('id'), db.selectFrom('pet').select('id')])
+  expect(log).toEqual([
+    'query select "id" from "person";\nselect "id" from "pet"',
+    'query select "id" from "person"',
+    'query select "id" from "pet"',
+  ])
+})
+
+test('a query runs on the handle that batch() gets, whether the database or a transaction built it', async () => {
+  await db.transaction().execute(async (trx) => {
+    await batch(trx, [db.insertInto('person').values({ name: 'a' })])
+    const [[inside], [outside]] = await Promise.all([
+      batch(trx, [db.selectFrom('person').selectAll()]),
+      // not waiting for the transaction's end
+      batch(db, [trx.selectFrom('person').selectAll()], { mode: 'deferred' }),
+    ])
+    expect([inside, outside]).toMatchObject([[{ name: 'a' }], []])
+  })
+  expect(await names()).toEqual(['a'])
+})
+
+test('a query of another Kysely instance is refused before anything is sent', async () => {
+  const other = new Kysely<Tables>({
+    dialect: new BatonDialect(database.config),
+    plugins: [new CamelCasePlugin()],
+  })
+  const insert = (on: typeof db) => on.insertInto('person').values({ name: 'a' })
+  const requests = await requestsOf(async () => {
+    await expect(batch(db, [insert(db), insert(other)])).rejects.toThrow('query 1 of the batch')
+    await expect(batch(db, [other.schema.dropTable('pet')])).rejects.toThrow('query 0 of the batch')
+  })
+  expect(requests).toBe(0)
+  // these are bound to no connection
+  const [raw, compiled] = await batch(db, [
+    sql<{ a: number }>`select 1 as a`.withPlugin(new CamelCasePlugin()),
+    other
+      .selectFrom('pet')
+      .select('ownerId' as 'owner_id')
+      .compile(),
+  ])
+  expect([raw.rows, compiled.rows]).toEqual([[{ a: 1 }], []])
+  await other.destroy()
+})
+
+test('another dialect’s database is refused, and so are its queries', async () => {
+  const other = new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (kysely) => new SqliteIntrospector(kysely),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  })
+  await expect(batch(other, [other.selectFrom('person').selectAll()])).rejects.toThrow('BatonDialect')
+  await expect(batch(db, [other.selectFrom('person').selectAll()])).rejects.toThrow('query 0 of the batch')
+  // @ts-expect-error not a query
+  await expect(batch(db, [1])).rejects.toThrow(TypeError)
+})

@@ -1,0 +1,457 @@
+import { createClient, decodeVector, encodeVector, SqlError } from '@batonsql/core'
+import {
+  BatonDialect,
+  cosineDistance,
+  euclideanDistance,
+  nearest,
+  vectorType,
+} from '@batonsql/kysely-dialect'
+import * as fc from 'fast-check'
+import { CamelCasePlugin, type Generated, Kysely, ParseJSONResultsPlugin, SqliteAdapter, sql } from 'kysely'
+import { jsonArrayFrom, jsonObjectFrom } from 'kysely/helpers/sqlite'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+interface Tables {
+  person: { id: Generated<number>; name: string; age: number | null }
+  pet: { id: Generated<number>; owner_id: number; name: string }
+  anything: { value: unknown }
+}
+
+let database: TestDatabase
+let db: Kysely<Tables>
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({ dialect: new BatonDialect({ url: database.url, authToken: database.authToken }) })
+  await db.schema
+    .createTable('person')
+    .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('name', 'text', (column) => column.notNull().unique())
+    .addColumn('age', 'integer')
+    .execute()
+  await db.schema
+    .createTable('pet')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('owner_id', 'integer', (column) =>
+      column.notNull().references('person.id').onDelete('cascade'),
+    )
+    .addColumn('name', 'text', (column) => column.notNull())
+    .execute()
+  await sql`create table anything (value)`.execute(db)
+})
+afterAll(() => db.destroy())
+
+beforeEach(async () => {
+  await db.deleteFrom('pet').execute()
+  await db.deleteFrom('person').execute()
+})
+
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+
+describe('queries', () => {
+  test('a select is one request and gives plain, mutable rows', async () => {
+    await db.insertInto('person').values({ name: 'Ada', age: 36 }).execute()
+    const query = db.selectFrom('person').select(['name', 'age'])
+    expect(await requestsOf(() => query.execute())).toBe(1)
+    const rows = await query.execute()
+    expect(rows).toEqual([{ name: 'Ada', age: 36 }])
+    expect(Object.getPrototypeOf(rows[0])).toBe(Object.prototype)
+    rows[0]!.name = 'Grace'
+  })
+
+  test('queries issued together are under way together', async () => {
+    let waiting = 0
+    const all = Promise.withResolvers<void>()
+    const held = new Kysely<Tables>({
+      dialect: new BatonDialect({
+        ...database.config,
+        // one after the other, the first would wait forever
+        async fetch(input, init) {
+          waiting += 1
+          if (waiting === 10) all.resolve()
+          await all.promise
+          return await fetch(input, init)
+        },
+      }),
+    })
+    const queries = Array.from({ length: 10 }, () => held.selectFrom('person').selectAll().execute())
+    expect(await Promise.all(queries)).toHaveLength(10)
+    await held.destroy()
+  })
+
+  test('writes issued together all arrive', async () => {
+    const requests = await requestsOf(() =>
+      Promise.all(
+        Array.from({ length: 10 }, (_, n) =>
+          db
+            .insertInto('person')
+            .values({ name: `p${n}` })
+            .execute(),
+        ),
+      ),
+    )
+    expect(requests).toBe(10)
+    const { count } = await db
+      .selectFrom('person')
+      .select(db.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow()
+    expect(count).toBe(10)
+  })
+
+  test('joins, subqueries as JSON, and the plugins for them', async () => {
+    const ada = await db
+      .insertInto('person')
+      .values({ name: 'Ada' })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    await db
+      .insertInto('pet')
+      .values([
+        { owner_id: ada.id, name: 'Rex' },
+        { owner_id: ada.id, name: 'Tom' },
+      ])
+      .execute()
+    const joined = await db
+      .selectFrom('pet')
+      .innerJoin('person', 'person.id', 'pet.owner_id')
+      .select(['pet.name', 'person.name as owner'])
+      .orderBy('pet.name')
+      .execute()
+    expect(joined).toEqual([
+      { name: 'Rex', owner: 'Ada' },
+      { name: 'Tom', owner: 'Ada' },
+    ])
+    const people = await db
+      .withPlugin(new ParseJSONResultsPlugin())
+      .withPlugin(new CamelCasePlugin())
+      .selectFrom('person')
+      .select((eb) => [
+        'person.name as full_name',
+        jsonArrayFrom(
+          eb
+            .selectFrom('pet')
+            .select('pet.name')
+            .whereRef('pet.owner_id', '=', 'person.id')
+            .orderBy('pet.name'),
+        ).as('pets'),
+        jsonObjectFrom(
+          eb.selectFrom('pet').select('pet.name').whereRef('pet.owner_id', '=', 'person.id').limit(1),
+        ).as('pet'),
+      ])
+      .execute()
+    expect(people).toEqual([
+      { fullName: 'Ada', pets: [{ name: 'Rex' }, { name: 'Tom' }], pet: { name: 'Rex' } },
+    ])
+  })
+
+  test('streams hand out rows in chunks and may be left early', async () => {
+    await db
+      .insertInto('person')
+      .values(Array.from({ length: 5 }, (_, n) => ({ name: `p${n}` })))
+      .execute()
+    const names: string[] = []
+    for await (const row of db.selectFrom('person').select('name').orderBy('name').stream(2)) {
+      names.push(row.name)
+      if (names.length === 3) break
+    }
+    expect(names).toEqual(['p0', 'p1', 'p2'])
+    await expect(db.selectFrom('person').select('name').stream(0).next()).rejects.toThrow('`chunkSize`')
+  })
+
+  test('columns called __proto__, length and 0 are ordinary columns; of equal names the last stays', async () => {
+    const { rows } = await sql<
+      Record<string, unknown>
+    >`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a, count(*)`.execute(db)
+    expect(Object.entries(rows[0]!)).toEqual([
+      ['0', 3],
+      ['__proto__', 1],
+      ['length', 2],
+      ['a', 5],
+      ['count(*)', 1],
+    ])
+    expect(Object.getPrototypeOf(rows[0])).toBe(Object.prototype)
+  })
+})
+
+describe('results', () => {
+  test('insertId is there for inserts that inserted something, and for nothing else', async () => {
+    const first = await db.insertInto('person').values({ name: 'Ada' }).executeTakeFirstOrThrow()
+    expect(typeof first.insertId).toBe('bigint')
+    expect(first.numInsertedOrUpdatedRows).toBe(1n)
+    const ignored = await db
+      .insertInto('person')
+      .values({ name: 'Ada' })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirstOrThrow()
+    expect([ignored.insertId, ignored.numInsertedOrUpdatedRows]).toEqual([undefined, 0n])
+    const upserted = await db
+      .insertInto('person')
+      .values({ name: 'Ada' })
+      .onConflict((conflict) => conflict.column('name').doUpdateSet({ age: 1 }))
+      .executeTakeFirstOrThrow()
+    expect([upserted.insertId, upserted.numInsertedOrUpdatedRows]).toEqual([undefined, 1n])
+    const updated = await db.executeQuery(db.updateTable('person').set({ age: 37 }).compile())
+    expect(updated).toEqual({ rows: [], numAffectedRows: 1n })
+  })
+
+  test('selects carry no counts; changes with RETURNING do', async () => {
+    expect(await db.executeQuery(db.selectFrom('person').selectAll().compile())).toEqual({ rows: [] })
+    const inserted = await db.executeQuery(
+      db.insertInto('person').values({ name: 'Ada' }).returning('name').compile(),
+    )
+    expect(inserted).toEqual({ rows: [{ name: 'Ada' }], numAffectedRows: 1n })
+    const deleted = await db.executeQuery(
+      db.deleteFrom('person').where('name', '=', 'x').returning('id').compile(),
+    )
+    expect(deleted).toEqual({ rows: [], numAffectedRows: 0n })
+    expect((await db.deleteFrom('person').executeTakeFirstOrThrow()).numDeletedRows).toBe(1n)
+  })
+})
+
+describe('errors', () => {
+  test('are the client’s own, with code, constraint and the line that ran the query', async () => {
+    await db.insertInto('person').values({ name: 'Ada' }).execute()
+    const error: unknown = await db
+      .insertInto('person')
+      .values({ name: 'Ada' })
+      .execute()
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(SqlError)
+    expect(error).toMatchObject({
+      code: expect.stringMatching(/^SQLITE_CONSTRAINT/) as string,
+      extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
+      constraint: { kind: 'unique', table: 'person', columns: ['name'] },
+    })
+    expect((error as Error).stack).toContain('kysely/crud.test.ts')
+  })
+
+  test('inside a transaction, too', async () => {
+    const error: unknown = await db
+      .transaction()
+      .execute(async (trx) => {
+        await trx.insertInto('person').values({ name: 'Ada' }).execute()
+        await trx.insertInto('person').values({ name: 'Ada' }).execute()
+      })
+      .catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' })
+    expect((error as Error).stack).toContain('kysely/crud.test.ts')
+    expect(await db.selectFrom('person').selectAll().execute()).toEqual([])
+  })
+})
+
+describe('values', () => {
+  const roundTrip = async (value: unknown): Promise<unknown> => {
+    const { rows } = await sql<{ value: unknown }>`select ${value} as value`.execute(db)
+    return rows[0]!.value
+  }
+  const isSame = async (value: unknown, expected: unknown = value): Promise<void> => {
+    const actual = await roundTrip(value)
+    if (expected instanceof Uint8Array) expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
+    else expect(Object.is(actual, expected)).toBe(true)
+  }
+  const normalized = (value: bigint): bigint | number => {
+    const number = Number(value)
+    return Number.isSafeInteger(number) ? number : value
+  }
+
+  test('64-bit integers come back exact', async () => {
+    for (const value of [
+      2n ** 63n - 1n,
+      -(2n ** 63n),
+      2n ** 53n,
+      2n ** 53n + 1n,
+      2n ** 53n - 1n,
+      -(2n ** 53n) - 1n,
+    ])
+      await isSame(value, normalized(value))
+    await fc.assert(
+      fc.asyncProperty(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (value) =>
+        isSame(value, normalized(value)),
+      ),
+      { numRuns: 50 },
+    )
+  })
+
+  test('numbers, including -0 and the smallest and largest', async () => {
+    for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1, -1.5])
+      await isSame(value)
+    await fc.assert(
+      fc.asyncProperty(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => isSame(value)),
+      { numRuns: 50 },
+    )
+  })
+
+  test('whole numbers arrive as integers, all others as what they are', async () => {
+    const values = [1, -(2 ** 53) + 1, 2n ** 60n, true, 1.5, -0, 2 ** 53, '1', new Uint8Array([1]), null]
+    const { rows } = await sql<{ types: string }>`
+      select ${sql.join(
+        values.map((value) => sql`typeof(${value})`),
+        sql` || ' ' || `,
+      )} as types`.execute(db)
+    expect(rows[0]!.types).toBe('integer integer integer integer real real real text blob null')
+  })
+
+  test('text of every kind', async () => {
+    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום עולם', 'x'.repeat(1 << 20), '\u2028', '\ufeff'])
+      await isSame(value)
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary' }), (value) => isSame(value)),
+      { numRuns: 50 },
+    )
+  })
+
+  test('blobs come back as Uint8Array', async () => {
+    for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7), Buffer.from('baton')])
+      await isSame(value)
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array(), (value) => isSame(value)),
+      { numRuns: 50 },
+    )
+    expect((await roundTrip(Buffer.from('x')))?.constructor).toBe(Uint8Array)
+  })
+
+  test('null and booleans', async () => {
+    await isSame(null)
+    await isSame(true, 1)
+    await isSame(false, 0)
+  })
+
+  test.each([
+    ['NaN', Number.NaN, RangeError],
+    ['Infinity', Number.POSITIVE_INFINITY, RangeError],
+    ['-Infinity', Number.NEGATIVE_INFINITY, RangeError],
+    ['2^63', 2n ** 63n, RangeError],
+    ['-2^63 - 1', -(2n ** 63n) - 1n, RangeError],
+    ['an object', { a: 1 }, TypeError],
+    ['undefined', undefined, TypeError],
+    ['a lone surrogate', '\ud800', RangeError],
+    ['a Date', new Date(0), TypeError],
+    ['a symbol', Symbol('x'), TypeError],
+  ])('%s is refused before anything is sent', async (_, value, type) => {
+    const requests = await requestsOf(async () => {
+      const attempt = db
+        .insertInto('anything')
+        .values([{ value: 1 }, { value: sql`${value}` }])
+        .execute()
+      await expect(attempt).rejects.toThrow(type)
+      await expect(attempt).rejects.toThrow(/^parameter 2: /)
+    })
+    expect(requests).toBe(0)
+  })
+
+  test('a refused value does not end the transaction', async () => {
+    await db.transaction().execute(async (trx) => {
+      await trx.insertInto('person').values({ name: 'Ada' }).execute()
+      await expect(
+        trx.insertInto('person').values({ name: 'Bob', age: Number.NaN }).execute(),
+      ).rejects.toThrow(RangeError)
+    })
+    expect(await db.selectFrom('person').select('name').execute()).toEqual([{ name: 'Ada' }])
+  })
+})
+
+test('vectors are kept as blobs, compared by the server and found by its index', async () => {
+  await db.schema
+    .createTable('place')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('at', vectorType(3))
+    .execute()
+  const places = db.withTables<{ place: { id: number; at: Uint8Array } }>()
+  await places.schema.createIndex('place_at').on('place').expression(sql`libsql_vector_idx(at)`).execute()
+  await places
+    .insertInto('place')
+    .values([
+      { id: 1, at: encodeVector([1, 0, 0]) },
+      { id: 2, at: encodeVector([0, 1, 0.5]) },
+    ])
+    .execute()
+  const near = await places
+    .selectFrom('place')
+    .select((eb) => [
+      'id',
+      'at',
+      cosineDistance('at', [0, 1, 0]).as('cos'),
+      euclideanDistance(eb.ref('at'), [0, 1, 0]).as('l2'),
+    ])
+    .orderBy(cosineDistance('place.at', [0, 1, 0]))
+    .execute()
+  expect(near.map(({ id }) => id)).toEqual([2, 1])
+  expect(near[1]).toMatchObject({ cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number })
+  expect(decodeVector(near[0]!.at)).toEqual(new Float32Array([0, 1, 0.5]))
+  const nearest1 = await places
+    .selectFrom(nearest('place_at', [0, 1, 0], 1).as('near'))
+    .innerJoin('place', 'place.id', 'near.id')
+    .select('place.id')
+    .execute()
+  expect(nearest1).toEqual([{ id: 2 }])
+  await expect(
+    places
+      .selectFrom(nearest('nowhere', [0, 1, 0], 1).as('near'))
+      .select('near.id')
+      .execute(),
+  ).rejects.toBeInstanceOf(SqlError)
+})
+
+describe('ownership', () => {
+  test('a client given to the dialect stays open', async () => {
+    await using client = createClient({ url: database.url, authToken: database.authToken })
+    const borrower = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
+    await borrower.selectFrom('person').selectAll().execute()
+    await borrower.destroy()
+    expect((await client.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
+    await expect(borrower.selectFrom('person').selectAll().execute()).rejects.toThrow('destroyed')
+  })
+
+  test('a dialect may serve several instances, each with connections of its own', async () => {
+    const dialect = new BatonDialect(database.config)
+    const [one, other] = [new Kysely<Tables>({ dialect }), new Kysely<Tables>({ dialect })]
+    await one.selectFrom('person').selectAll().execute()
+    await one.destroy()
+    expect(await other.selectFrom('person').selectAll().execute()).toEqual([])
+    await other.destroy()
+  })
+
+  test('Kysely knows what the database supports', () => {
+    const { adapter } = db.getExecutor()
+    expect(adapter).toBeInstanceOf(SqliteAdapter)
+    expect(adapter).toMatchObject({
+      supportsMultipleConnections: true,
+      supportsTransactionalDdl: false,
+      supportsReturning: true,
+      supportsCreateIfNotExists: true,
+    })
+    const { supportsTransactionalDdl } = new BatonDialect({
+      url: database.url,
+      transactionalMigrations: true,
+    }).createAdapter()
+    expect(supportsTransactionalDdl).toBe(true)
+  })
+
+  test('exactly one of client and url has to be given', () => {
+    const client = createClient({ url: database.url })
+    for (const [config, message] of [
+      [{ url: undefined }, /url is undefined: is its environment variable set/],
+      [undefined, /either `client` or `url`, not undefined/],
+      [null, /either `client` or `url`, not null/],
+      ['libsql://h?authToken=secret', /either `client` or `url`, not string$/],
+      [{ authToken: 'secret' }, /either `client` or `url`, not one of authToken$/],
+      [{ url: 'http://h', transactionMode: 'write' }, /'immediate' or 'deferred', not 'write'/],
+    ] as const)
+      expect(() => new BatonDialect(config as never)).toThrow(message)
+    // @ts-expect-error not a configuration
+    expect(() => new BatonDialect({})).toThrow('either `client` or `url`')
+    // @ts-expect-error not a configuration
+    expect(() => new BatonDialect({ client, url: database.url })).toThrow('either `client` or `url`')
+    // @ts-expect-error not a configuration
+    expect(() => new BatonDialect({ client, transactionMode: 'exclusive' })).toThrow('`transactionMode`')
+    // @ts-expect-error not a configuration
+    expect(() => new BatonDialect({ client, onCreateConnection() {} })).toThrow('onCreateConnection')
+    // @ts-expect-error not a configuration
+    expect(() => new Kysely({ dialect: new BatonDialect({ url: database.url, poolSize: 3 }) })).toThrow(
+      'poolSize',
+    )
+  })
+})

@@ -1,0 +1,56 @@
+import { BatonDialect, batch } from '@batonsql/kysely-dialect'
+import * as fc from 'fast-check'
+import { type Generated, Kysely, sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { openTestServer } from '../../support/test-server.ts'
+
+interface Tables {
+  item: { id: Generated<number>; name: string }
+}
+
+/** Names of inserts; the last is refused. */
+const NAMES = ['a', 'b', 'refused'] as const
+
+const name = fc.constantFrom(...NAMES)
+/** One query by itself, or several in a batch, by the database or inside a transaction of it. */
+const act = fc.record({
+  names: fc.oneof(name, fc.array(name, { maxLength: 4 })),
+  inTransaction: fc.boolean(),
+})
+
+test('whatever runs at the same time and with the same builders: all of a batch or none, and each once', async () => {
+  const server = await openTestServer()
+  const { url, authToken } = await server.createDatabase()
+  const db = new Kysely<Tables>({ dialect: new BatonDialect({ url, authToken }) })
+  await sql`create table item (id integer primary key, name text check (name <> 'refused'))`.execute(db)
+  const builders = Object.fromEntries(
+    NAMES.map((each) => [each, db.insertInto('item').values({ name: each }).returning('name')]),
+  )
+  const run = (names: string | readonly string[], on: Kysely<Tables>): Promise<readonly unknown[]> => {
+    if (typeof names !== 'string')
+      return batch(
+        on,
+        names.map((each) => builders[each]!),
+      )
+    return on === db ? builders[names]!.execute() : on.executeQuery(builders[names]!).then(({ rows }) => rows)
+  }
+  const property = fc.asyncProperty(fc.array(act, { minLength: 1, maxLength: 5 }), async (acts) => {
+    await db.deleteFrom('item').execute()
+    const outcomes = await Promise.allSettled(
+      acts.map(({ names, inTransaction }) =>
+        inTransaction ? db.transaction().execute((trx) => run(names, trx)) : run(names, db),
+      ),
+    )
+    const kept = acts.flatMap(({ names }, at) => (outcomes[at]?.status === 'fulfilled' ? names : []))
+    for (const [at, { names }] of acts.entries()) {
+      const { status, value } = outcomes[at] as PromiseFulfilledResult<unknown[]>
+      const given = [names].flat()
+      expect(status).toBe(given.includes('refused') ? 'rejected' : 'fulfilled')
+      if (status === 'fulfilled') expect(value.flat()).toEqual(given.map((each) => ({ name: each })))
+    }
+    const rows = await db.selectFrom('item').select('name').execute()
+    expect(rows.map((row) => row.name).toSorted()).toEqual(kept.toSorted())
+  })
+  await fc.assert(property, { numRuns: 40 })
+  await db.destroy()
+})

@@ -1,0 +1,224 @@
+import { BatonDialect, type DialectOptions } from '@batonsql/kysely-dialect'
+import { Kysely, sql } from 'kysely'
+import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
+import { afterAll, beforeEach, expect, inject, test, vi } from 'vitest'
+import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
+
+let server: TestServer
+let database: TestDatabase
+const opened: Kysely<unknown>[] = []
+
+beforeEach(async () => {
+  server ??= await openTestServer()
+  database = await server.createDatabase()
+})
+afterAll(() => Promise.all(opened.map((db) => db.destroy())))
+
+const open = (options: DialectOptions = {}, log?: (text: string) => void): Kysely<unknown> => {
+  const db = new Kysely<unknown>({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken, ...options }),
+    log: (event) => log?.(event.query.sql),
+  })
+  opened.push(db)
+  return db
+}
+const migratorOf = (db: Kysely<unknown>, migrations: Record<string, Migration>): Migrator =>
+  new Migrator({ db, provider: { getMigrations: async () => migrations } })
+const createTable = (name: string): Migration => ({
+  up: (db) => db.schema.createTable(name).addColumn('id', 'integer').execute(),
+  down: (db) => db.schema.dropTable(name).execute(),
+})
+
+test('migrates up and down; with nothing to do it costs six requests', async () => {
+  const db = open()
+  const migrator = migratorOf(db, { '1': createTable('a'), '2': createTable('b') })
+  expect(await migrator.migrateToLatest()).toMatchObject({
+    results: [{ status: 'Success' }, { status: 'Success' }],
+  })
+  const before = database.requestCount()
+  expect(await migrator.migrateToLatest()).toEqual({ results: [] })
+  expect(database.requestCount() - before).toBe(6)
+  await migrator.migrateDown()
+  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a'])
+})
+
+test('a hundred migrators at once run each migration once', { timeout: 60_000 }, async () => {
+  const runs: string[] = []
+  const migrations = Object.fromEntries(
+    ['1', '2', '3'].map((name): [string, Migration] => [
+      name,
+      {
+        async up(db) {
+          runs.push(name)
+          await db.schema.createTable(`t${name}`).addColumn('id', 'integer').execute()
+        },
+      },
+    ]),
+  )
+  const db = open()
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, () => migratorOf(db, migrations).migrateToLatest()),
+  )
+  expect(outcomes.filter((outcome) => outcome.error !== undefined)).toEqual([])
+  expect(runs).toEqual(['1', '2', '3'])
+})
+
+test('the lock of a migrator that died is taken over when its lease is over; a living one’s is not', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  const held = 'update kysely_migration_lock set is_locked = unixepoch() + 2 returning is_locked'
+  const { rows: leases } = await sql.raw<{ is_locked: number }>(held).execute(db)
+  expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+  // by the server's clock, in seconds
+  const { rows: clocks } = await sql<{ now: number }>`select unixepoch() as now`.execute(db)
+  expect(clocks[0]?.now).toBeGreaterThanOrEqual(leases[0]?.is_locked as number)
+  expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
+    { is_locked: 0 },
+  ])
+})
+
+test('a migrator that waits for the migration lock does not take the write lock, which the lock’s owner needs', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  const owner = await db.startTransaction().execute()
+  await sql`update kysely_migration_lock set is_locked = unixepoch() + 60`.execute(db)
+  await sql`create table a (id integer)`.execute(owner)
+  const waiter = migratorOf(db, { '1': createTable('b') }).migrateToLatest()
+  const before = database.requestCount()
+  // an update that finds nothing to do would hang until the owner's transaction is over
+  await vi.waitFor(() => expect(database.requestCount() - before).toBeGreaterThan(8), 4000)
+  await owner.commit().execute()
+  await sql`update kysely_migration_lock set is_locked = 0`.execute(db)
+  expect(await waiter).not.toHaveProperty('error')
+  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
+})
+
+test('giving back a lock that was not got does nothing', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  const before = database.requestCount()
+  const lock = { lockTable: 'kysely_migration_lock', lockRowId: 'migration_lock' }
+  await db.getExecutor().adapter.releaseMigrationLock(db, lock)
+  expect(database.requestCount()).toBe(before)
+})
+
+test('a lock that cannot be got is the migration’s error', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  await sql`alter table kysely_migration_lock drop column is_locked`.execute(db)
+  const { error } = await migratorOf(db, { '1': createTable('a') }).migrateToLatest()
+  expect(error).toMatchObject({ message: expect.stringContaining('is_locked') as string })
+  expect(await db.introspection.getTables()).toEqual([])
+})
+
+test('the lock is given back by its owner only', async () => {
+  const db = open()
+  await migratorOf(db, {}).migrateToLatest()
+  const steal: Migration = {
+    async up(trx) {
+      await sql`update kysely_migration_lock set is_locked = 9999999999`.execute(trx)
+    },
+  }
+  await migratorOf(db, { '1': steal }).migrateToLatest()
+  expect((await sql`select is_locked from kysely_migration_lock`.execute(db)).rows).toEqual([
+    { is_locked: 9999999999 },
+  ])
+})
+
+test('the lease is renewed while migrations run', async () => {
+  const updates: string[] = []
+  const db = open({}, (text) => {
+    if (/^update .*unixepoch/.test(text)) updates.push(text)
+  })
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const slow: Migration = {
+      async up(each) {
+        updates.length = 0
+        vi.advanceTimersByTime(25_000)
+        await each.schema.createTable('a').addColumn('id', 'integer').execute()
+      },
+    }
+    expect(await migratorOf(db, { '1': slow }).migrateToLatest()).not.toHaveProperty('error')
+    expect(updates).toHaveLength(2)
+    vi.advanceTimersByTime(60_000)
+    await sql`select 1`.execute(db)
+    expect(updates).toHaveLength(2)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('the error of a failing migration comes through, and the lock is free again', async () => {
+  const db = open()
+  const mine = new Error('mine')
+  const failing: Migration = {
+    async up() {
+      throw mine
+    },
+  }
+  expect((await migratorOf(db, { '1': failing }).migrateToLatest()).error).toBe(mine)
+  expect(await migratorOf(db, { '1': createTable('a') }).migrateToLatest()).not.toHaveProperty('error')
+})
+
+test('transactionalMigrations: what fails leaves nothing behind', async () => {
+  const db = open({ transactionalMigrations: true })
+  const failing: Migration = {
+    async up(trx) {
+      await trx.schema.createTable('b').addColumn('id', 'integer').execute()
+      await sql`select 1 from nowhere`.execute(trx)
+    },
+  }
+  const { error } = await migratorOf(db, { '1': createTable('a'), '2': failing }).migrateToLatest()
+  expect(error).toMatchObject({ message: expect.stringContaining('nowhere') as string })
+  expect(await db.introspection.getTables()).toEqual([])
+  await migratorOf(db, { '1': createTable('a'), '2': createTable('b') }).migrateToLatest()
+  expect((await db.introspection.getTables()).map((table) => table.name)).toEqual(['a', 'b'])
+})
+
+test('transactionalMigrations: ten migrators at once run each migration once', async () => {
+  const runs: string[] = []
+  const counted = (name: string): Migration => ({
+    async up(trx) {
+      runs.push(name)
+      await trx.schema.createTable(name).addColumn('id', 'integer').execute()
+    },
+  })
+  const outcomes = await Promise.all(
+    Array.from({ length: 10 }, () =>
+      migratorOf(open({ transactionalMigrations: true }), {
+        a: counted('a'),
+        b: counted('b'),
+      }).migrateToLatest(),
+    ),
+  )
+  expect(outcomes.filter((outcome) => outcome.error !== undefined)).toEqual([])
+  expect(runs).toEqual(['a', 'b'])
+})
+
+test('a transaction for each migration, where Kysely has that: since 0.30', async () => {
+  const failing: Migration = {
+    async up(trx) {
+      await trx.schema.createTable('b').addColumn('id', 'integer').execute()
+      throw new Error('mine')
+    },
+  }
+  const provider = { getMigrations: async () => ({ '1': createTable('a'), '2': failing }) }
+  const migrate = (options: DialectOptions): Promise<MigrationResultSet> =>
+    new Migrator({
+      db: open(options),
+      provider,
+      transactionMode: 'per-migration',
+    } as MigratorProps).migrateToLatest()
+  const tables = async (): Promise<string[]> =>
+    (await open().introspection.getTables()).map((table) => table.name)
+  if (inject('kysely') === '0.30') {
+    expect((await migrate({})).error).toMatchObject({
+      message: expect.stringContaining('transactional DDL is not supported') as string,
+    })
+    expect(await tables()).toEqual([])
+  }
+  expect((await migrate({ transactionalMigrations: true })).error).toMatchObject({ message: 'mine' })
+  // before that, all of them are one transaction
+  expect(await tables()).toEqual(inject('kysely') === '0.30' ? ['a'] : [])
+})

@@ -1,0 +1,178 @@
+import { BatonDialect, batch } from '@batonsql/kysely-dialect'
+import { type ControlledTransaction, type Generated, Kysely, sql } from 'kysely'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer } from '../../support/test-server.ts'
+
+// Queries of a transaction that are not awaited, and wait in Kysely's own queue when the transaction ends.
+
+interface Tables {
+  item: { id: Generated<number>; name: string }
+}
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = new Kysely<Tables>({ dialect: new BatonDialect(database.config) })
+afterAll(() => db.destroy())
+beforeEach(async () => {
+  await sql`drop table if exists item`.execute(db)
+  await sql`create table item (id integer primary key, name text not null)`.execute(db)
+})
+
+const mine = new Error('mine')
+const rowsOf = async (stream: AsyncIterable<unknown>, most = Infinity): Promise<void> => {
+  let count = 0
+  for await (const _ of stream) if (++count === most) break
+}
+const insertion = (trx: Kysely<Tables>, name: string) => trx.insertInto('item').values({ name })
+
+/** Begins something on a transaction that would hold up what comes behind it. */
+const FIRST = {
+  'a stream of a SELECT': (trx: Kysely<Tables>) => rowsOf(trx.selectFrom('item').selectAll().stream()),
+  'a stream of an INSERT': (trx: Kysely<Tables>) => rowsOf(insertion(trx, 'first').returningAll().stream()),
+  'a stream that is left': (trx: Kysely<Tables>) => rowsOf(trx.selectNoFrom(sql`1`.as('a')).stream(), 1),
+  'an insert': (trx: Kysely<Tables>) => insertion(trx, 'first').execute(),
+  nothing: async () => {},
+}
+
+const BEHIND = {
+  'an insert': (trx: Kysely<Tables>) => insertion(trx, 'behind').execute(),
+  'a batch': (trx: Kysely<Tables>) => batch(trx, [insertion(trx, 'behind'), insertion(trx, 'behind')]),
+  'a stream of an INSERT': (trx: Kysely<Tables>) => rowsOf(insertion(trx, 'behind').returningAll().stream()),
+}
+
+type Body = (trx: Kysely<Tables>) => Promise<void>
+
+const controlled = async (executor: Kysely<Tables>, body: Body): Promise<void> => {
+  const trx: ControlledTransaction<Tables> = await executor.startTransaction().execute()
+  try {
+    await body(trx)
+    await trx.commit().execute()
+  } catch (error) {
+    await trx.rollback().execute()
+    throw error
+  }
+}
+
+const KINDS: Record<string, (body: Body) => Promise<void>> = {
+  'a transaction': (body) => db.transaction().execute(body),
+  'a controlled transaction': (body) => controlled(db, body),
+  'a transaction of a connection': (body) =>
+    db.connection().execute(async (connection) => {
+      try {
+        await connection.transaction().execute(body)
+      } finally {
+        // the connection goes on
+        await insertion(connection, 'after').execute()
+        await connection.transaction().execute((trx) => insertion(trx, 'after').execute())
+      }
+    }),
+}
+
+describe.each(Object.entries(KINDS))('%s', (_, run) => {
+  const cases = Object.entries(FIRST).flatMap(([first, begin]) =>
+    Object.entries(BEHIND).flatMap(([behind, follow]) =>
+      [true, false].map((throws) => [first, behind, throws ? 'throws' : 'returns', begin, follow] as const),
+    ),
+  )
+  test.each(cases)(
+    '%s, and %s behind it, when the callback %s',
+    async (_first, _behind, end, begin, follow) => {
+      await insertion(db, 'before').execute()
+      const given: Promise<unknown>[] = []
+      const ended = await run(async (trx) => {
+        given.push(begin(trx), follow(trx))
+        for (const each of given) each.catch(() => {})
+        if (end === 'throws') throw mine
+      }).then(
+        () => null,
+        (error: unknown) => error,
+      )
+      if (end === 'throws') expect(ended).toBe(mine)
+      const [first, behind] = await Promise.allSettled(given)
+      const rows = await db.selectFrom('item').select('name').execute()
+      const has = (name: string): boolean => rows.some((row) => row.name === name)
+      expect(has('before')).toBe(true)
+      if (ended !== null) {
+        expect(has('first') || has('behind')).toBe(false)
+      } else {
+        // what ran before the COMMIT says so, and what says so did
+        if (has('first')) expect(first?.status).toBe('fulfilled')
+        expect(has('behind')).toBe(behind?.status === 'fulfilled')
+      }
+    },
+  )
+})
+
+test('a batch that is not awaited before commit() has its results', async () => {
+  const trx = await db.startTransaction().execute()
+  const results = batch(trx, [insertion(trx, 'a').returningAll(), trx.selectFrom('item').select('name')])
+  await trx.commit().execute()
+  expect(await results).toEqual([[{ id: 1, name: 'a' }], [{ name: 'a' }]])
+})
+
+describe.each(['a transaction', 'a transaction of a connection'] as const)(
+  '%s, with twenty inserts behind',
+  (kind) => {
+    const many = (trx: Kysely<Tables>): Promise<unknown>[] =>
+      Array.from({ length: 20 }, () =>
+        insertion(trx, 'behind')
+          .execute()
+          .catch(() => {}),
+      )
+    const odd = Symbol('not encodable') as unknown as string
+
+    test.each([
+      ['a batch that cannot be encoded', (trx: Kysely<Tables>) => batch(trx, [insertion(trx, odd)])],
+      [
+        'a stream that cannot be encoded',
+        (trx: Kysely<Tables>) => rowsOf(insertion(trx, odd).returningAll().stream()),
+      ],
+    ])('%s, and the callback throws some microtasks later', async (_, begin) => {
+      for (const turns of [0, 1, 2, 3, 5, 8, 12, 20, 30, 50]) {
+        const given: Promise<unknown>[] = []
+        const run = KINDS[kind] as (body: Body) => Promise<void>
+        const ended = run(async (trx) => {
+          given.push(
+            begin(trx).catch(() => {}),
+            ...many(trx),
+          )
+          for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+          throw mine
+        })
+        await expect(ended).rejects.toBe(mine)
+        await Promise.all(given)
+      }
+      const { rows } = await sql<{ n: number }>`select count(*) as n from item where name = 'behind'`.execute(
+        db,
+      )
+      expect(rows).toEqual([{ n: 0 }])
+    })
+
+    test('the server has ended it, and the callback returns', async () => {
+      await sql`create unique index once on item (name) where name = 'one'`.execute(db)
+      const given: Promise<unknown>[] = []
+      const ended = db.transaction().execute(async (trx) => {
+        await insertion(trx, 'one').execute()
+        await sql`insert or rollback into item (name) values ('one')`.execute(trx).catch(() => {})
+        await insertion(trx, 'lost')
+          .execute()
+          .catch(() => {})
+        given.push(...many(trx))
+      })
+      await expect(ended).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+      await Promise.all(given)
+      expect(await db.selectFrom('item').selectAll().execute()).toEqual([])
+    })
+  },
+)
+
+test('after a COMMIT that was lost the controlled transaction runs nothing more', async () => {
+  await sql`create unique index once on item (name) where name = 'one'`.execute(db)
+  const trx = await db.startTransaction().execute()
+  await insertion(trx, 'one').execute()
+  await sql`insert or rollback into item (name) values ('one')`.execute(trx).catch(() => {})
+  await expect(trx.commit().execute()).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  await expect(insertion(trx, 'outside').execute()).rejects.toThrow()
+  await trx.rollback().execute()
+  expect(await db.selectFrom('item').selectAll().execute()).toEqual([])
+})

@@ -1,0 +1,153 @@
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { type AbortableQueryOptions, Kysely, type RawBuilder, sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest'
+import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
+
+interface Tables {
+  item: { name: string }
+}
+
+let server: TestServer
+let database: TestDatabase
+let db: Kysely<Tables>
+
+// a database of its own for each: what was given up may hold the write lock for a while
+beforeEach(async () => {
+  server ??= await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({ dialect: new BatonDialect(database.config) })
+  await sql`create table item (name text unique)`.execute(db)
+})
+afterEach(() => db.destroy())
+
+const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
+  executor.insertInto('item').values({ name }).execute()
+const names = async (): Promise<string[]> =>
+  (await db.selectFrom('item').select('name').orderBy('name').execute()).map(({ name }) => name)
+/** Inserts a row after counting for about as long as it takes to give up. */
+const slowInsert = (name: string, steps = 300_000): RawBuilder<unknown> =>
+  sql`with recursive n(x) as (select 1 union all select x + 1 from n where x < ${sql.lit(steps)})
+    insert into item select ${name} from (select max(x) from n)`
+const ENDLESS = 100_000_000
+const soon = (): AbortSignal => AbortSignal.timeout(30)
+
+if (inject('kysely') === '0.28') {
+  test('Kysely 0.28 has no signals: a query runs to its end', async () => {
+    await slowInsert('a').execute(db, { signal: soon() })
+    expect(await names()).toEqual(['a'])
+  })
+} else {
+  describe('a query that is given up', () => {
+    test('rejects with the reason, and sends nothing when it was given up before', async () => {
+      const reason = new Error('mine')
+      const before = database.requestCount()
+      await expect(
+        db
+          .selectFrom('item')
+          .selectAll()
+          .execute({ signal: AbortSignal.abort(reason) }),
+      ).rejects.toBe(reason)
+      expect(database.requestCount()).toBe(before)
+    })
+
+    test('is ended on its way by the strategy `cancel query`; the next one runs', async () => {
+      const options: AbortableQueryOptions = { signal: soon(), inflightQueryAbortStrategy: 'cancel query' }
+      await expect(slowInsert('a', ENDLESS).execute(db, options)).rejects.toMatchObject({
+        name: 'TimeoutError',
+      })
+      // the embedded server ends a statement by starting the engine anew
+      await vi.waitFor(() => sql`select 1`.execute(db), 5000)
+    })
+
+    test('leaves its transaction alone by default', async () => {
+      await db.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        await expect(slowInsert('b').execute(trx, { signal: soon() })).rejects.toMatchObject({
+          name: 'TimeoutError',
+        })
+        await insert(trx, 'c')
+      })
+      expect(await names()).toEqual(['a', 'b', 'c'])
+    })
+
+    test.each(['cancel query', 'kill session'] as const)(
+      'takes its transaction along with the strategy `%s`, and nothing is written outside',
+      async (inflightQueryAbortStrategy) => {
+        const attempt = db.transaction().execute(async (trx) => {
+          await insert(trx, 'a')
+          const controller = new AbortController()
+          const { signal } = controller
+          const sent = database.requestCount()
+          const query = slowInsert('b', ENDLESS).execute(trx, { signal, inflightQueryAbortStrategy })
+          const aborted = expect(query).rejects.toThrow('mine')
+          // one that has not left yet would leave the transaction alone
+          await expect.poll(() => database.requestCount()).toBe(sent + 1)
+          controller.abort(new Error('mine'))
+          await aborted
+          await insert(trx, 'c')
+        })
+        await expect(attempt).rejects.toMatchObject({ name: 'StreamError' })
+        expect(await vi.waitFor(names, 5000)).toEqual([])
+      },
+    )
+  })
+
+  describe('a stream that is given up', () => {
+    const numbers = (to: number, column: RawBuilder<unknown>): RawBuilder<{ x: number }> =>
+      sql`(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${sql.lit(to)}) select ${column} as x from n)`
+    const read = async (executor: Kysely<Tables>, from: RawBuilder<{ x: number }>): Promise<number[]> => {
+      const controller = new AbortController()
+      // where no row comes; others end it by themselves, however slow they are
+      const timer = from === neverReady && setTimeout(() => controller.abort(new Error('mine')), 100)
+      const seen: number[] = []
+      const rows = executor
+        .selectFrom(from.as('n'))
+        .select('n.x')
+        .stream({ chunkSize: 10, signal: controller.signal })
+      await expect(async () => {
+        for await (const { x } of rows) {
+          seen.push(x)
+          if (x === 25) controller.abort(new Error('mine'))
+        }
+      }).rejects.toThrow('mine')
+      if (timer) clearTimeout(timer)
+      return seen
+    }
+    const ready = (to: number): RawBuilder<{ x: number }> => numbers(to, sql`i`)
+    const neverReady = numbers(ENDLESS, sql`max(i)`)
+
+    test.each([
+      ['between two rows', ready(1_000_000)],
+      ['while it waits for a row', neverReady],
+    ])('%s ends quietly, and the next query runs', async (_, rows) => {
+      const printed = vi.spyOn(console, 'error').mockImplementation(() => {})
+      try {
+        expect((await read(db, rows)).length).toBeLessThan(100)
+        await vi.waitFor(() => insert(db, 'a'), 5000)
+        expect(printed).not.toHaveBeenCalled()
+      } finally {
+        printed.mockRestore()
+      }
+    })
+
+    test('between two rows leaves its transaction alone', async () => {
+      await db.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        // to the end of the chunk
+        expect(await read(trx, ready(1_000))).toHaveLength(30)
+        await insert(trx, 'b')
+      })
+      expect(await names()).toEqual(['a', 'b'])
+    })
+
+    test('while it waits for a row takes its transaction along, and nothing is written outside', async () => {
+      const attempt = db.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        expect(await read(trx, neverReady)).toEqual([])
+        await insert(trx, 'b')
+      })
+      await expect(attempt).rejects.toMatchObject({ name: 'StreamError' })
+      expect(await vi.waitFor(names, 5000)).toEqual([])
+    })
+  })
+}

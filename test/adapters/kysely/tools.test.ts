@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify, stripVTControlCharacters } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+// examples/kysely-tools: kysely-ctl and kysely-codegen with our dialect.
+
+const example = fileURLToPath(new URL('../../../examples/kysely-tools/', import.meta.url))
+const kyselyCtl = join(example, 'node_modules/kysely-ctl/dist/bin.mjs')
+const out = mkdtempSync(join(tmpdir(), 'kysely-tools-'))
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await (await openTestServer()).createDatabase()
+})
+afterAll(() => rmSync(out, { recursive: true, force: true }))
+
+async function run(...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: example,
+    env: {
+      ...process.env,
+      // tools that load the dialect themselves take its sources, too
+      NODE_OPTIONS: '--conditions=@batonsql/source',
+      // kysely-ctl says nothing when it finds itself in a test
+      CONSOLA_LEVEL: '3',
+      DATABASE_URL: database.url,
+      DATABASE_TOKEN: database.authToken,
+    },
+    timeout: 50_000,
+  })
+  return stripVTControlCharacters(stdout)
+}
+const tables = async (): Promise<unknown[]> => {
+  await using db = createClient(database.config)
+  const { rows } = await db.execute(
+    "select name from sqlite_schema where type = 'table' and name in ('person', 'pet') order by name",
+    [],
+    { rowMode: 'array' },
+  )
+  return rows.flat()
+}
+
+test('kysely-ctl migrates, lists, and takes back', { timeout: 120_000 }, async () => {
+  expect(await run(kyselyCtl, 'migrate', 'list')).toContain('[ ] 20260902_pet')
+  expect(await run(kyselyCtl, 'migrate', 'latest')).toContain('Ran 2 migrations')
+  expect(await tables()).toEqual(['person', 'pet'])
+  expect(await run(kyselyCtl, 'migrate', 'list')).toMatch(/\[`?✓`?\] 20260902_pet/)
+  expect(await run(kyselyCtl, 'migrate', 'latest')).not.toContain('Ran')
+  await run(kyselyCtl, 'migrate', 'down')
+  expect(await tables()).toEqual(['person'])
+})
+
+test('kysely-codegen writes the types of what is there', { timeout: 120_000 }, async () => {
+  await run(kyselyCtl, 'migrate', 'latest')
+  const file = join(out, 'database.d.ts')
+  await run('codegen.ts', file)
+  const written = readFileSync(file, 'utf8')
+  expect(written).toContain(`export interface Person {
+  born_at: number | null;
+  created_at: Generated<string>;
+  id: Generated<number>;
+  name: string;
+  portrait: Uint8Array | null;
+}`)
+  expect(written).toContain(`export interface DB {
+  person: Person;
+  pet: Pet;
+}`)
+})

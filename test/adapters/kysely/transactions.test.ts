@@ -1,0 +1,425 @@
+import { createClient, StreamError } from '@batonsql/core'
+import { BatonDialect, batch } from '@batonsql/kysely-dialect'
+import { type Generated, Kysely, type LogEvent, sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { countRequests } from '../../support/fixtures.ts'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+interface Tables {
+  item: { id: Generated<number>; name: string }
+}
+
+let database: TestDatabase
+let db: Kysely<Tables>
+let log: string[] = []
+
+beforeAll(async () => {
+  const server = await openTestServer()
+  database = await server.createDatabase()
+  db = new Kysely({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
+    log: (event: LogEvent) => void log.push(event.query.sql),
+  })
+  await sql`create table item (id integer primary key, name text not null unique)`.execute(db)
+})
+afterAll(() => db.destroy())
+
+beforeEach(async () => {
+  await db.deleteFrom('item').execute()
+  log = []
+})
+
+const names = async (): Promise<string[]> => {
+  const rows = await db.selectFrom('item').select('name').orderBy('name').execute()
+  return rows.map((row) => row.name)
+}
+const insert = (executor: Kysely<Tables>, name: string): Promise<unknown> =>
+  executor.insertInto('item').values({ name }).execute()
+const requestsOf = (work: () => Promise<unknown>): Promise<number> => countRequests(database, work)
+
+describe('transactions', () => {
+  test.each(['commit', 'END', '-- enough\nrollback', 'begin'])(
+    'end by themselves: %j written inside one is refused, and it goes on',
+    async (control) => {
+      await db.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        await expect(sql.raw(control).execute(trx)).rejects.toThrow(TypeError)
+        await insert(trx, 'b')
+      })
+      const given = db.transaction().execute(async (trx) => {
+        await insert(trx, 'c')
+        await sql.raw(control).execute(trx)
+      })
+      await expect(given).rejects.toThrow(TypeError)
+      expect(await names()).toEqual(['a', 'b'])
+    },
+  )
+
+  test('two statements are three requests, and begin and commit are in the log', async () => {
+    const requests = await requestsOf(() =>
+      db.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        await insert(trx, 'b')
+      }),
+    )
+    expect(requests).toBe(3)
+    expect(log).toEqual([
+      'begin immediate',
+      'insert into "item" ("name") values (?)',
+      'insert into "item" ("name") values (?)',
+      'commit',
+    ])
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('an empty one sends nothing', async () => {
+    expect(await requestsOf(() => db.transaction().execute(async () => {}))).toBe(0)
+  })
+
+  test('a throw rolls back and comes out as it is', async () => {
+    const mine = new Error('mine')
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      throw mine
+    })
+    await expect(attempt).rejects.toBe(mine)
+    expect(log.at(-1)).toBe('rollback')
+    expect(await names()).toEqual([])
+  })
+
+  test('a query on db inside the callback runs beside the transaction', async () => {
+    await insert(db, 'before')
+    await db.transaction().execute(async (trx) => {
+      await insert(trx, 'inside')
+      expect(await names()).toEqual(['before'])
+    })
+    expect(await names()).toEqual(['before', 'inside'])
+  })
+
+  test('access mode and isolation level are accepted; a read only one refuses to write', async () => {
+    await db
+      .transaction()
+      .setAccessMode('read write')
+      .setIsolationLevel('serializable')
+      .execute((trx) => insert(trx, 'a'))
+    const writing = db
+      .transaction()
+      .setAccessMode('read only')
+      .execute(async (trx) => {
+        expect(await trx.selectFrom('item').select('name').execute()).toEqual([{ name: 'a' }])
+        await insert(trx, 'b')
+      })
+    await expect(writing).rejects.toThrow('read only')
+    const batching = db
+      .transaction()
+      .setAccessMode('read only')
+      .execute((trx) => batch(trx, [trx.deleteFrom('item')]))
+    await expect(batching).rejects.toThrow('read only')
+    expect(log).toContain('begin readonly')
+    expect(await names()).toEqual(['a'])
+  })
+
+  test('concurrent read-modify-write transactions all get through', async () => {
+    await sql`create table if not exists counter (n integer)`.execute(db)
+    await sql`delete from counter`.execute(db)
+    await sql`insert into counter values (0)`.execute(db)
+    await Promise.all(
+      Array.from({ length: 5 }, () =>
+        db.transaction().execute(async (trx) => {
+          const { rows } = await sql<{ n: number }>`select n from counter`.execute(trx)
+          await sql`update counter set n = ${rows[0]!.n + 1}`.execute(trx)
+        }),
+      ),
+    )
+    expect((await sql`select n from counter`.execute(db)).rows).toEqual([{ n: 5 }])
+  })
+
+  test('queries issued together run one after the other', async () => {
+    const requests = await requestsOf(() =>
+      db.transaction().execute((trx) => Promise.all(['a', 'b', 'c'].map((name) => insert(trx, name)))),
+    )
+    expect(requests).toBe(4)
+    expect(await names()).toEqual(['a', 'b', 'c'])
+  })
+
+  test('the dialect’s own mode is used when the transaction asks for none', async () => {
+    await using client = createClient({ url: database.url, authToken: database.authToken })
+    const seen: string[] = []
+    const deferred = new Kysely<Tables>({
+      dialect: new BatonDialect({ client, transactionMode: 'deferred' }),
+      log: (event) => void seen.push(event.query.sql),
+    })
+    await deferred.transaction().execute((trx) => insert(trx, 'a'))
+    expect(seen[0]).toBe('begin deferred')
+  })
+})
+
+describe('a commit that the database refuses', () => {
+  beforeAll(async () => {
+    await sql`create table part (item integer references item (id) deferrable initially deferred)`.execute(db)
+  })
+  const orphan = sql`insert into part values (-1)`
+  const refused = { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' }
+
+  test('rolls back, with the database’s error', async () => {
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      await orphan.execute(trx)
+    })
+    await expect(attempt).rejects.toMatchObject(refused)
+    expect(await names()).toEqual([])
+  })
+
+  test('leaves nothing to be mended: what comes after is refused until the rollback', async () => {
+    const trx = await db.startTransaction().execute()
+    await orphan.execute(trx)
+    await expect(trx.commit().execute()).rejects.toMatchObject(refused)
+    await expect(insert(trx, 'a')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    await trx.rollback().execute()
+    expect(trx.isRolledBack).toBe(true)
+    expect(await names()).toEqual([])
+  })
+
+  test('leaves the connection usable', async () => {
+    await db.connection().execute(async (connection) => {
+      await expect(connection.transaction().execute((trx) => orphan.execute(trx))).rejects.toMatchObject(
+        refused,
+      )
+      await insert(connection, 'a')
+      await connection.transaction().execute((trx) => insert(trx, 'b'))
+    })
+    expect(await names()).toEqual(['a', 'b'])
+  })
+})
+
+describe('controlled transactions', () => {
+  test('savepoints undo a part', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    const marked = await trx.savepoint('here').execute()
+    await insert(marked, 'b')
+    const back = await marked.rollbackToSavepoint('here').execute()
+    await insert(back, 'c')
+    await back.releaseSavepoint('here').execute()
+    await trx.commit().execute()
+    expect(await names()).toEqual(['a', 'c'])
+    expect(log.slice(0, 7)).toEqual([
+      'begin immediate',
+      expect.stringContaining('insert'),
+      'savepoint "here"',
+      expect.stringContaining('insert'),
+      'rollback to "here"',
+      expect.stringContaining('insert'),
+      'release "here"',
+    ])
+  })
+
+  test('savepoints travel with the statements around them', async () => {
+    const requests = await requestsOf(async () => {
+      const trx = await db.startTransaction().execute()
+      const marked = await trx.savepoint('a').execute()
+      await insert(marked, 'a')
+      await marked.releaseSavepoint('a').execute()
+      await trx.commit().execute()
+    })
+    expect(requests).toBe(2)
+  })
+
+  test('a savepoint that is unknown, or released, is refused, and the transaction goes on', async () => {
+    const trx = await db.startTransaction().execute()
+    const marked = await trx.savepoint('here').execute()
+    await insert(marked, 'a')
+    await marked.releaseSavepoint('here').execute()
+    await expect(marked.rollbackToSavepoint('here').execute()).rejects.toThrow('here')
+    await expect(trx.releaseSavepoint('nowhere' as never).execute()).rejects.toThrow('nowhere')
+    await insert(trx, 'b')
+    await trx.commit().execute()
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test('names of savepoints are compared as SQLite does, which ignores the case of ASCII letters', async () => {
+    const trx = await db.startTransaction().execute()
+    const outer = await trx.savepoint('Ä').execute()
+    await insert(outer, 'a')
+    const inner = await outer.savepoint('a').execute()
+    await insert(inner, 'b')
+    await inner.releaseSavepoint('A' as never).execute()
+    // refused at once, and not with the next statement, which would end the transaction
+    await expect(inner.rollbackToSavepoint('a').execute()).rejects.toThrow('no such savepoint: a')
+    await expect(trx.rollbackToSavepoint('ä' as never).execute()).rejects.toThrow('no such savepoint: ä')
+    await trx.commit().execute()
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  test.each(['commit; insert into item (name) values (2)', 'commit garbage', 'ROLLBACK garbage'])(
+    'text after COMMIT or ROLLBACK on a pinned connection is refused: %j',
+    async (text) => {
+      await db.connection().execute(async (pinned) => {
+        await sql`begin`.execute(pinned)
+        await insert(pinned, 'a')
+        await expect(sql.raw(text).execute(pinned)).rejects.toThrow(SyntaxError)
+        expect(await names()).toEqual([])
+        await sql`commit`.execute(pinned)
+      })
+      expect(await names()).toEqual(['a'])
+    },
+  )
+
+  test('rollback, and the refusal of what comes after', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    await trx.rollback().execute()
+    expect(trx.isRolledBack).toBe(true)
+    await expect(insert(trx, 'b')).rejects.toThrow()
+    expect(await names()).toEqual([])
+  })
+})
+
+describe('a transaction the server ended', () => {
+  const rollBackOnConflict = sql`insert or rollback into item (name) values ('a')`
+
+  test('keeps the statement’s error; nothing is written outside the transaction', async () => {
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      await rollBackOnConflict.execute(trx).catch(() => {})
+      await insert(trx, 'b')
+    })
+    await expect(attempt).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+    expect(await names()).toEqual([])
+  })
+
+  test('does not take the place of the user’s own error', async () => {
+    const mine = new Error('mine')
+    const attempt = db.transaction().execute(async (trx) => {
+      await insert(trx, 'a')
+      await rollBackOnConflict.execute(trx).catch(() => {})
+      throw mine
+    })
+    await expect(attempt).rejects.toBe(mine)
+  })
+
+  test('refuses to commit with an error that Kysely takes as rolled back', async () => {
+    const trx = await db.startTransaction().execute()
+    await insert(trx, 'a')
+    await rollBackOnConflict.execute(trx).catch(() => {})
+    const error: unknown = await trx
+      .commit()
+      .execute()
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(StreamError)
+    expect(Reflect.get(error as object, Symbol.for('kysely.AbortedTransactionError'))).toBe(true)
+    // others than 0.29 do not know the mark
+    expect(trx.isRolledBack).toBe(inject('kysely') === '0.29')
+    await trx.rollback().execute()
+    expect(trx.isRolledBack).toBe(true)
+    expect(log).not.toContain('rollback')
+    expect(await names()).toEqual([])
+  })
+})
+
+describe('db.connection()', () => {
+  test('keeps what a session statement set, and costs nothing before it', async () => {
+    const requests = await requestsOf(() =>
+      db.connection().execute(async (connection) => {
+        await insert(connection, 'a')
+        await sql`pragma foreign_keys = off`.execute(connection)
+        expect((await sql`pragma foreign_keys`.execute(connection)).rows).toEqual([{ foreign_keys: 0 }])
+        await connection.transaction().execute((trx) => insert(trx, 'b'))
+        expect((await sql`pragma foreign_keys`.execute(connection)).rows).toEqual([{ foreign_keys: 0 }])
+      }),
+    )
+    // insert, set, get, insert, commit, get, close
+    expect(requests).toBe(7)
+    expect((await sql`pragma foreign_keys`.execute(db)).rows).toEqual([{ foreign_keys: 1 }])
+  })
+
+  test('a read only transaction binds the connection only until its end', async () => {
+    await db.connection().execute(async (connection) => {
+      await sql`pragma foreign_keys = on`.execute(connection)
+      const reading = connection.transaction().setAccessMode('read only')
+      await reading.execute((trx) => trx.selectFrom('item').selectAll().execute())
+      await insert(connection, 'a')
+      await expect(reading.execute((trx) => insert(trx, 'b'))).rejects.toThrow('read only')
+      await sql`begin`.execute(connection)
+      await insert(connection, 'c')
+      await sql`commit`.execute(connection)
+    })
+    expect(await names()).toEqual(['a', 'c'])
+  })
+
+  test('takes a new transaction after one that was lost', async () => {
+    await db.connection().execute(async (connection) => {
+      const losing = connection.transaction().execute(async (trx) => {
+        await insert(trx, 'a')
+        await sql`insert or rollback into item (name) values ('a')`.execute(trx).catch(() => {})
+        await insert(trx, 'b')
+      })
+      await expect(losing).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+      await connection.transaction().execute((trx) => insert(trx, 'c'))
+      await insert(connection, 'd')
+    })
+    expect(await names()).toEqual(['c', 'd'])
+  })
+
+  test('runs begin and commit written by hand as a transaction', async () => {
+    await db.connection().execute(async (connection) => {
+      await sql`-- by hand
+        begin`.execute(connection)
+      await insert(connection, 'a')
+      expect(await names()).toEqual([])
+      await sql`commit`.execute(connection)
+      await insert(connection, 'b')
+      await sql`begin`.execute(connection)
+      await insert(connection, 'c')
+      await sql`rollback`.execute(connection)
+      await insert(connection, 'd')
+    })
+    expect(await names()).toEqual(['a', 'b', 'd'])
+  })
+
+  test('a transaction left open is rolled back with the connection', async () => {
+    await db.connection().execute(async (connection) => {
+      await sql`begin immediate`.execute(connection)
+      await insert(connection, 'a')
+    })
+    await insert(db, 'b')
+    expect(await names()).toEqual(['b'])
+  })
+})
+
+test('destroy() closes what is open', async () => {
+  const other = new Kysely<Tables>({
+    dialect: new BatonDialect({ url: database.url, authToken: database.authToken }),
+  })
+  const trx = await other.startTransaction().execute()
+  await insert(trx, 'a')
+  await other.destroy()
+  await insert(db, 'b')
+  expect(await names()).toEqual(['b'])
+})
+
+test('what a transaction does after destroy() is refused, also when the client lives on', async () => {
+  await using client = createClient(database.config)
+  const other = new Kysely<Tables>({ dialect: new BatonDialect({ client }) })
+  const trx = await other.startTransaction().execute()
+  await insert(trx, 'a')
+  await other.destroy()
+  await expect(insert(trx, 'b')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  expect(await names()).toEqual([])
+})
+
+test('`db` inside a transaction, where `trx` was meant: the transaction expires and says so', async () => {
+  const impatient = new Kysely<Tables>({
+    dialect: new BatonDialect({ ...database.config, transactionTimeoutMs: 300 }),
+  })
+  const given = impatient.transaction().execute(async (trx) => {
+    await insert(trx, 'inside')
+    await insert(impatient, 'forgotten')
+  })
+  await expect(given).rejects.toThrow(/another call of this client waited for the write lock.*own handle/)
+  expect(await names()).toEqual(['forgotten'])
+  await impatient.destroy()
+  await sql`delete from item`.execute(db)
+  await insert(db, 'behind')
+  expect(await names()).toEqual(['behind'])
+})

@@ -1,0 +1,356 @@
+import { createClient } from '@batonsql/libsql-client'
+import { type Client, createClient as createOriginal, type InStatement, type InValue } from '@libsql/client'
+import fc from 'fast-check'
+import { afterAll, expect, test } from 'vitest'
+import { openTestServer } from '../../support/test-server.ts'
+import { describeOutcome } from './describe-outcome.ts'
+
+// The same calls, of the original and of ours, each on a database of its own: what a program can see must be the same.
+const server = await openTestServer()
+const [theirs, mine] = [await server.createDatabase(), await server.createDatabase()]
+const original = createOriginal({ url: theirs.url, ...(theirs.authToken && { authToken: theirs.authToken }) })
+const ours = createClient({ url: mine.url, ...(mine.authToken && { authToken: mine.authToken }) })
+afterAll(() => {
+  original.close()
+  ours.close()
+})
+
+type Call = (client: Client) => Promise<unknown>
+
+async function expectSame(call: Call): Promise<void> {
+  const [expected, actual] = [
+    await describeOutcome(() => call(original)),
+    await describeOutcome(() => call(ours)),
+  ]
+  expect(actual).toEqual(expected)
+}
+
+const TABLE = 'create table t (id integer primary key, a text unique, b real, c blob, d any, "e" boolean)'
+const emptied = async (client: Client): Promise<void> => {
+  await client.executeMultiple(`drop table if exists t; ${TABLE}`)
+}
+
+const CALLS: readonly [string, Call][] = [
+  ['DDL', (db) => db.execute('create table if not exists t (a)')],
+  [
+    'positional arguments',
+    (db) => db.execute('insert into t (a, b, c, d) values (?, ?, ?, ?)', ['x', 1, new Uint8Array([1, 2]), 3]),
+  ],
+  [
+    'named arguments',
+    (db) =>
+      db.execute({
+        sql: 'insert into t (a, b, c, d) values (:a, @b, $c, :d)',
+        args: { a: 'y', b: 2.5, c: new ArrayBuffer(3), d: 5n },
+      }),
+  ],
+  ['a row', (db) => db.execute("select 'x' as a, 1 as b, x'0102' as c, null as d")],
+  [
+    'columns with names of places, of setters, and names twice',
+    (db) =>
+      db.execute(
+        'select 1 as id, 2 as id, 5 as "0", 6 as length, 7 as "1", 8 as __proto__, 9 as "", 10 as ""',
+      ),
+  ],
+  ['an integer beyond 2^53', (db) => db.execute('select 9007199254740993')],
+  ['types of arguments', (db) => db.execute('select typeof(?), typeof(?), ? / 2, ?', [1, 1n, 3, true])],
+  [
+    'objects as arguments',
+    (db) => db.execute('select ?, ?, ?', [new Date(5), { toString: () => 'x' } as never, [1, 2] as never]),
+  ],
+  ['undefined as an argument', (db) => db.execute('select ?', [undefined as never])],
+  ['a symbol as an argument', (db) => db.execute('select ?', [Symbol('x') as never])],
+  ['NaN', (db) => db.execute('select ?', [Number.NaN])],
+  ['a bigint beyond 64 bits', (db) => db.execute('select ?', [2n ** 64n])],
+  ['no SQL', (db) => db.execute('selec 1')],
+  ['no SQL at all', (db) => db.execute('')],
+  ['two statements', (db) => db.execute('select 1; select 2')],
+  ['a table that is not there', (db) => db.execute('select * from nope')],
+  ['too few arguments', (db) => db.execute('select ?, ?', [1])],
+  ['too many arguments', (db) => db.execute('select ?', [1, 2])],
+  ['another name', (db) => db.execute('select :a', { b: 1 })],
+  ['args: undefined', (db) => db.execute({ sql: 'select 1', args: undefined as never })],
+  [
+    'a constraint',
+    (db) =>
+      db.batch(["insert into t (a) values ('x')", "insert into t (a) values ('x')", 'select 1'], 'write'),
+  ],
+  ['RETURNING', (db) => db.execute("insert into t (a) values ('x') returning *")],
+  ['an update', (db) => db.execute('update t set b = 3')],
+  [
+    'a batch of each form',
+    (db) =>
+      db.batch(
+        ["insert into t (a) values ('q')", { sql: 'select ?', args: [1] }, ['select ?', [2]] as never],
+        'write',
+      ),
+  ],
+  ['a batch with no SQL in it', (db) => db.batch(["insert into t (a) values ('s')", 'selec 1'], 'write')],
+  ['a write in a batch that reads', (db) => db.batch(["insert into t (a) values ('s')"], 'read')],
+  ['an unknown mode', (db) => db.batch(['select 1'], 'nope' as never)],
+  ['an empty batch', (db) => db.batch([], 'write')],
+  [
+    'migrate, without foreign keys',
+    (db) =>
+      db.migrate([
+        'create table p (id integer primary key)',
+        'create table k (p references p (id))',
+        'insert into k values (7)',
+      ]),
+  ],
+  ['foreign keys after it', (db) => db.execute('insert into k values (8)')],
+  [
+    'a script',
+    (db) => db.executeMultiple("insert into t (a) values ('m1'); insert into t (a) values ('m2');"),
+  ],
+  [
+    'a script with a transaction',
+    (db) => db.executeMultiple("begin; delete from t; commit; insert into t (a) values ('n')"),
+  ],
+  ['the rows', (db) => db.execute('select * from t order by id')],
+  [
+    'a transaction',
+    async (db) => {
+      const tx = await db.transaction('write')
+      await tx.execute("insert into t (a) values ('t1')")
+      const result = await tx.execute('select count(*) as n from t')
+      await tx.commit()
+      return [result, await db.execute('select count(*) from t')]
+    },
+  ],
+  [
+    'a rollback',
+    async (db) => {
+      const tx = await db.transaction('write')
+      await tx.execute("insert into t (a) values ('t1')")
+      await tx.rollback()
+      return await db.execute('select count(*) as n from t')
+    },
+  ],
+  [
+    'a constraint in a transaction, which goes on',
+    async (db) => {
+      const tx = await db.transaction('write')
+      await tx.execute("insert into t (a) values ('t1')")
+      const failed = tx.execute("insert into t (a) values ('t1')")
+      try {
+        return await failed
+      } finally {
+        await tx.commit()
+      }
+    },
+  ],
+  [
+    'a batch in a transaction that fails in the middle, and what is there then',
+    async (db) => {
+      const tx = await db.transaction('write')
+      await tx.batch(["insert into t (a) values ('t5')", "insert into t (a) values ('t5')"]).catch(() => {})
+      await tx.commit()
+      return await db.execute('select a from t')
+    },
+  ],
+  [
+    'no SQL in a transaction',
+    async (db) => {
+      const tx = await db.transaction('write')
+      try {
+        return await tx.execute('selec 1')
+      } finally {
+        tx.close()
+      }
+    },
+  ],
+  [
+    'a write in a transaction that reads',
+    async (db) => {
+      const tx = await db.transaction('read')
+      try {
+        return await tx.execute("insert into t (a) values ('t6')")
+      } finally {
+        tx.close()
+      }
+    },
+  ],
+  [
+    'a script in a transaction',
+    async (db) => {
+      const tx = await db.transaction('write')
+      await tx.executeMultiple("insert into t (a) values ('e1'); insert into t (a) values ('e2')")
+      await tx.commit()
+      return await db.execute('select a from t')
+    },
+  ],
+  ['execute after close', async (db) => closed(db, (tx) => tx.execute('select 1'))],
+  ['batch after close', async (db) => closed(db, (tx) => tx.batch(['select 1']))],
+  ['executeMultiple after close', async (db) => closed(db, (tx) => tx.executeMultiple('select 1'))],
+  ['commit after close', async (db) => closed(db, (tx) => tx.commit())],
+  ['rollback after close', async (db) => closed(db, (tx) => tx.rollback())],
+  [
+    'execute after commit',
+    async (db) => {
+      const tx = await db.transaction('write')
+      await tx.execute('select 1')
+      await tx.commit()
+      return await tx.execute('select 1')
+    },
+  ],
+  ['sync', (db) => db.sync()],
+  ['numbered arguments', (db) => db.execute('select ?2, ?3, ?1', ['one', 'two', 'three'])],
+  ['numbered arguments with a hole', (db) => db.execute('select ?3, ?1', ['one', 'two', 'three'])],
+  ['arguments with a number and without', (db) => db.execute('select ?2, ?, ?3', ['one', 'two', 'three'])],
+  ...[':', '@', '$'].map((sign): [string, Call] => [
+    `names with ${sign}, used twice, and by a number`,
+    (db) =>
+      db.execute(`select ${sign}b, ${sign}a, ${sign}b || ${sign}a, ?1`, { a: 'one', [`${sign}b`]: 'two' }),
+  ]),
+  [
+    'hundreds of statements in a batch',
+    (db) =>
+      db.batch(
+        Array.from({ length: 400 }, (_, at) => `select ${at}`),
+        'read',
+      ),
+  ],
+  [
+    'one statement many times in a batch',
+    (db) =>
+      db.batch(
+        Array.from({ length: 400 }, (_, at) => ({ sql: 'select ?', args: [at] })),
+        'read',
+      ),
+  ],
+  [
+    'DDL and its use in a batch that is deferred',
+    (db) =>
+      db.batch(
+        ['select 1 + 1', 'create table u (a)', 'insert into u values (21) returning 2 * a', 'drop table u'],
+        'deferred',
+      ),
+  ],
+  ['commit of nothing', async (db) => (await db.transaction('read')).commit()],
+  ['rollback of nothing', async (db) => (await db.transaction('read')).rollback()],
+  [
+    'a script with an error in its transaction',
+    async (db) => {
+      await db.executeMultiple('begin; delete from t; insert into t values (nope()); commit').catch(() => {})
+      return await db.execute('select count(*) from t')
+    },
+  ],
+  ...["COMMIT; insert into t (a) values ('more')", 'COMMIT garbage', 'ROLLBACK garbage', 'end/**/x'].map(
+    (text): [string, Call] => [
+      `text after the end of a transaction: ${text}`,
+      async (db) => {
+        const tx = await db.transaction('write')
+        await tx.execute("insert into t (a) values ('kept')")
+        const isRejected = await tx.execute(text).then(
+          () => false,
+          () => true,
+        )
+        tx.close()
+        return await db.execute({ sql: 'select ? as rejected, count(*) as kept from t', args: [isRejected] })
+      },
+    ],
+  ),
+  [
+    'reconnect',
+    async (db) => {
+      db.reconnect()
+      return await db.execute('select 1')
+    },
+  ],
+]
+
+async function closed(
+  db: Client,
+  then: (tx: Awaited<ReturnType<Client['transaction']>>) => Promise<unknown>,
+) {
+  const tx = await db.transaction('read')
+  tx.close()
+  return await then(tx)
+}
+
+test.each(CALLS)('%s', async (_, call) => {
+  await emptied(original)
+  await emptied(ours)
+  await expectSame(call)
+})
+
+test('a hundred batches at once are transactions', async () => {
+  await emptied(ours)
+  const sums = await Promise.all(
+    Array.from({ length: 100 }, (_, at) =>
+      ours.batch(
+        [
+          { sql: 'insert into t (b, d) values (?, ?)', args: [at, at * 10] },
+          'select sum(b) as b, sum(d) as d from t',
+        ],
+        'write',
+      ),
+    ),
+  )
+  for (const [, sum] of sums) expect(sum?.rows[0]?.['d']).toBe((sum?.rows[0]?.['b'] as number) * 10)
+  expect((await ours.execute('select sum(b) as b from t')).rows[0]?.['b']).toBe(4_950)
+})
+
+const value: fc.Arbitrary<InValue> = fc.oneof(
+  fc.constant(null),
+  fc.string({ unit: 'grapheme' }),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).filter((given) => !Object.is(given, -0)),
+  fc.integer(),
+  fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n }),
+  fc.boolean(),
+  fc.uint8Array(),
+  fc.date({ noInvalidDate: true }),
+)
+
+test('any values come back the same, by place and by name, through a table and without one', async () => {
+  await emptied(original)
+  await emptied(ours)
+  const property = fc.asyncProperty(value, value, async (first, second) => {
+    const statements: InStatement[] = [
+      { sql: 'select ?, ?, typeof(?1), typeof(?2)', args: [first, second] },
+      { sql: 'select :a as x, $b as y', args: { a: first, b: second } },
+      {
+        sql: 'insert into t (b, d) values (?, ?) returning b, d, typeof(b), typeof(d)',
+        args: [first, second],
+      },
+    ]
+    for (const statement of statements) await expectSame((db) => db.execute(statement))
+    await expectSame((db) => db.batch(statements, 'deferred'))
+  })
+  await fc.assert(property, { numRuns: 60 })
+})
+
+test.each(['number', 'bigint', 'string'] as const)('intMode %s', async (intMode) => {
+  const config = { intMode }
+  const clients = [
+    createOriginal({ url: theirs.url, ...(theirs.authToken && { authToken: theirs.authToken }), ...config }),
+    createClient({ url: mine.url, ...(mine.authToken && { authToken: mine.authToken }), ...config }),
+  ] as const
+  for (const sql of ['select 5', 'select 9007199254740993', 'select -9223372036854775808', 'select 1.5']) {
+    const [expected, actual] = await Promise.all(clients.map((db) => describeOutcome(() => db.execute(sql))))
+    expect(actual).toEqual(expected)
+  }
+  for (const client of clients) client.close()
+})
+
+test.each([
+  'nope',
+  'ftp://x',
+  'http://x?tls=1',
+  'https://x?tls=0',
+  'http://x?what=1',
+  'libsql://x?tls=0',
+  'http://x#part',
+  'http://x?tls=2',
+])('the URL %s is refused alike', (url) => {
+  const outcome = (create: typeof createOriginal): unknown => {
+    try {
+      create({ url }).close()
+      return 'taken'
+    } catch (error) {
+      return [(error as Error).name, (error as { code?: string }).code, (error as Error).message]
+    }
+  }
+  expect(outcome(createClient)).toEqual(outcome(createOriginal))
+})

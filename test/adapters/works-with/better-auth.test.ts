@@ -1,0 +1,161 @@
+import { createClient } from '@batonsql/core'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { type BetterAuthOptions, betterAuth } from 'better-auth'
+import { drizzleAdapter } from 'better-auth/adapters/drizzle'
+import { getMigrations } from 'better-auth/db/migration'
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { Kysely } from 'kysely'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { openTestServer, type TestDatabase } from '../../support/test-server.ts'
+
+// better-auth: sign up, sign in, session, link an account, and what is left when one of several writes fails.
+
+const timestamps = {
+  createdAt: integer({ mode: 'timestamp_ms' }).notNull(),
+  updatedAt: integer({ mode: 'timestamp_ms' }).notNull(),
+}
+const user = sqliteTable('user', {
+  id: text().primaryKey(),
+  name: text().notNull(),
+  email: text().notNull().unique(),
+  emailVerified: integer({ mode: 'boolean' }).notNull(),
+  image: text(),
+  ...timestamps,
+})
+const session = sqliteTable('session', {
+  id: text().primaryKey(),
+  token: text().notNull().unique(),
+  expiresAt: integer({ mode: 'timestamp_ms' }).notNull(),
+  ipAddress: text(),
+  userAgent: text(),
+  userId: text().notNull(),
+  ...timestamps,
+})
+const account = sqliteTable('account', {
+  id: text().primaryKey(),
+  accountId: text().notNull(),
+  providerId: text().notNull(),
+  userId: text().notNull(),
+  accessToken: text(),
+  refreshToken: text(),
+  idToken: text(),
+  accessTokenExpiresAt: integer({ mode: 'timestamp_ms' }),
+  refreshTokenExpiresAt: integer({ mode: 'timestamp_ms' }),
+  scope: text(),
+  password: text(),
+  ...timestamps,
+})
+const verification = sqliteTable('verification', {
+  id: text().primaryKey(),
+  identifier: text().notNull(),
+  value: text().notNull(),
+  expiresAt: integer({ mode: 'timestamp_ms' }).notNull(),
+  ...timestamps,
+})
+const schema = { user, session, account, verification }
+
+/** How better-auth reaches a database through each of our packages. */
+const ADAPTERS: Record<
+  string,
+  (config: TestDatabase['config'], transaction: boolean) => BetterAuthOptions['database']
+> = {
+  kysely: (config, transaction) => ({
+    db: new Kysely({ dialect: new BatonDialect(config) }),
+    type: 'sqlite',
+    transaction,
+  }),
+  drizzle: (config, transaction) =>
+    drizzleAdapter(drizzle({ connection: config, schema }), { provider: 'sqlite', schema, transaction }),
+}
+const SIGN_UP = { name: 'Ada', email: 'ada@example.com', password: 'a very long secret' }
+
+describe.each(Object.keys(ADAPTERS))('better-auth with %s', (name) => {
+  let database: TestDatabase
+  const open = (transaction: boolean, more: BetterAuthOptions = {}) =>
+    betterAuth({
+      baseURL: 'http://localhost:3000',
+      secret: 'a secret for tests that is long enough for everybody',
+      database: ADAPTERS[name]?.(database.config, transaction),
+      emailAndPassword: { enabled: true },
+      telemetry: { enabled: false },
+      logger: { disabled: true },
+      ...more,
+    })
+  const users = async (): Promise<unknown[]> => {
+    await using db = createClient(database.config)
+    return (await db.execute('select name, email from user order by email')).rows
+  }
+
+  beforeAll(async () => {
+    database = await (await openTestServer()).createDatabase()
+    // its own migrations know Kysely only; with Drizzle the tables come from drizzle-kit, with the same names and columns
+    const dialect = new BatonDialect(database.config)
+    const { runMigrations } = await getMigrations({
+      database: { db: new Kysely({ dialect }), type: 'sqlite', transaction: true },
+      emailAndPassword: { enabled: true },
+    })
+    await runMigrations()
+  })
+
+  test('sign up, sign in, session, account, sign out', async () => {
+    const auth = open(true)
+    const signedUp = await auth.api.signUpEmail({ body: SIGN_UP })
+    expect(signedUp.user).toMatchObject({ name: 'Ada', email: 'ada@example.com', emailVerified: false })
+    await expect(auth.api.signUpEmail({ body: SIGN_UP })).rejects.toThrow(/exists/)
+    await expect(
+      auth.api.signInEmail({ body: { email: SIGN_UP.email, password: 'not the secret' } }),
+    ).rejects.toThrow(/Invalid/)
+
+    const { headers: answered } = await auth.api.signInEmail({ body: SIGN_UP, returnHeaders: true })
+    const headers = new Headers({
+      cookie: answered
+        .getSetCookie()
+        .map((cookie) => cookie.split(';')[0])
+        .join('; '),
+    })
+    const current = await auth.api.getSession({ headers })
+    expect(current?.user.id).toBe(signedUp.user.id)
+    expect(current?.session.expiresAt).toBeInstanceOf(Date)
+    expect(await auth.api.listSessions({ headers })).toHaveLength(2)
+
+    const { internalAdapter } = await auth.$context
+    await internalAdapter.linkAccount({ userId: signedUp.user.id, providerId: 'github', accountId: '17' })
+    const accounts = await auth.api.listUserAccounts({ headers })
+    expect(accounts.map(({ providerId }) => providerId).sort()).toEqual(['credential', 'github'])
+    const linked = accounts.find(({ providerId }) => providerId === 'github')
+    await auth.api.unlinkAccount({ headers, body: { accountId: linked?.id ?? '' } })
+    expect(await auth.api.listUserAccounts({ headers })).toHaveLength(1)
+
+    await auth.api.updateUser({ headers, body: { name: 'Ada Lovelace' } })
+    expect(await users()).toEqual([{ name: 'Ada Lovelace', email: 'ada@example.com' }])
+    await auth.api.signOut({ headers })
+    expect(await auth.api.getSession({ headers })).toBeNull()
+  })
+
+  const FAILING = {
+    databaseHooks: {
+      account: { create: { before: () => Promise.reject(new Error('the second write fails')) } },
+    },
+  }
+
+  test('with `transaction: true`, a sign up that fails half-way leaves nothing', async () => {
+    const before = await users()
+    const body = { ...SIGN_UP, email: 'half@example.com' }
+    await expect(open(true, FAILING).api.signUpEmail({ body })).rejects.toThrow()
+    expect(await users()).toEqual(before)
+  })
+
+  test('without, it leaves a user who has no password', async () => {
+    const body = { ...SIGN_UP, email: 'half@example.com' }
+    await expect(open(false, FAILING).api.signUpEmail({ body })).rejects.toThrow()
+    expect(await users()).toContainEqual({ name: 'Ada', email: 'half@example.com' })
+  })
+
+  test('sign ups at the same time are each their own', async () => {
+    const auth = open(true)
+    const bodies = Array.from({ length: 8 }, (_, at) => ({ ...SIGN_UP, email: `user-${at}@example.com` }))
+    const made = await Promise.all(bodies.map((body) => auth.api.signUpEmail({ body })))
+    expect(new Set(made.map(({ token }) => token)).size).toBe(8)
+  })
+})

@@ -1,0 +1,293 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { createClient, executeMultiple, readRows } from '@batonsql/core'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { slowRead } from '../support/fixtures.ts'
+import { expectNoStall } from '../support/no-stall.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+// What is under way when a client is closed, and more calls at once than may be under way.
+const server = await openTestServer()
+const database = await server.createDatabase()
+const direct = createClient(database.config)
+afterAll(() => direct.close())
+beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
+const SLOW = slowRead(400000, 'max(i) as n')
+
+describe('close', () => {
+  test('at once: what is under way is cut off, the write lock is free', async () => {
+    const db = createClient(database.config)
+    let started = (): void => {}
+    const isOpen = new Promise<void>((resolve) => {
+      started = resolve
+    })
+    const transaction = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      started()
+      await pause(30)
+      await tx.execute('insert into t values (2)')
+    })
+    const cut = expect(transaction).rejects.toThrow()
+    await isOpen
+    const query = expect(db.execute(SLOW)).rejects.toThrow('the client is closed')
+    await db.close()
+    await Promise.all([cut, query])
+    const closed = { code: 'CLOSED', outcome: 'not_applied', message: 'the client is closed' }
+    await expect(db.execute('select 1')).rejects.toMatchObject(closed)
+    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toMatchObject(closed)
+    await db.close()
+    await expectNoStall(() => direct.execute('insert into t values (3)'))
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 3 }])
+  })
+
+  test('with patience: calls, those that queue and transactions come to their end, new ones are refused', async () => {
+    const db = createClient({ ...database.config, concurrency: 2 })
+    const isOpen = Promise.withResolvers<void>()
+    const transaction = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      isOpen.resolve()
+      await pause(50)
+      await tx.execute('insert into t values (2)')
+    })
+    await isOpen.promise
+    const queries = Promise.all([SLOW, SLOW, SLOW].map((sql) => db.execute(sql)))
+    const closed = db.close({ drainMs: 20_000 })
+    await expect(db.execute('select 1')).rejects.toThrow('the client is closed')
+    await expect(db.transaction((tx) => tx.execute('select 1'))).rejects.toThrow()
+    await transaction
+    expect((await queries).map(({ rows }) => rows[0]?.['n'])).toEqual([400_000, 400_000, 400_000])
+    await closed
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 2 }])
+  })
+
+  test('with patience that ends', async () => {
+    const db = createClient(database.config)
+    const isOpen = Promise.withResolvers<void>()
+    const isClosed = Promise.withResolvers<void>()
+    const transaction = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      isOpen.resolve()
+      await isClosed.promise
+      await tx.execute('insert into t values (2)')
+    })
+    const cut = expect(transaction).rejects.toThrow()
+    await isOpen.promise
+    await db.close({ drainMs: 60 })
+    isClosed.resolve()
+    await cut
+  })
+
+  test('nothing under way: there is nothing to wait for', async () => {
+    const db = createClient(database.config)
+    await db.execute('select 1')
+    await db.transaction((tx) => tx.execute('select 1'))
+    await expect(db.transaction((tx) => tx.execute('selec'))).rejects.toThrow()
+    await db.close({ drainMs: Infinity })
+  })
+})
+
+describe('close, and calls that wait before they are sent again', () => {
+  /** Client of a server that is overloaded at first. */
+  const clientOf = (retryAfter: string, refusals: number) => {
+    const asked = Promise.withResolvers<void>()
+    let requests = 0
+    const answer = '{"baton":null,"base_url":null,"results":[]}'
+    const db = createClient({
+      url: 'http://x',
+      fetch: async () => {
+        asked.resolve()
+        const status = requests++ < refusals ? 429 : 200
+        return { status, headers: { get: () => retryAfter }, text: async () => answer }
+      },
+    })
+    return { db, asked: asked.promise, count: () => requests }
+  }
+
+  test('at once: they are cut off', async () => {
+    // it would wait for a quarter of an hour
+    const { db, asked, count } = clientOf('900', Infinity)
+    const call = expect(db.execute('select 1', [], { timeoutMs: Infinity })).rejects.toThrow(
+      'the client is closed',
+    )
+    await asked
+    await pause(10)
+    await db.close()
+    await call
+    expect(count()).toBe(1)
+  })
+
+  test('with patience: they come to their end', async () => {
+    const { db, asked, count } = clientOf('1', 1)
+    const call = db.health()
+    await asked
+    await pause(10)
+    await db.close({ drainMs: 10_000 })
+    expect(await Promise.race([call, Promise.resolve('not yet')])).toBe(true)
+    expect(count()).toBe(2)
+  })
+
+  test('a transaction that would be run again', async () => {
+    for (const drainMs of [0, 10_000]) {
+      const { db, asked } = clientOf('1', Infinity)
+      const transaction = expect(
+        db.transaction((tx) => tx.execute('select 1'), { retry: 1000 }),
+      ).rejects.toThrow(drainMs ? '429' : 'the client is closed')
+      await asked
+      await pause(10)
+      await db.close({ drainMs })
+      await transaction
+    }
+  })
+})
+
+describe('closing twice', () => {
+  test('with patience: both settle when the work is done', async () => {
+    const db = createClient(database.config)
+    const query = db.execute(SLOW)
+    await Promise.all([db.close({ drainMs: Infinity }), db.close({ drainMs: Infinity })])
+    expect(await Promise.race([query, Promise.resolve('not yet')])).not.toBe('not yet')
+  })
+
+  test('at once in the middle of a patient one: both settle at once', async () => {
+    const db = createClient(database.config)
+    const stream = db.openStream()
+    stream.begin()
+    await stream.execute('insert into t values (1)')
+    const patient = db.close({ drainMs: Infinity })
+    await db.close()
+    await patient
+    expect((await direct.execute('select a from t')).rows).toEqual([])
+  })
+
+  test('refuses what is no time', async () => {
+    const db = createClient(database.config)
+    await expect(db.close({ drainMs: Number.NaN })).rejects.toThrow('drainMs must be')
+    await expect(db.close({ drainMs: -1 })).rejects.toThrow('drainMs must be')
+    await db.close({ drainMs: Infinity })
+  })
+})
+
+describe('more calls than may be under way', () => {
+  test('all of them come to their end', async () => {
+    await using db = createClient({ ...database.config, concurrency: 3 })
+    const results = await Promise.all(Array.from({ length: 100 }, (_, i) => db.execute('select ? as i', [i])))
+    expect(results.map(({ rows }) => rows[0]?.['i'])).toEqual(Array.from({ length: 100 }, (_, i) => i))
+  })
+
+  test('transactions that wait for each other’s write lock do not keep the one that has it from ending', async () => {
+    await using db = createClient({ ...database.config, concurrency: 2 })
+    // a lock that is taken over ends the transaction that has it
+    await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        db.transaction(async (tx) => {
+          await tx.execute('insert into t values (?)', [i])
+          await tx.execute('insert into t values (?)', [i])
+        }),
+      ),
+    )
+    expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 40 }])
+  })
+
+  test('a statement outside a transaction, awaited inside of it', async () => {
+    await using db = createClient({ ...database.config, concurrency: 1 })
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
+    })
+  })
+
+  test('a read outside a transaction does not wait behind those that wait for its write lock', async () => {
+    await using db = createClient({ ...database.config, concurrency: 2 })
+    // a lock that is taken over ends the transaction that has it
+    await Promise.all(
+      Array.from({ length: 6 }, (_, i) =>
+        db.transaction(async (tx) => {
+          await tx.execute('insert into t values (?)', [i])
+          await db.execute('select count(*) from t')
+          await db.batch(['select count(*) from t'], { mode: 'readonly' })
+          await tx.execute('insert into t values (?)', [i])
+        }),
+      ),
+    )
+    expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 12 }])
+  })
+
+  test('reads that take the write lock wait as writers do', async () => {
+    await using db = createClient({ ...database.config, concurrency: 1 })
+    const { waiting } = await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      const batch = db.batch(['select 1'])
+      await pause(20)
+      await db.execute('select 1')
+      return { waiting: batch }
+    })
+    await waiting
+  })
+
+  test('a line that is full turns away, in a transaction too', async () => {
+    await using db = createClient({ ...database.config, concurrency: 1, queueLimit: 2 })
+    const calls = await Promise.allSettled(
+      [1, 2, 3, 4, 5].map((i) => db.execute('insert into t values (?)', [i])),
+    )
+    expect(
+      calls.map((call) => (call.status === 'rejected' ? (call.reason as { code: string }).code : 'done')),
+    ).toEqual(['done', 'done', 'done', 'QUEUE_FULL', 'QUEUE_FULL'])
+    await db.transaction(async (tx) => {
+      const inside = await Promise.allSettled(
+        [11, 12, 13].map((i) => tx.execute('insert into t values (?)', [i])),
+      )
+      expect(inside.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+    })
+    expect((await direct.execute('select a from t order by a')).rows.map((row) => row['a'])).toEqual([
+      1, 2, 3, 11, 12,
+    ])
+  })
+})
+
+test('a read-only transaction awaited inside one that writes does not wait behind others that want to write', async () => {
+  await using db = createClient({ ...database.config, concurrency: 2 })
+  // a lock that is taken over ends the transaction that has it
+  await Promise.all(
+    Array.from({ length: 6 }, (_, i) =>
+      db.transaction(async (tx) => {
+        await tx.execute('insert into t values (?)', [i])
+        await db.transaction((read) => read.execute('select count(*) from t'), { mode: 'readonly' })
+      }),
+    ),
+  )
+})
+
+test('a loop over rows is waited for by a patient close, and one that begins then is refused', async () => {
+  const db = createClient(database.config)
+  const rows = readRows(db, slowRead(500, 'i'))
+  await rows.next()
+  const closed = db.close({ drainMs: 20_000 })
+  await expect(readRows(db, 'select 1').next()).rejects.toThrow('the client is closed')
+  let count = 1
+  for await (const row of rows) count += row['i'] ? 1 : 0
+  expect(count).toBe(500)
+  await closed
+})
+
+test('a stream that is idle when the client is closed says what it has lost', async () => {
+  const db = createClient(database.config)
+  const [plain, within] = [db.openStream(), db.openStream()]
+  await plain.execute('select 1')
+  within.begin()
+  await within.execute('insert into t values (1)')
+  await db.close()
+  await expect(plain.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(within.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test('a script that is under way when the client is closed comes to its end', async () => {
+  const db = createClient(database.config)
+  const script = executeMultiple(
+    db,
+    'insert into t values (1); begin; insert into t values (2); commit; insert into t values (3)',
+  )
+  const closed = db.close({ drainMs: 20_000 })
+  await expect(executeMultiple(db, 'select 1')).rejects.toThrow('the client is closed')
+  await script
+  await closed
+  expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+})

@@ -1,0 +1,157 @@
+import { type ClientEvent, createClient, SqlError } from '@batonsql/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const events: ClientEvent[] = []
+const db = createClient({ ...database.config, coalesce: true, observe: (event) => events.push(event) })
+afterAll(() => db.close())
+beforeEach(async () => {
+  await db.batch(['drop table if exists t', 'create table t (id integer primary key, a unique)'])
+  events.length = 0
+})
+const requests = (): number => events.filter(({ type }) => type === 'request').length
+
+test('statements in one request: each with its own result', async () => {
+  const [first, count, second, changed, none] = await Promise.all([
+    db.execute('insert into t (a) values (?)', ['x']),
+    db.execute('select typeof(?) as type', [2n ** 53n + 1n]),
+    db.execute('insert into t values (41, :a)', { a: new Uint8Array() }),
+    db.execute('update t set a = 2 where id = 41'),
+    db.execute('select * from t where id = 0', [], { rowMode: 'array' }),
+  ])
+  expect(first.lastInsertRowid).toBe(1n)
+  expect(count.rows).toEqual([{ type: 'integer' }])
+  expect(second.lastInsertRowid).toBe(41n)
+  expect(changed).toMatchObject({ rowsAffected: 1, lastInsertRowid: null })
+  expect(none.rows).toEqual([])
+  // the reads, and the writes
+  expect(requests()).toBe(2)
+})
+
+test('a statement that fails spoils none of the others', async () => {
+  const ended = await Promise.allSettled([
+    db.execute("insert into t (a) values ('x')"),
+    db.execute("insert into t (a) values ('x')"),
+    db.execute('this is no SQL'),
+    db.execute('select ?1, ?2', ['too few']),
+    db.execute("insert into t (a) values ('y')"),
+  ])
+  expect(ended.map((each) => each.status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'rejected',
+    'rejected',
+    'fulfilled',
+  ])
+  const reasons = ended.flatMap((each) => (each.status === 'rejected' ? [each.reason as SqlError] : []))
+  for (const reason of reasons) expect(reason).toBeInstanceOf(SqlError)
+  expect(reasons[0]).toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+    sql: "insert into t (a) values ('x')",
+  })
+  expect(reasons[1]?.stack).toContain('SQL: this is no SQL\n')
+  expect((await db.execute('select a from t order by id')).rows).toEqual([{ a: 'x' }, { a: 'y' }])
+})
+
+test('a thousand at once need a sixteenth of the requests, and all are there', async () => {
+  await Promise.all(
+    Array.from({ length: 1_000 }, (_, at) => db.execute('insert into t (a) values (?)', [at])),
+  )
+  expect(requests()).toBe(Math.ceil(1_000 / 16))
+  expect((await db.execute('select count(*) as n, sum(a) as sum from t')).rows).toEqual([
+    { n: 1_000, sum: 499_500 },
+  ])
+})
+
+test.each(['pragma foreign_keys = off', 'create temp table t (a)', 'pragma query_only = on'])(
+  '%s changes nothing for the statements beside it',
+  async (sql) => {
+    await db.execute('create table if not exists child (a references t (id))')
+    const ended = await Promise.allSettled([
+      db.execute("insert into t (a) values ('before')"),
+      db.execute(sql),
+      db.execute("insert into t (a) values ('after')"),
+      db.execute('insert into child values (99)'),
+    ])
+    expect(ended[0].status).toBe('fulfilled')
+    expect(ended[2].status).toBe('fulfilled')
+    const first = createClient(database.config)
+    const without = await Promise.allSettled([
+      first.execute('insert into child values (99)'),
+      first.execute("select a from t where a in ('before', 'after') order by id"),
+    ])
+    expect(ended[3].status).toBe(without[0].status)
+    expect(without[1]).toMatchObject({ value: { rows: [{ a: 'before' }, { a: 'after' }] } })
+    await first.close()
+    await db.execute('drop table child')
+  },
+)
+
+test('a read that a transaction awaits does not wait for a write of the same tick', async () => {
+  let write: Promise<unknown> | undefined
+  await db.transaction(async (tx) => {
+    await tx.execute("insert into t (a) values ('inside')")
+    // the write waits for the lock of the transaction, and the transaction for the read
+    write = db.execute("insert into t (a) values ('beside')")
+    expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+    await tx.execute("insert into t (a) values ('after')")
+  })
+  await write
+  expect((await db.execute('select a from t order by id')).rows).toEqual([
+    { a: 'inside' },
+    { a: 'after' },
+    { a: 'beside' },
+  ])
+})
+
+test('a result that the server cannot write as JSON fails alone', async () => {
+  const notUtf8 = "cast(x'ff' as text)"
+  const reads = await Promise.allSettled(
+    ['select 1', `select ${notUtf8}`, 'select 2'].map((sql) => db.execute(sql)),
+  )
+  expect(reads).toMatchObject([
+    { status: 'fulfilled' },
+    { reason: { status: 500, outcome: 'not_applied' } },
+    { status: 'fulfilled' },
+  ])
+  const writes = await Promise.allSettled(
+    [
+      "insert into t (a) values ('before')",
+      `insert into t (a) values ('bad') returning ${notUtf8}`,
+      "insert into t (a) values ('after')",
+    ].map((sql) => db.execute(sql)),
+  )
+  expect(writes).toMatchObject([
+    { status: 'fulfilled' },
+    { reason: { status: 500, outcome: 'unknown' } },
+    { status: 'fulfilled' },
+  ])
+  expect((await db.execute('select a from t order by a')).rows).toEqual([
+    { a: 'after' },
+    { a: 'bad' },
+    { a: 'before' },
+  ])
+})
+
+test('a read whose neighbour was aborted after the request had left is sent again, too', async () => {
+  const controller = new AbortController()
+  let requests = 0
+  await using client = createClient({
+    ...database.config,
+    coalesce: true,
+    fetch: (url, init) => {
+      requests += 1
+      if (requests === 1) controller.abort(new Error('no longer wanted'))
+      return fetch(url, init)
+    },
+  })
+  const { signal } = controller
+  const ended = await Promise.allSettled([
+    client.execute("select cast(x'ff' as text)", [], { signal }),
+    client.execute('select 1 as a'),
+  ])
+  expect(ended).toMatchObject([{ reason: { message: 'no longer wanted' } }, { value: { rows: [{ a: 1 }] } }])
+  expect(requests).toBe(2)
+})

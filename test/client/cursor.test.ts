@@ -1,0 +1,342 @@
+import { createClient, readRows } from '@batonsql/core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { ENDLESS_READ } from '../support/fixtures.ts'
+import { expectNoStall } from '../support/no-stall.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const count = (n: number): string =>
+  `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${n}) select i, 'row ' || i as name from n`
+
+describe.each([
+  ['the platform', {}],
+  ['a fetch', { fetch: (url: string, init: RequestInit) => fetch(url, init) }],
+])('over %s', (_, config) => {
+  const db = createClient({ ...database.config, ...config })
+  afterAll(() => db.close())
+  let before = 0
+  const cost = (): number => database.requestCount() - before
+
+  test('gives every row, for two requests', async () => {
+    before = database.requestCount()
+    let sum = 0
+    for await (const { i, name } of readRows<{ i: number; name: string }>(db, count(5_000))) {
+      expect(name).toBe(`row ${i}`)
+      sum += i
+    }
+    expect(sum).toBe(12_502_500)
+    expect(cost()).toBe(2)
+  })
+
+  test('reads more than a buffered answer may hold', { timeout: 60_000 }, async () => {
+    const large =
+      'with recursive n(i) as (select 1 union all select i + 1 from n where i < 150) select i, hex(zeroblob(50000)) as x from n'
+    let rows = 0
+    for await (const row of readRows(db, large)) {
+      expect((row['x'] as string).length).toBe(100_000)
+      rows += 1
+    }
+    expect(rows).toBe(150)
+  })
+
+  test('arguments, arrays, no rows', async () => {
+    const rows = []
+    for await (const row of readRows(db, 'select ? as a, ?2 as a', [1, 2n ** 60n], { rowMode: 'array' }))
+      rows.push(row)
+    expect(rows).toEqual([[1, 2n ** 60n]])
+    for await (const row of readRows(db, 'select 1 where 0')) expect.unreachable(JSON.stringify(row))
+  })
+
+  test('leaving early ends the statement and the stream', async () => {
+    before = database.requestCount()
+    for await (const { i } of readRows<{ i: number }>(db, count(2_000_000))) if (i === 3) break
+    expect(cost()).toBe(2)
+    expect((await db.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+  })
+
+  test('leaving early inside a transaction ends the statement, and the transaction goes on', async () => {
+    await db.batch(['drop table if exists kept', 'create table kept (a)'])
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into kept values (1)')
+      for await (const { i } of readRows<{ i: number }>(tx, count(2_000_000))) if (i === 3) break
+      await tx.execute('insert into kept values (2)')
+      for await (const row of readRows(tx, 'insert into kept values (3), (4), (5) returning a'))
+        if (row) break
+    })
+    expect((await db.execute('select a from kept')).rows.map((row) => row['a'])).toEqual([1, 2, 3, 4, 5])
+  })
+
+  test('leaving the rows of a statement that changes something reads it to its end', async () => {
+    await db.batch(['drop table if exists left_early', 'create table left_early (a)'])
+    const many = `insert into left_early ${count(20_000).replace(", 'row ' || i as name", '')} returning a`
+    for (let round = 0; round < 5; round++) {
+      for await (const row of readRows(db, many)) if (row) break
+      expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([
+        { n: 20_000 * (round + 1) },
+      ])
+    }
+    const mine = new Error('mine')
+    const given = (async () => {
+      for await (const row of readRows(db, many)) if (row) throw mine
+    })()
+    await expect(given).rejects.toBe(mine)
+    expect((await db.execute('select count(*) as n from left_early')).rows).toEqual([{ n: 120_000 }])
+  })
+
+  test('errors: text that does not parse, a missing table, a failure in the middle', async () => {
+    const read = async (sql: string): Promise<number> => {
+      let rows = 0
+      for await (const row of readRows(db, sql)) rows += row ? 1 : 0
+      return rows
+    }
+    await expect(read('selec')).rejects.toMatchObject({
+      name: 'SqlError',
+      code: 'SQL_PARSE_ERROR',
+      sql: 'selec',
+    })
+    await expect(read('select * from missing')).rejects.toMatchObject({
+      name: 'SqlError',
+      code: 'SQLITE_UNKNOWN',
+    })
+    await expect(
+      read("select json(case when i = 3 then '{' else '1' end) as j from (" + count(5) + ')'),
+    ).rejects.toMatchObject({ name: 'SqlError' })
+    await expect(read('begin')).rejects.toThrow(TypeError)
+  })
+
+  test('an abort ends it with the reason', async () => {
+    const controller = new AbortController()
+    const reason = new Error('mine')
+    const read = (async () => {
+      for await (const { i } of readRows<{ i: number }>(db, count(3_000_000), [], {
+        signal: controller.signal,
+      }))
+        if (i === 5) controller.abort(reason)
+    })()
+    await expect(read).rejects.toBe(reason)
+  })
+
+  test('inside a transaction it sees what was written, and the transaction goes on', async () => {
+    await db.batch(['drop table if exists c', 'create table c (a)'])
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into c values (1), (2), (3)')
+      before = database.requestCount()
+      const seen = []
+      for await (const { a } of readRows(tx, 'select a from c order by a')) seen.push(a)
+      expect([seen, cost()]).toEqual([[1, 2, 3], 1])
+      for await (const { a } of readRows(tx, 'select a from c')) if (a === 2) break
+      await tx.execute('insert into c values (4)')
+    })
+    expect((await db.execute('select count(*) as n from c')).rows).toEqual([{ n: 4 }])
+  })
+
+  test('as the first statement of a transaction', async () => {
+    await db.transaction(async (tx) => {
+      for await (const row of readRows(tx, 'select 1 as a')) expect(row).toEqual({ a: 1 })
+    })
+  })
+
+  test('a statement in the loop over the rows is refused: it would wait for the loop, and the loop for it', async () => {
+    await db.transaction(async (tx) => {
+      for await (const { i } of readRows<{ i: number }>(tx, count(100))) {
+        if (i !== 1) continue
+        await expect(tx.execute('select 1')).rejects.toThrow(TypeError)
+        await expect(tx.batch(['select 1'])).rejects.toThrow(/rows are being read/)
+        await expect(readRows(tx, 'select 1').next()).rejects.toThrow(TypeError)
+      }
+      expect((await tx.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+    })
+  })
+
+  test('an iterator that was left lying about does not keep the transaction from ending', async () => {
+    await db.batch(['drop table if exists c', 'create table c (a)'])
+    const mine = new Error('mine')
+    const given = db.transaction(async (tx) => {
+      await tx.execute('insert into c values (1)')
+      await readRows(tx, count(1_000_000)).next()
+      throw mine
+    })
+    await expect(given).rejects.toBe(mine)
+    const unfinished = db.transaction(async (tx) => {
+      await tx.execute('insert into c values (2)')
+      await readRows(tx, count(1_000_000)).next()
+    })
+    await expect(unfinished).rejects.toThrow(/rows are being read/)
+    await expectNoStall(() => db.execute('insert into c values (3)'))
+    expect((await db.execute('select a from c')).rows).toEqual([{ a: 3 }])
+  })
+
+  test('an abort or a bad deadline that is there before it begins does not touch the transaction', async () => {
+    await db.transaction(async (tx) => {
+      await tx.execute('select 1')
+      const reason = new Error('changed my mind')
+      await expect(readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next()).rejects.toBe(
+        reason,
+      )
+      expect(() => readRows(tx, 'select 1', [], { timeoutMs: 0 })).toThrow(TypeError)
+      expect((await tx.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+    })
+  })
+
+  test('after the transaction was lost it does not read outside of it', async () => {
+    await db.batch(['drop table if exists c', 'create table c (a unique)', 'insert into c values (1)'])
+    const given = db.transaction(async (tx) => {
+      await tx.execute('insert into c values (2)')
+      await tx.execute('insert or rollback into c values (1)').catch(() => {})
+      for await (const row of readRows(tx, 'select a from c')) expect.unreachable(JSON.stringify(row))
+    })
+    await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  })
+})
+
+describe('rows that are read beside other statements of a transaction', () => {
+  const db = createClient(database.config)
+  afterAll(() => db.close())
+  const table = async (): Promise<void> => {
+    await db.batch(['drop table if exists beside', 'create table beside (a unique)'])
+  }
+  const collect = async (rows: AsyncIterable<unknown>): Promise<unknown[]> => {
+    const all = []
+    for await (const row of rows) all.push(row)
+    return all
+  }
+
+  test.each([
+    ['behind a write, as the first calls', ['write', 'rows']],
+    ['in front of a write', ['rows', 'write']],
+    ['between others', ['rows', 'write', 'rows', 'rows', 'write']],
+  ])('%s', async (_, calls) => {
+    await table()
+    let written = 0
+    const results = await db.transaction((tx) =>
+      Promise.all(
+        calls.map((call) =>
+          call === 'write'
+            ? tx.execute('insert into beside values (?)', [written++]).then(() => 'written')
+            : collect(readRows(tx, 'select count(*) as n from beside')),
+        ),
+      ),
+    )
+    // each sees what was issued before it
+    let before = 0
+    expect(results).toEqual(calls.map((call) => (call === 'write' ? (before++, 'written') : [{ n: before }])))
+    expect((await db.execute('select count(*) as n from beside')).rows).toEqual([{ n: written }])
+  })
+
+  test('while two other transactions write', async () => {
+    await table()
+    const others = [10, 11].map((a) =>
+      db.transaction(async (tx) => {
+        await tx.execute('insert into beside values (?)', [a])
+        await tx.execute('select 1')
+      }),
+    )
+    await db.transaction((tx) =>
+      Promise.all([tx.execute('insert into beside values (1)'), collect(readRows(tx, 'select 1'))]),
+    )
+    await Promise.all(others)
+    expect((await db.execute('select a from beside order by a')).rows).toEqual([
+      { a: 1 },
+      { a: 10 },
+      { a: 11 },
+    ])
+  })
+
+  test('a savepoint that is undone takes its rows with it', async () => {
+    await table()
+    await db.transaction(async (tx) => {
+      let rows: Promise<unknown> | undefined
+      const failed = tx.savepoint(async (inner) => {
+        void inner.execute('insert into beside values (1)').catch(() => {})
+        rows = collect(readRows(inner, 'select a from beside'))
+        rows.catch(() => {})
+        throw new Error('mine')
+      })
+      await expect(failed).rejects.toThrow('mine')
+      await expect(rows).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+      await tx.execute('insert into beside values (2)')
+    })
+    expect((await db.execute('select a from beside')).rows).toEqual([{ a: 2 }])
+  })
+
+  test('rows that are not awaited are an error of the transaction, whether they have begun or not', async () => {
+    await table()
+    for (const waits of [false, true]) {
+      const given = db.transaction(async (tx) => {
+        await tx.execute('insert into beside values (1)')
+        const rows = readRows(tx, count(100_000))
+        const first = rows.next()
+        first.catch(() => {})
+        if (waits) await first
+      })
+      await expect(given).rejects.toThrow(/an await is missing/)
+    }
+    expect((await db.execute('select a from beside')).rows).toEqual([])
+  })
+})
+
+test.each([0, 1, 2, 3])(
+  'rows of a transaction that is given up before the first of them, %i ms after they were asked for: others can write',
+  async (ms) => {
+    await using db = createClient(database.config)
+    await using other = createClient(database.config)
+    await db.batch(['drop table if exists given', 'create table given (a)'])
+    for (let at = 0; at < 5; at++) {
+      const controller = new AbortController()
+      const given = db.transaction(async (tx) => {
+        await tx.execute('insert into given values (1)')
+        setTimeout(() => controller.abort(new Error('given up')), ms)
+        for await (const _ of readRows(tx, ENDLESS_READ, [], { signal: controller.signal }));
+      })
+      await expect(given).rejects.toThrow('given up')
+      await expectNoStall(() => other.execute('insert into given values (2)'))
+    }
+    expect((await db.execute('select distinct a from given')).rows).toEqual([{ a: 2 }])
+  },
+)
+
+test('a savepoint in the loop over the rows of its transaction is refused, as a statement is', async () => {
+  await using db = createClient(database.config)
+  await db.transaction(async (tx) => {
+    for await (const _ of readRows(tx, 'select 1 union select 2'))
+      await expect(tx.savepoint((inner) => inner.execute('select 1'))).rejects.toThrow('rows are being read')
+  })
+  await db.transaction(async (tx) => {
+    const rows = readRows(tx, 'select 1 union select 2')
+    await rows.next()
+    await rows.return()
+    await tx.savepoint((inner) => inner.execute('select 1'))
+  })
+})
+
+test('rows of a write outside of a transaction whose client is closed: the outcome is unknown', async () => {
+  await using direct = createClient(database.config)
+  await direct.batch(['drop table if exists closed', 'create table closed (a)'])
+  const db = createClient(database.config)
+  const rows = readRows(db, 'insert into closed values (1), (2) returning a')
+  await rows.next()
+  await db.close()
+  await expect(rows.next()).rejects.toMatchObject({ code: 'CLOSED', outcome: 'unknown' })
+  await using stream = direct.openStream()
+  const others = readRows(stream, 'insert into closed values (3), (4) returning a')
+  await others.next()
+  await stream.close()
+  await expect(others.next()).rejects.toMatchObject({ outcome: 'unknown' })
+})
+
+test('a token that is not there for the rows leaves the transaction as it was', async () => {
+  let fails = false
+  const authToken = () => {
+    if (fails) throw new Error('no token')
+    return database.authToken ?? ''
+  }
+  await using db = createClient({ ...database.config, authToken })
+  await db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    fails = true
+    await expect(readRows(tx, 'select 1').next()).rejects.toThrow('no token')
+    fails = false
+    await tx.execute('select 2')
+  })
+})

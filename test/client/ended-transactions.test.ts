@@ -1,0 +1,92 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Client, createClient } from '@batonsql/core'
+import { describe, expect, inject, test } from 'vitest'
+import { ofDrizzle, ofKysely } from '../generated/faults/orm-transactions.ts'
+import { SIZE_LIMIT_BYTES, type Tearable, tearTransactions } from '../generated/faults/torn-transactions.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+import { seeded } from '../support/random.ts'
+import { openRestartableServer, type RestartableServer } from '../support/restartable-server.ts'
+
+// Every cause for which a server ends a transaction by itself. The short forms, for core on both versions of the protocol and
+// for the ORMs on the newer one; the long ones: npm run test:faults.
+const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
+const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 60)
+const isLong = process.env['FAULT_LONG'] !== undefined
+const interludes = Number(process.env['FAULT_INTERLUDES'] ?? 1)
+const timeout = Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000)
+const isOurs = ['embedded', 'sqld'].includes(inject('target'))
+
+const THROUGH: readonly (readonly [string, (client: Client) => Tearable])[] = [
+  ['core', (client) => client],
+  ['Kysely', ofKysely],
+  ['Drizzle', ofDrizzle],
+]
+
+const CAUSES: Readonly<Record<string, (server: RestartableServer, direct: Client) => Promise<unknown>>> = {
+  'another writer took the write lock': async (_, direct) => {
+    await pause(5_200)
+    await direct.execute('insert into torn values (-2, null)')
+  },
+  'the stream was idle for too long': () => pause(13_000),
+  'the server was started anew': (server) => server.restart(),
+}
+
+const PROTOCOLS = [
+  { protocol: '/v3', hidesV3: false },
+  { protocol: '/v2', hidesV3: true },
+]
+const ways = PROTOCOLS.flatMap(({ protocol, hidesV3 }) =>
+  (isLong || !hidesV3 ? THROUGH : THROUGH.slice(0, 1)).map(([name, of]) => ({ protocol, hidesV3, name, of })),
+)
+const cases = Object.entries(CAUSES).flatMap(([cause, act]) => ways.map((way) => ({ ...way, cause, act })))
+
+describe.runIf(isOurs)('no transaction is torn', () => {
+  test.concurrent.each(ways)(
+    `nor by a full disk: $protocol through $name (seed ${seed})`,
+    { timeout },
+    async ({ name, of, hidesV3 }) => {
+      await using server = await start(hidesV3)
+      const account = await tearTransactions(of(server.db), server.direct, transactions, seeded(seed), {
+        isLimited: true,
+      })
+      console.log(
+        `torn transactions through ${name}: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`,
+      )
+      expect(account.leaks).toEqual([])
+      expect(account.endedByServer).toBeGreaterThan(0)
+      expect(account.committed).toBeGreaterThan(0)
+    },
+  )
+
+  test.concurrent.each(cases)(
+    `when $cause: $protocol through $name (seed ${seed})`,
+    { timeout },
+    async ({ of, hidesV3, act }) => {
+      await using server = await start(hidesV3)
+      const account = await tearTransactions(of(server.db), server.direct, interludes, seeded(seed), {
+        interlude: () => act(server.server, server.direct),
+      })
+      expect(account.leaks).toEqual([])
+      expect(account.committed).toBe(0)
+    },
+  )
+})
+
+/** A server of its own, and a client that leaves it to the server to end a transaction. */
+async function start(hidesV3: boolean) {
+  const server = (await openRestartableServer(inject('target'), SIZE_LIMIT_BYTES)) as RestartableServer
+  const proxy = await FaultProxy.start(server.config.url)
+  proxy.hidesV3 = hidesV3
+  const db = createClient({ ...server.config, url: proxy.url, transactionTimeoutMs: Infinity })
+  const direct = createClient(server.config)
+  return {
+    server,
+    db,
+    direct,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([db.close(), direct.close()])
+      await proxy.close()
+      await server[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,277 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { inspect } from 'node:util'
+import {
+  createClient,
+  executeMultiple,
+  readRows,
+  SqlError,
+  StreamError,
+  type Transaction,
+  TransportError,
+} from '@batonsql/core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ENDLESS_READ } from '../support/fixtures.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
+beforeAll(() => db.batch(['create table t (a unique)', "insert into t values ('taken')"]))
+
+const SECRET = 'an argument that must stay secret'
+
+/** Runs a call in a function of its own name, two calls deep. @returns the error, which that function threw */
+async function failureOf(work: () => Promise<unknown>): Promise<Error> {
+  async function theCaller(): Promise<void> {
+    await work()
+  }
+  try {
+    await theCaller()
+  } catch (error) {
+    return error as Error
+  }
+  throw new Error('nothing failed')
+}
+
+const inTransaction = (work: (tx: Transaction) => Promise<unknown>) => async (): Promise<unknown> =>
+  await db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    await work(tx)
+  })
+
+const nowhere = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
+const onStream = async (work: (stream: ReturnType<typeof db.openStream>) => Promise<unknown>) => {
+  await using stream = db.openStream()
+  await work(stream)
+}
+
+describe('the stack shows the caller', () => {
+  test.each<[string, () => Promise<unknown>]>([
+    ['execute', async () => await db.execute('selec 1')],
+    ['execute, refused by a constraint', async () => await db.execute("insert into t values ('taken')")],
+    ['execute, among others', async () => await Promise.all([db.execute('select 1'), db.execute('selec 1')])],
+    ['batch', async () => await db.batch(['select 1', "insert into t values ('taken')"])],
+    ['a statement of a transaction', inTransaction(async (tx) => await tx.execute('selec 1'))],
+    ['a batch of a transaction', inTransaction(async (tx) => await tx.batch(['selec 1']))],
+    [
+      'a statement of a savepoint',
+      inTransaction(async (tx) => await tx.savepoint(async (inner) => await inner.execute('selec 1'))),
+    ],
+    [
+      'a wait for a savepoint',
+      inTransaction(async (tx) => {
+        await tx.savepoint(async () => {
+          await tx.execute('select 1', [], { timeoutMs: 20 })
+        })
+      }),
+    ],
+    [
+      'the COMMIT of a transaction',
+      async () =>
+        await db.transaction(async (tx) => {
+          await tx.batch([
+            'create table parent (a primary key)',
+            'create table child (a references parent deferrable initially deferred)',
+            'insert into child values (1)',
+          ])
+        }),
+    ],
+    [
+      'a statement of a stream',
+      async () => await onStream(async (stream) => await stream.execute('selec 1')),
+    ],
+    [
+      'rows',
+      async () => {
+        for await (const _ of readRows(db, 'selec 1'));
+      },
+    ],
+    ['a script', async () => await executeMultiple(db, 'select 1; begin; select 2; selec 3; commit')],
+    ['no connection', async () => await nowhere.execute('select 1')],
+    ['no connection in a transaction', async () => await nowhere.transaction((tx) => tx.execute('select 1'))],
+    ['no connection for a question', async () => await nowhere.version()],
+    ['no answer in time', async () => await db.execute(ENDLESS_READ, [], { timeoutMs: 50 })],
+    [
+      'an integer that no number is',
+      async () => {
+        await using exact = createClient({ ...database.config, intMode: 'number' })
+        await exact.execute('select 9007199254740993')
+      },
+    ],
+    ['an argument that is no value', async () => await db.execute('select ?', [undefined as never])],
+  ])('%s', async (_, work) => {
+    const error = await failureOf(work)
+    expect(error.stack).toMatch(/at (async )?theCaller/)
+    expect(error.stack?.split(error.message)).toHaveLength(2)
+  })
+
+  test('of the call, when the same error comes for several', async () => {
+    await onStream(async (stream) => {
+      const first = await failureOf(async () => {
+        await stream.close()
+        await stream.execute('select 1')
+      })
+      expect(first).toBeInstanceOf(StreamError)
+      async function secondCaller(): Promise<void> {
+        await stream.execute('select 2')
+      }
+      const second: unknown = await secondCaller().catch((error: unknown) => error)
+      expect((second as Error).stack).toContain('secondCaller')
+    })
+  })
+
+  test('and leaves alone what is not ours: the reason of a signal', async () => {
+    const reason = new Error('mine')
+    const { stack } = reason
+    const error = await failureOf(() => db.execute('select 1', [], { signal: AbortSignal.abort(reason) }))
+    expect(error).toBe(reason)
+    expect(error.stack).toBe(stack)
+  })
+
+  test('a call that goes well looks at no stack', async () => {
+    const { stackTraceLimit, prepareStackTrace } = Error
+    let looks = 0
+    Error.prepareStackTrace = () => {
+      looks += 1
+      return ''
+    }
+    try {
+      await db.execute('select 1')
+      await inTransaction((tx) => tx.batch(['select 1']))()
+      expect(looks).toBe(0)
+      await failureOf(() => db.execute('selec 1'))
+      expect(looks).toBeGreaterThan(0)
+      expect(Error.stackTraceLimit).toBe(stackTraceLimit)
+    } finally {
+      Error.prepareStackTrace = prepareStackTrace
+    }
+  })
+})
+
+describe('a printed error shows the statement, and nothing that may be secret', () => {
+  const print = (error: unknown): string => inspect(error, { showHidden: true, depth: 10 })
+
+  test('the statement, and not its arguments', async () => {
+    const error = await failureOf(() => db.execute('insert into nowhere values (?)', [SECRET]))
+    expect(print(error)).toContain('SQL: insert into nowhere values (?)\n')
+    expect(print(error)).not.toContain(SECRET)
+    expect(error.message).not.toContain('insert into nowhere values')
+  })
+
+  test('the one of a batch that failed', async () => {
+    const batch = ['select 1', { sql: 'insert into t values (?), (?)', args: [SECRET, SECRET] }]
+    const error = await failureOf(() => db.batch(batch))
+    expect(error).toBeInstanceOf(SqlError)
+    expect(print(error)).toContain('SQL: insert into t values (?), (?)\n')
+    expect(print(error)).not.toContain(SECRET)
+  })
+
+  test('all that were sent, when it is not known which one', async () => {
+    const error = await failureOf(() => nowhere.batch(['select 1', { sql: 'select ?', args: [SECRET] }]))
+    expect(error).toBeInstanceOf(TransportError)
+    expect(print(error)).toContain('SQL: select 1; select ?\n')
+    expect(print(error)).not.toContain(SECRET)
+  })
+
+  test('on one line, cut', async () => {
+    const error = await failureOf(() => db.execute(`selec\n    at\n${'x'.repeat(10_000)}`))
+    expect(print(error)).toContain('SQL: selec at xxx')
+    expect(print(error)).toContain('x…\n')
+    expect(error.stack?.length).toBeLessThan(10_000)
+    expect((error as SqlError).sql).toHaveLength(10_013)
+  })
+
+  test('no token', async () => {
+    const refusing = createServer((_, response) => response.writeHead(401).end('no')).listen(0, '127.0.0.1')
+    await new Promise((resolve) => refusing.once('listening', resolve))
+    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    await using client = createClient({ url, authToken: 'hunter2' })
+    const error = await failureOf(() => client.execute('select ?', [SECRET]))
+    expect(print(error)).toContain('SQL: select ?\n')
+    expect(print(error)).not.toMatch(/hunter2|must stay secret/)
+    refusing.close()
+  })
+})
+
+describe('wrong configuration that only a request can show', () => {
+  test('libsql:// on a server without TLS', async () => {
+    const plain = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
+    await new Promise((resolve) => plain.once('listening', resolve))
+    const { port } = plain.address() as AddressInfo
+    await using client = createClient({ url: `libsql://127.0.0.1:${port}`, maxRetries: 0 })
+    for (const work of [
+      () => client.execute('select 1'),
+      async () => await readRows(client, 'select 1').next(),
+    ])
+      await expect(work()).rejects.toMatchObject({
+        code: 'NETWORK',
+        message: expect.stringMatching(/does not speak TLS: use http:.*tls=0/) as string,
+      })
+    plain.close()
+    // a port without a server is no matter of TLS
+    await expect(nowhere.execute('select 1')).rejects.toThrow(/^(?!.*TLS)/)
+  })
+
+  test.each([
+    ['undefined', () => undefined as never],
+    ['undefined, in time', async () => undefined as never],
+    ['number', () => 5 as never],
+  ])('a token function that gives %s', async (what, authToken) => {
+    await using client = createClient({ ...database.config, authToken })
+    const error = await failureOf(() => client.execute('select 1'))
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toBe(
+      `the function authToken must return a string, not ${what.startsWith('u') ? 'undefined' : 'a value of type number'}`,
+    )
+    expect(error.stack).toMatch(/at (async )?theCaller/)
+  })
+})
+
+describe('what SQLite keeps of a statement that failed', () => {
+  beforeAll(() =>
+    db.batch([
+      'create table kept (a unique)',
+      'create table journal (a)',
+      `create trigger picky before insert on kept when new.a = 'bad'
+       begin insert into journal values ('seen'); select raise(fail, 'no bad ones'); end`,
+    ]),
+  )
+  const outcomes = [
+    ['insert or fail into kept values (1), (2), (1)', 'unknown', 2],
+    ['insert or/**/fail into kept values (1), (2), (1)', 'unknown', 2],
+    ['insert or -- a comment\n fail into kept values (1), (2), (1)', 'unknown', 2],
+    ["insert into kept values (1), ('bad')", 'unknown', 1],
+    ['insert into kept values (1), (2), (1)', 'not_applied', 0],
+    ['insert or abort into kept values (1), (1)', 'not_applied', 0],
+  ] as const
+  const rows = async (): Promise<number> => (await db.execute('select * from kept')).rows.length
+
+  test.each(outcomes)('%s: %s', async (sql, outcome, count) => {
+    await db.execute('delete from kept')
+    await expect(db.execute(sql)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome })
+    expect(await rows()).toBe(count)
+  })
+
+  test.each(outcomes)('%s: %s in a transaction that goes on', async (sql, outcome, count) => {
+    await db.execute('delete from kept')
+    await db.transaction(async (tx) => {
+      await expect(tx.execute(sql)).rejects.toMatchObject({ outcome })
+    })
+    expect(await rows()).toBe(count)
+  })
+
+  test.each(outcomes)('%s: not_applied once its transaction is rolled back', async (sql) => {
+    await db.execute('delete from kept')
+    const rolledBack = db.transaction((tx) => tx.execute(sql))
+    await expect(rolledBack).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
+    expect(await rows()).toBe(0)
+  })
+
+  test.each(outcomes)('%s in a batch: not_applied, for it is rolled back', async (sql) => {
+    await db.execute('delete from kept')
+    await expect(db.batch([sql])).rejects.toMatchObject({ outcome: 'not_applied' })
+    expect(await rows()).toBe(0)
+  })
+})

@@ -1,0 +1,139 @@
+import { createClient } from '@batonsql/core'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { accountFor, randomFault } from '../generated/faults/accounting.ts'
+import { nestTransactions } from '../generated/faults/nested-transactions.ts'
+import { tearTransactions } from '../generated/faults/torn-transactions.ts'
+import { type Fault, NO_FAULT } from '../support/fault-proxy.ts'
+import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
+import { ENDLESS_READ } from '../support/fixtures.ts'
+import { pick, seeded } from '../support/random.ts'
+
+// The short forms. The long ones: npm run test:faults.
+const transactions = sizeOf('FAULT_TRANSACTIONS', 60)
+const writes = sizeOf('FAULT_WRITES', 200)
+// answers that go on with a transaction are lost only on request: each costs everybody the rest of the server's 5 s
+const isShort = process.env['FAULT_ALL'] === undefined
+const timeout = sizeOf('FAULT_TIMEOUT_MS', 60_000)
+
+const { database, direct, proxy } = await openFaultyDatabase()
+
+describe.each([
+  ['/v3', false],
+  ['/v2', true],
+])('on %s', (_, hidesV3) => {
+  beforeEach(() => {
+    proxy.hidesV3 = hidesV3
+  })
+
+  test(`no transaction is torn when the server ends it (seed ${seed})`, { timeout }, async () => {
+    await using db = createClient({ ...database.config, url: proxy.url })
+    const account = await tearTransactions(db, direct, transactions, seeded(seed))
+    console.log(`torn transactions: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`)
+    expect(account.leaks).toEqual([])
+    // the test is about something, whatever the seed
+    expect(account.endedByServer).toBeGreaterThan(0)
+    expect(account.committed).toBeGreaterThan(0)
+  })
+
+  test(`nor with savepoints, batches, rows and calls that are given up (seed ${seed})`, {
+    timeout,
+  }, async () => {
+    await using db = createClient({ ...database.config, url: proxy.url })
+    const account = await nestTransactions(db, direct, transactions, seeded(seed), !hidesV3)
+    console.log(
+      `nested transactions: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`,
+    )
+    expect(account.mistakes).toEqual([])
+    expect(account.committed).toBeGreaterThan(0)
+  })
+
+  test(`nor when requests go wrong as well (seed ${seed})`, { timeout }, async () => {
+    const random = seeded(seed + 1)
+    proxy.next = (body) => randomFault(random, body, isShort)
+    await using db = createClient({ ...database.config, url: proxy.url })
+    const account = await tearTransactions(db, direct, transactions, random)
+    expect(account.leaks).toEqual([])
+  })
+
+  test(`every write is accounted for with one request in ten going wrong (seed ${seed})`, {
+    timeout,
+  }, async () => {
+    const random = seeded(seed + 2)
+    proxy.next = (body) => randomFault(random, body, isShort)
+    await using db = createClient({ ...database.config, url: proxy.url, concurrency: 16 })
+    const account = await accountFor(db, direct, writes, 16, random)
+    console.log(`accounting: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`)
+    expect(account.mistakes).toEqual([])
+    expect(account.acknowledged).toBeGreaterThan(0)
+    expect(account.unknown).toBeGreaterThan(0)
+  })
+})
+
+describe('one fault at a time', () => {
+  const lost: readonly Fault[] = [
+    { kind: 'drop-after' },
+    { kind: 'truncate' },
+    { kind: 'status-after', status: 504 },
+  ]
+
+  test.each(lost)('a commit whose answer is lost by $kind is unknown, and in fact there', async (fault) => {
+    await direct.batch(['drop table if exists one', 'create table one (a)'])
+    proxy.next = (body) => (body.includes('COMMIT') ? fault : NO_FAULT)
+    await using db = createClient({ ...database.config, url: proxy.url })
+    await expect(db.transaction((tx) => tx.execute('insert into one values (1)'))).rejects.toMatchObject({
+      outcome: 'unknown',
+    })
+    expect((await direct.execute('select a from one')).rows).toEqual([{ a: 1 }])
+  })
+
+  test.each(lost)('a write whose answer is lost by $kind is unknown, and is not repeated', async (fault) => {
+    await direct.batch(['drop table if exists one', 'create table one (a)'])
+    proxy.next = () => fault
+    await using db = createClient({ ...database.config, url: proxy.url })
+    await expect(db.execute('insert into one values (1)')).rejects.toMatchObject({ outcome: 'unknown' })
+    expect((await direct.execute('select a from one')).rows).toEqual([{ a: 1 }])
+  })
+
+  test('a read comes through', async () => {
+    const random = seeded(seed)
+    let faults = 0
+    proxy.next = () => (faults++ % 7 === 0 ? pick(random, [...lost, { kind: 'drop-before' }]) : NO_FAULT)
+    await using db = createClient({ ...database.config, url: proxy.url })
+    for (let i = 0; i < 20; i++) expect((await db.execute('select ? as i', [i])).rows).toEqual([{ i }])
+  })
+
+  test('a request that a proxy sends twice is refused the second time', async () => {
+    await direct.batch(['drop table if exists one', 'create table one (a)'])
+    const bodies: string[] = []
+    proxy.next = (body) => {
+      bodies.push(body)
+      return NO_FAULT
+    }
+    await using db = createClient({ ...database.config, url: proxy.url })
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into one values (1)')
+      await tx.execute('insert into one values (2)')
+      const repeated = await fetch(`${proxy.url}/v3/pipeline`, {
+        method: 'POST',
+        body: bodies.at(-1) as string,
+      })
+      expect([repeated.status, await repeated.text()]).toEqual([
+        400,
+        'Received a baton that has already been used',
+      ])
+    })
+    expect((await direct.execute('select count(*) as n from one')).rows).toEqual([{ n: 2 }])
+  })
+
+  test('a batch whose client leaves is all or nothing', async () => {
+    await direct.batch(['drop table if exists one', 'create table one (a)'])
+    const endless = `insert into one ${ENDLESS_READ}`
+    const batch = direct.batch(['insert into one values (1)', endless, 'insert into one values (3)'], {
+      timeoutMs: 60,
+    })
+    await expect(batch).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
+    // the server ends the statement when the connection goes, and goes on with the steps behind it
+    await direct.execute('insert into one values (100)')
+    expect((await direct.execute('select a from one')).rows).toEqual([{ a: 100 }])
+  })
+})

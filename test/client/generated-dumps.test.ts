@@ -1,0 +1,153 @@
+import { type Client, createClient, dump, restore } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, expect, test } from 'vitest'
+import { dropEverything } from '../support/drop-everything.ts'
+import { seeded } from '../support/random.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+// Databases made at random, dumped and restored: what comes back is what was there, value by value.
+
+const ROUNDS = 15
+const SEED = 20_260_101
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const source = createClient(database.config)
+const embedded = await startLocalServer()
+afterAll(async () => {
+  await source.close()
+  await embedded.close()
+})
+
+/** What a name, and what a value may be, so that it is hard to write and to read. */
+const NAMES = [
+  't',
+  'order',
+  'a b',
+  "it's",
+  'x;y',
+  '--',
+  'Ünï',
+  'select',
+  'a.b',
+  '[b]',
+  '%s',
+  '/*',
+  'END',
+  'rowid2',
+  'inf',
+]
+const TEXTS = [
+  "''",
+  "'it''s'",
+  "';'",
+  "'--'",
+  "'/*'",
+  "'COMMIT;'",
+  "'a' || char(10) || 'b'",
+  'char(13)',
+  "'inf'",
+  "'\\n'",
+  "'😀'",
+  "x'00' || ''",
+  "'end;'",
+  "'X''00'''",
+  "''''",
+  "'\"'",
+  "'a' || char(0) || ''''",
+]
+const NUMBERS = ['0', '1', '-1', '9007199254740993', '-9223372036854775808', '9223372036854775807']
+// libsql-server writes whole numbers as integers: these stay what they are in a column of any type
+const REALS = ['0.1', '-2.5', '1e-300', '9e999', '-9e999', '1.5e300']
+const BLOBS = ["x''", "x'00'", "x'27ff'", 'zeroblob(300)', "x'3b2d2d'"]
+const TYPES = ['', ' integer', ' text', ' real', ' blob', ' numeric', ' any_type']
+
+const quoted = (name: string): string => `"${name}"`
+
+/** Statements of a database. No text of a view ends in a `--` comment: servers write the semicolon behind it, into the comment. */
+function generate(random: () => number): string[] {
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
+  const value = (): string => pick([...TEXTS, ...NUMBERS, ...REALS, ...BLOBS, 'null'])
+  const names = NAMES.toSorted(() => random() - 0.5)
+  const statements: string[] = []
+  const count = 1 + Math.floor(random() * 4)
+  for (let at = 0; at < count; at++) {
+    const table = quoted(names[at] as string)
+    const columns = NAMES.toSorted(() => random() - 0.5).slice(0, 1 + Math.floor(random() * 4))
+    const [first = ''] = columns
+    const key = pick(['none', 'none', 'rowid', 'auto', 'without'])
+    const defined = columns.map((name, n) => {
+      if (n === 0 && key === 'rowid') return `${quoted(name)} integer primary key`
+      if (n === 0 && key === 'auto') return `${quoted(name)} integer primary key autoincrement`
+      const rule = pick([
+        '',
+        '',
+        ` default ${pick(["';'", "'--'", '-1', "x'00'", '(1 + 1)'])}`,
+        ` check (${quoted(name)} is not ';x')`,
+      ])
+      return `${quoted(name)}${n === 0 && key === 'without' ? ' text' : pick(TYPES)}${rule}`
+    })
+    const end = key === 'without' ? `, primary key (${quoted(first)})) without rowid` : ')'
+    statements.push(`create table ${table} (${defined.join(', ')}${end}`)
+    const rows = Math.floor(random() * 12)
+    for (let row = 0; row < rows; row++) {
+      const values = columns.map((_, n) => {
+        if (n > 0 || key === 'none') return value()
+        return key === 'without' ? `'key ' || ${row}` : String(row * 7 - 20)
+      })
+      statements.push(`insert into ${table} values (${values.join(', ')})`)
+    }
+    if (random() < 0.4) statements.push(`delete from ${table} where ${quoted(first)} > 0`)
+    if (random() < 0.4)
+      statements.push(
+        `create index ${quoted(`index ${at};`)} on ${table} (${quoted(first)} desc) where ${quoted(first)} is not ';'`,
+      )
+    if (random() < 0.3)
+      statements.push(
+        `create trigger ${quoted(`on ${at}`)} after update on ${table} begin select ';'; select case when 1 then 'end;' end; /* ; */ end`,
+      )
+    if (random() < 0.3)
+      statements.push(`create view ${quoted(`view ${at}`)} as select *, ';' as "x;" from ${table} /* ; */`)
+  }
+  return statements
+}
+
+async function contentsOf(db: Client): Promise<unknown> {
+  const { rows } = await db.execute<{ name: string; type: string; sql: string }>(
+    "select name, type, sql from sqlite_schema where name not like 'libsql%' order by name, type",
+  )
+  const contents: unknown[] = rows.map(({ name, type, sql }) => [name, type, sql])
+  for (const { name, type } of rows) {
+    if (type !== 'table') continue
+    const { columns } = await db.execute(`select * from ${quoted(name)} limit 0`)
+    const cells = columns.map((column) => `typeof(${quoted(column)}), hex(${quoted(column)})`)
+    const result = await db.execute(`select ${cells.join()} from ${quoted(name)} order by 1, 2`, [], {
+      rowMode: 'array',
+    })
+    contents.push([name, result.rows.map((row) => JSON.stringify(row)).toSorted()])
+  }
+  return contents
+}
+
+test(`${ROUNDS} databases come back as they were (seed ${SEED})`, { timeout: 120_000 }, async () => {
+  const random = seeded(SEED)
+  for (let round = 0; round < ROUNDS; round++) {
+    await dropEverything(database.url, database.authToken)
+    const statements = generate(random)
+    await source.batch(statements)
+    const target = createClient(await embedded.createDatabase(`round-${round}`))
+    const again = createClient(await embedded.createDatabase(`again-${round}`))
+    try {
+      await restore(target, dump(source, { preserveRowIds: random() < 0.5 }))
+      expect([round, statements, await contentsOf(target)]).toEqual([
+        round,
+        statements,
+        await contentsOf(source),
+      ])
+      await restore(again, dump(target))
+      expect(await contentsOf(again)).toEqual(await contentsOf(target))
+    } finally {
+      await Promise.all([target.close(), again.close()])
+    }
+  }
+})

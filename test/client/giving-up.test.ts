@@ -1,0 +1,297 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Client, createClient } from '@batonsql/core'
+import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { FaultProxy } from '../support/fault-proxy.ts'
+import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
+import { expectNoStall } from '../support/no-stall.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+// A call that is given up settles at once, and no other call has to wait for it: the server keeps the write lock for up to 5 s
+// for a stream that is not closed.
+const server = await openTestServer()
+const database = await server.createDatabase()
+const direct = createClient(database.config)
+const proxy = await FaultProxy.start(database.url)
+afterAll(async () => {
+  await direct.close()
+  await proxy.close()
+})
+beforeEach(async () => {
+  proxy.next = () => ({ kind: 'none' })
+  await direct.batch(['drop table if exists t', 'create table t (a)'])
+})
+/** A write of another client, which finds the lock free. */
+const nextWrite = (): Promise<unknown> => expectNoStall(() => direct.execute('insert into t values (0)'))
+
+/** A client whose answers to statements are held until the test lets them go. */
+function holding() {
+  const { promise: until, resolve: letGo } = Promise.withResolvers<void>()
+  const arrived = Promise.withResolvers<void>()
+  proxy.next = (body) => {
+    if (body.includes('"close"')) return { kind: 'none' }
+    arrived.resolve()
+    return { kind: 'hold-answer', until }
+  }
+  return { db: createClient({ ...database.config, url: proxy.url }), letGo, arrived: arrived.promise }
+}
+
+describe('a call that is given up while its answer is under way', () => {
+  test.each(['by a signal', 'by its time'])('%s: at once, and its write lock is free again', async (how) => {
+    const { db, letGo, arrived } = holding()
+    const controller = new AbortController()
+    const options = how === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
+    const given = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
+    const rejected =
+      how === 'by a signal'
+        ? expect(given).rejects.toThrow('given up')
+        : expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST', cause: { code: 'TIMEOUT' } })
+    await arrived
+    controller.abort(new Error('given up'))
+    // while the answer is held
+    await rejected
+    letGo()
+    await nextWrite()
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+    await db.close()
+  })
+
+  test('a commit: it may be there, and says so', async () => {
+    const { promise: until, resolve: letGo } = Promise.withResolvers<void>()
+    proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-answer', until } : { kind: 'none' })
+    await using db = createClient({ ...database.config, url: proxy.url })
+    await using stream = db.openStream()
+    stream.begin()
+    await stream.execute('insert into t values (1)')
+    await expect(stream.commit({ timeoutMs: 60 })).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      outcome: 'unknown',
+    })
+    letGo()
+    expect(stream.inTransaction).toBe(false)
+    await nextWrite()
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 0 }])
+  })
+
+  test('a read outside a transaction is dropped, so that the server ends it', async () => {
+    await using db = createClient(database.config)
+    const endless = ENDLESS_READ
+    await expect(db.execute(endless, [], { timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+    await nextWrite()
+  })
+})
+
+describe('close', () => {
+  test('in the middle of a write: the call rejects at once, with the outcome unknown', async () => {
+    const db = createClient(database.config)
+    const sent = database.requestCount()
+    const call = db.execute(ENDLESS_WRITE)
+    const rejected = expect(call).rejects.toMatchObject({
+      name: 'TransportError',
+      code: 'CLOSED',
+      outcome: 'unknown',
+    })
+    await expect.poll(() => database.requestCount() - sent).toBe(1)
+    const closed = db.close()
+    expect(await settlesBefore(call, closed)).toBe(true)
+    await rejected
+    await closed
+    await nextWrite()
+  })
+
+  test('in a busy transaction', async () => {
+    const db = createClient(database.config)
+    let sent = Infinity
+    const given = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      sent = database.requestCount()
+      await tx.execute(ENDLESS_WRITE)
+    })
+    const rejected = expect(given).rejects.toMatchObject({ outcome: 'not_applied' })
+    await expect.poll(() => database.requestCount() - sent).toBe(1)
+    await db.close()
+    await rejected
+    await nextWrite()
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
+  })
+
+  test('ends calls that wait for a token', async () => {
+    const db = createClient({ ...database.config, authToken: () => new Promise<string>(() => {}) })
+    const call = db.execute('insert into t values (1)')
+    const heard = expect(call).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+    await pause(10)
+    await db.close()
+    await heard
+  })
+})
+
+describe('before a request has left', () => {
+  test('an abort while the token is fetched takes that call alone: the transaction goes on', async () => {
+    let isSlow = false
+    const token = database.authToken ?? ''
+    await using db = createClient({
+      ...database.config,
+      authToken: () => (isSlow ? pause(60, token) : token),
+    })
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      isSlow = true
+      const reason = new Error('changed my mind')
+      const controller = new AbortController()
+      const aborted = tx.execute('insert into t values (2)', [], { signal: controller.signal })
+      const beside = tx.execute('insert into t values (3)')
+      setTimeout(() => controller.abort(reason), 20)
+      await expect(aborted).rejects.toBe(reason)
+      await beside
+    })
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
+  })
+
+  test('queued writes whose time is over do not leave: none of them is unknown', async () => {
+    await using db = createClient({ ...database.config, concurrency: 2 })
+    const giveBack = await holdWriteLock(direct)
+    const calls = await Promise.allSettled(
+      Array.from({ length: 400 }, () => db.execute('insert into t values (1)', [], { timeoutMs: 500 })),
+    )
+    await giveBack()
+    const outcomes = calls.map((call) =>
+      call.status === 'rejected' ? (call.reason as { outcome: string }).outcome : '',
+    )
+    // the two that had a place waited for the lock when their time was over
+    expect(outcomes.filter((outcome) => outcome === 'unknown')).toHaveLength(2)
+    expect(outcomes.filter((outcome) => outcome === 'not_applied')).toHaveLength(398)
+  })
+})
+
+describe('many transactions at once', () => {
+  test('of one client take turns here: no more than two of them are at the server', async () => {
+    let open = 0
+    let most = 0
+    proxy.next = (body) => {
+      if (body.includes('BEGIN IMMEDIATE')) most = Math.max(most, (open += 1))
+      if (body.includes('"close"')) open -= 1
+      return { kind: 'none' }
+    }
+    await using db = createClient({ ...database.config, url: proxy.url })
+    const run = (i: number) => db.transaction((tx) => tx.execute('insert into t values (?)', [i]))
+    await Promise.all(Array.from({ length: 24 }, (_, i) => run(i)))
+    expect(most).toBe(2)
+    expect((await direct.execute('select count(*) as n from t')).rows).toEqual([{ n: 24 }])
+  })
+
+  test('wait for their turn as long as their timeout, and name what they waited for', async () => {
+    await using db = createClient({ ...database.config, writeLockTimeoutMs: 120 })
+    const { promise: isOver, resolve: end } = Promise.withResolvers<void>()
+    const hold = () =>
+      db.transaction(async (tx) => {
+        await tx.execute('insert into t values (1)')
+        await isOver
+      })
+    const [first, second, third] = [hold(), hold(), hold()]
+    await expect(third).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      outcome: 'not_applied',
+      message: 'waited 0.12 s for the write lock behind 2 transactions of this client (writeLockTimeoutMs)',
+    })
+    end()
+    await Promise.all([first, second])
+  })
+
+  test('that are given up while they wait leave no trace', async () => {
+    await using db = createClient(database.config)
+    const isHeld = Promise.withResolvers<void>()
+    const isOver = Promise.withResolvers<void>()
+    const holding = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      isHeld.resolve()
+      await isOver.promise
+    })
+    await isHeld.promise
+    const waiting = Array.from({ length: 10 }, () =>
+      db.transaction((tx) => tx.execute('insert into t values (2)', [], { signal: AbortSignal.timeout(30) })),
+    )
+    for (const each of waiting) await expect(each).rejects.toMatchObject({ name: 'TimeoutError' })
+    isOver.resolve()
+    await holding
+    await db.transaction((tx) => tx.execute('insert into t values (3)'))
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 3 }])
+  })
+})
+
+describe.runIf(inject('target') !== 'url')('a call inside a transaction that forgot its handle', () => {
+  test.each([
+    ['a transaction', (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)'))],
+    ['a statement', (db: Client) => db.execute('insert into t values (2)')],
+    ['a batch', (db: Client) => db.batch(['insert into t values (2)'])],
+  ])('%s: the transaction expires and names it, and only the other write is there', async (_, call) => {
+    await using db = createClient({ ...database.config, transactionTimeoutMs: 300 })
+    const given = db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      await call(db)
+    })
+    await expect(given).rejects.toMatchObject({
+      code: 'TRANSACTION_EXPIRED',
+      outcome: 'not_applied',
+      message: expect.stringMatching(/another call of this client waited for the write lock.*own handle/),
+    })
+    expect((await direct.execute('select a from t')).rows).toEqual([{ a: 2 }])
+  })
+
+  const OWN = { timeoutMs: 300 }
+  test.each([
+    [
+      'a transaction',
+      (db: Client) => db.transaction((tx) => tx.execute('insert into t values (2)', [], OWN)),
+    ],
+    ['a statement', (db: Client) => db.execute('insert into t values (2)', [], OWN)],
+    ['a batch', (db: Client) => db.batch(['insert into t values (2)'], OWN)],
+  ])('%s with a shorter time of its own: its error says so', async (_, call) => {
+    for (const coalesce of [false, true]) {
+      await using db = createClient({ ...database.config, coalesce })
+      const given = db.transaction(async (tx) => {
+        await tx.execute('insert into t values (1)')
+        await call(db)
+      })
+      await expect(given).rejects.toThrow(
+        /within 300 ms; another transaction of this client held the write lock.*own handle/,
+      )
+    }
+  })
+
+  test('a write that is not awaited there waits for the end of the transaction, however long that does something else', async () => {
+    await using db = createClient(database.config)
+    let write: Promise<unknown> | undefined
+    let pragma: Promise<unknown> | undefined
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      write = db.execute('insert into t values (2)')
+      pragma = db.execute('pragma table_info(t)')
+      await pause(500)
+    })
+    await Promise.all([write, pragma])
+    expect((await direct.execute('select a from t order by a')).rows).toEqual([{ a: 1 }, { a: 2 }])
+  })
+
+  test('a write that is not awaited there takes effect behind the transaction', async () => {
+    await using db = createClient(database.config)
+    let behind: Promise<unknown> | undefined
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      behind = db.execute('insert into t values (2)')
+      for (const a of [3, 4, 5]) {
+        await pause(30)
+        await tx.execute('insert into t values (?)', [a])
+      }
+    })
+    await behind
+    expect((await direct.execute('select a from t')).rows.map(({ a }) => a)).toEqual([1, 3, 4, 5, 2])
+  })
+
+  test('a read, and a transaction of another client, do not wait for it', async () => {
+    await using db = createClient(database.config)
+    await db.transaction(async (tx) => {
+      await tx.execute('insert into t values (1)')
+      await db.transaction((read) => read.execute('select count(*) from t'), { mode: 'readonly' })
+      await direct.execute('select count(*) from t')
+    })
+  })
+})

@@ -1,0 +1,37 @@
+import { createClient } from '@batonsql/core'
+import { expect, test } from 'vitest'
+import { randomFault } from '../generated/faults/accounting.ts'
+import { runListAppend } from '../generated/faults/list-append.ts'
+import { drizzleLists, kyselyLists, ofCore } from '../generated/faults/list-clients.ts'
+import { openFaultyDatabase, seed, sizeOf } from '../support/faulty-database.ts'
+import { seeded } from '../support/random.ts'
+
+// The short forms. The long ones: npm run test:faults.
+const appends = sizeOf('FAULT_APPENDS', 80)
+const timeout = sizeOf('FAULT_TIMEOUT_MS', 90_000)
+
+const { database, direct, proxy } = await openFaultyDatabase()
+
+test.each([
+  ['core', ofCore],
+  ['Kysely', kyselyLists],
+  ['Drizzle', drizzleLists],
+])(
+  `lists that are appended to: a history without circles, through %s (seed ${seed})`,
+  { timeout },
+  async (through, of) => {
+    const random = seeded(seed)
+    proxy.next = (body) => randomFault(random, body, true)
+    await using first = createClient({ ...database.config, url: proxy.url })
+    await using second = createClient({ ...database.config, url: proxy.url })
+    const clients = [first, second].map((client) => ({ client, list: of(client) }))
+    const report = await runListAppend(clients, direct, appends, seeded(seed))
+    console.log(
+      `lists through ${through}: ${JSON.stringify({ ...report, mistakes: report.mistakes.length, seed })}`,
+    )
+    expect(report.mistakes).toEqual([])
+    expect(report.cycles).toBe(0)
+    expect(report.committed).toBeGreaterThan(0)
+    expect(report.edges.rw).toBeGreaterThan(0)
+  },
+)

@@ -1,0 +1,290 @@
+import { channel } from 'node:diagnostics_channel'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type ClientEvent, createClient, describe, dump, executeMultiple, readRows } from '@batonsql/core'
+import { afterAll, beforeEach, expect, test, vi } from 'vitest'
+import { collect } from '../support/fixtures.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const events: ClientEvent[] = []
+const db = createClient({ ...database.config, observe: (event) => events.push(event) })
+afterAll(() => db.close())
+beforeEach(async () => {
+  await db.batch(['drop table if exists t', 'create table t (a unique)'])
+  events.length = 0
+})
+const types = (): string[] => events.map(({ type }) => type)
+const SECRET = 'an argument that must stay secret'
+
+test('a statement, from its beginning to its end', async () => {
+  await db.execute('insert into t values (?)', [SECRET])
+  expect(events).toEqual([
+    {
+      type: 'query:start',
+      id: expect.any(Number),
+      sql: ['insert into t values (?)'],
+      inTransaction: false,
+      transaction: null,
+    },
+    {
+      type: 'request',
+      method: 'POST',
+      path: expect.stringMatching(/\/v2\/pipeline$/),
+      status: 200,
+      requestBytes: expect.any(Number),
+      responseBytes: expect.any(Number),
+      durationMs: expect.any(Number),
+    },
+    {
+      type: 'query:end',
+      id: expect.any(Number),
+      durationMs: expect.any(Number),
+      rows: 0,
+      rowsRead: expect.any(Number),
+      rowsWritten: expect.any(Number),
+    },
+  ])
+  const [start, request, end] = events as [
+    ClientEvent & { id: number },
+    ClientEvent & { requestBytes: number; responseBytes: number },
+    ClientEvent & { id: number; durationMs: number },
+  ]
+  expect(start.id).toBe(end.id)
+  expect(request.requestBytes).toBeGreaterThan(SECRET.length)
+  expect(request.responseBytes).toBeGreaterThan(50)
+  expect(end.durationMs).toBeGreaterThan(0)
+})
+
+test('a batch, with the rows of all its statements', async () => {
+  await db.batch([
+    'insert into t values (1)',
+    'insert into t values (2)',
+    'select a from t',
+    'select a from t',
+  ])
+  expect(types()).toEqual(['query:start', 'request', 'query:end'])
+  expect(events[0]).toMatchObject({ sql: { length: 4 } })
+  expect(events[2]).toMatchObject({ rows: 4 })
+})
+
+test('an error, which is the one that the caller gets', async () => {
+  await db.execute('insert into t values (1)')
+  events.length = 0
+  const error: unknown = await db.execute('insert into t values (1)').catch((reason: unknown) => reason)
+  expect(types()).toEqual(['query:start', 'request', 'query:error'])
+  expect(events[2]).toMatchObject({ error })
+})
+
+test('a transaction that commits, one that rolls back, one that sends nothing', async () => {
+  await db.transaction((tx) => tx.execute('insert into t values (1)'))
+  expect(types()).toEqual([
+    'transaction:begin',
+    'query:start',
+    'request',
+    'query:end',
+    'request',
+    'transaction:commit',
+  ])
+  const { id } = events[0] as { id: number }
+  expect(events[1]).toMatchObject({ inTransaction: true, transaction: id })
+  expect(events[5]).toMatchObject({ id })
+  events.length = 0
+  const giveUp = db.transaction(async (tx) => {
+    await tx.execute('insert into t values (2)')
+    throw new Error('given up')
+  })
+  await expect(giveUp).rejects.toThrow('given up')
+  expect(types().filter((type) => type.startsWith('transaction'))).toEqual([
+    'transaction:begin',
+    'transaction:rollback',
+  ])
+  events.length = 0
+  await db.transaction(() => {})
+  expect(types()).toEqual(['transaction:begin', 'transaction:commit'])
+})
+
+test('rows that are read inside of a transaction, and beside it', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute('select 0')
+    for await (const _ of readRows(tx, 'select 1')) break
+    for await (const _ of readRows(db, 'select 2')) break
+  })
+  const { id } = events[0] as { id: number }
+  expect(events.filter(({ type }) => type === 'query:start')).toMatchObject([
+    { sql: ['select 0'], inTransaction: true, transaction: id },
+    { sql: ['select 1'], inTransaction: true, transaction: id },
+    { sql: ['select 2'], inTransaction: false, transaction: null },
+  ])
+})
+
+test('a transaction that is lost, and one that is run again', async () => {
+  let runs = 0
+  await db.transaction(
+    async (tx) => {
+      runs += 1
+      await tx.execute('insert into t values (1)')
+      if (runs === 1) await tx.execute('insert or rollback into t values (1)').catch(() => {})
+      await tx.execute('insert into t values (2)').catch(() => {})
+    },
+    { retry: 1 },
+  )
+  expect(types().filter((type) => /^transaction|retry/.test(type))).toEqual([
+    'transaction:begin',
+    'transaction:lost',
+    'retry',
+    'transaction:begin',
+    'transaction:commit',
+  ])
+  const retry = events.find(({ type }) => type === 'retry')
+  expect(retry).toMatchObject({
+    attempt: 1,
+    delayMs: expect.any(Number),
+    error: { code: 'TRANSACTION_LOST' },
+  })
+})
+
+test('a transaction whose time is nearly over', async () => {
+  await using hasty = createClient({
+    ...database.config,
+    transactionTimeoutMs: 200,
+    observe: (event) => events.push(event),
+  })
+  const late = hasty.transaction(async (tx) => {
+    await tx.execute('insert into t values (1)')
+    await vi.waitUntil(() => types().includes('transaction:lost'), { timeout: 10_000 })
+  })
+  await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  expect(types().filter((type) => /expiring|lost/.test(type))).toEqual([
+    'transaction:expiring',
+    'transaction:lost',
+  ])
+  const warning = events.find((event) => event.type === 'transaction:expiring')
+  expect(warning).toMatchObject({ remainingMs: expect.any(Number) })
+  expect((warning as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(41)
+})
+
+test('rows that are read as they come, also when the loop is left', async () => {
+  await db.batch(['insert into t values (1)', 'insert into t values (2)', 'insert into t values (3)'])
+  events.length = 0
+  for await (const row of readRows(db, 'select a from t')) if (row['a'] === 2) break
+  expect(events.filter(({ type }) => type.startsWith('query'))).toMatchObject([
+    { type: 'query:start', sql: ['select a from t'] },
+    { type: 'query:end', rows: 2 },
+  ])
+})
+
+test('the channel of node hears the same', async () => {
+  const heard: unknown[] = []
+  const listen = (event: unknown): unknown => heard.push(event)
+  const baton = channel('baton')
+  baton.subscribe(listen)
+  await using quiet = createClient(database.config)
+  await quiet.execute('select 1')
+  baton.unsubscribe(listen)
+  await quiet.execute('select 2')
+  expect(heard).toMatchObject([
+    { type: 'query:start', sql: ['select 1'] },
+    { type: 'request' },
+    { type: 'query:end', rows: 1 },
+  ])
+})
+
+test('an observer that throws does not break the call', async () => {
+  const uncaught: unknown[] = []
+  const keep = (error: unknown): unknown => uncaught.push(error)
+  const others = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException')
+  process.on('uncaughtException', keep)
+  await using clumsy = createClient({
+    ...database.config,
+    observe: () => {
+      throw new Error('clumsy')
+    },
+  })
+  expect((await clumsy.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
+  await pause(10)
+  process.off('uncaughtException', keep)
+  for (const listener of others) process.on('uncaughtException', listener)
+  expect(uncaught).toMatchObject([{ message: 'clumsy' }, { message: 'clumsy' }, { message: 'clumsy' }])
+})
+
+test('no event holds an argument or a token', async () => {
+  await using other = createClient({
+    ...database.config,
+    authToken: database.authToken ?? 'a-token',
+    observe: (event) => events.push(event),
+  })
+  await other.execute('select ?', [SECRET])
+  await other.batch([{ sql: 'insert into t values (?)', args: [SECRET] }])
+  await other.transaction((tx) => tx.execute('insert into t values (?)', [SECRET])).catch(() => {})
+  expect(events.length).toBeGreaterThan(8)
+  const text = JSON.stringify(events, (_, value: unknown) =>
+    value instanceof Error ? `${value.message} ${value.stack}` : value,
+  )
+  expect(text).not.toContain(SECRET)
+  expect(text).not.toContain(database.authToken ?? 'a-token')
+})
+
+test('the end of a transaction is reported once, however it comes', async () => {
+  const ends = (): string[] => types().filter((type) => /^transaction:(?!begin)/.test(type))
+  await db.execute('create table if not exists child (t references t (a) deferrable initially deferred)')
+  await expect(db.transaction((tx) => tx.execute('insert into child values (99)'))).rejects.toThrow()
+  expect(ends()).toEqual(['transaction:rollback'])
+  events.length = 0
+  const stream = db.openStream()
+  stream.begin()
+  await stream.execute('insert into t values (1)')
+  await stream.close()
+  expect(ends()).toEqual(['transaction:rollback'])
+  events.length = 0
+  await db.execute('insert into t values (1)')
+  const lost = db.transaction((tx) => tx.execute('insert or rollback into t values (1)').catch(() => {}))
+  await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(ends()).toEqual(['transaction:lost'])
+  await db.execute('drop table child')
+})
+
+test.each<[string, number, () => Promise<unknown>]>([
+  ['a statement', 1, () => db.execute('select 1')],
+  ['a batch', 1, () => db.batch(['select 1', 'select 2'])],
+  ['a question', 1, () => describe(db, 'select 1')],
+  ['rows read to their end', 2, () => collect(readRows(db, 'select 1'))],
+  [
+    'rows left early',
+    2,
+    async () => {
+      for await (const _ of readRows(db, 'select 1 union all select 2')) break
+    },
+  ],
+  ['rows that are refused', 1, () => collect(readRows(db, 'selec')).catch(() => {})],
+  ['a dump', 1, () => collect(dump(db))],
+  [
+    'a transaction whose first call reads rows',
+    3,
+    () => db.transaction((tx) => collect(readRows(tx, 'select 1'))),
+  ],
+  ['a script', 2, () => executeMultiple(db, 'insert into t values (1); insert into t values (2)')],
+  ['a script with a transaction', 2, () => executeMultiple(db, 'begin; insert into t values (1); commit')],
+  [
+    'a script with statements before a transaction',
+    3,
+    () => executeMultiple(db, 'insert into t values (1); begin; insert into t values (2); commit'),
+  ],
+])('each request has its event: %s, %i', async (_, count, work) => {
+  const before = database.requestCount()
+  await work()
+  expect(database.requestCount() - before).toBe(count)
+  const requests = events.filter(({ type }) => type === 'request')
+  expect(requests).toHaveLength(count)
+  for (const request of requests)
+    expect(request).toMatchObject({ status: expect.any(Number), durationMs: expect.any(Number) })
+})
+
+test('a cursor request has its path and its bytes, when its rows are read', async () => {
+  const rows = await collect(readRows(db, "select printf('%.1000c', 'x') as text union all select 1"))
+  expect(rows).toHaveLength(2)
+  const [cursor] = events.filter((event) => event.type === 'request')
+  expect(cursor).toMatchObject({ method: 'POST', path: expect.stringMatching(/\/v3\/cursor$/), status: 200 })
+  expect((cursor as { responseBytes: number }).responseBytes).toBeGreaterThan(1_000)
+})

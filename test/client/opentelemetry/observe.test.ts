@@ -1,0 +1,283 @@
+import { type Client, createClient } from '@batonsql/core'
+import { type OpenTelemetryOptions, observeWithOpenTelemetry } from '@batonsql/core/opentelemetry'
+import { startLocalServer } from '@batonsql/local-server'
+import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { answer, executed, scripted } from '../../../packages/core/test-support/scripted-server.ts'
+
+const SECRET = 'a secret argument'
+const spans = new InMemorySpanExporter()
+const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] })
+const tracer = tracerProvider.getTracer('test')
+const server = await startLocalServer()
+const { url } = server
+const port = Number(new URL(url).port)
+
+beforeAll(() => context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()))
+afterAll(async () => {
+  context.disable()
+  await server.close()
+})
+beforeEach(() => spans.reset())
+
+const named = (name: string): ReadableSpan[] => spans.getFinishedSpans().filter((span) => span.name === name)
+const oneNamed = (name: string): ReadableSpan => {
+  const found = named(name)
+  expect([name, found.length]).toEqual([name, 1])
+  return found[0] as ReadableSpan
+}
+
+async function connect({
+  address = url,
+  queryText = true,
+}: {
+  address?: string | null
+  queryText?: boolean
+} = {}): Promise<Client> {
+  const observe = observeWithOpenTelemetry({
+    tracerProvider,
+    queryText,
+    ...(address !== null && { url: address }),
+  })
+  const db = createClient({ url, observe })
+  onTestFinished(() => db.close())
+  await db.batch(['drop table if exists note', 'create table note (id integer primary key, text unique)'])
+  spans.reset()
+  return db
+}
+
+describe('spans of calls', () => {
+  test('a statement', async () => {
+    const db = await connect()
+    await db.batch(['insert into note (text) values (1)', 'insert into note (text) values (2)'])
+    await db.execute('/* all */ select text from note where text <> ?', [SECRET])
+    const select = oneNamed(`SELECT 127.0.0.1:${port}`)
+    expect(select.kind).toBe(SpanKind.CLIENT)
+    expect(select.attributes).toEqual({
+      'db.system.name': 'sqlite',
+      'db.operation.name': 'SELECT',
+      'db.query.text': '/* all */ select text from note where text <> ?',
+      'db.response.returned_rows': 2,
+      'server.address': '127.0.0.1',
+      'server.port': port,
+    })
+    expect(select.status.code).toBe(SpanStatusCode.UNSET)
+    expect(oneNamed(`BATCH INSERT 127.0.0.1:${port}`).attributes).toMatchObject({
+      'db.operation.name': 'BATCH INSERT',
+      'db.operation.batch.size': 2,
+    })
+  })
+
+  test('a batch of several kinds, without an address and without text', async () => {
+    const db = await connect({ address: null, queryText: false })
+    await db.batch(['insert into note (text) values (1)', 'select 1'])
+    expect(oneNamed('BATCH').attributes).toEqual({
+      'db.system.name': 'sqlite',
+      'db.operation.name': 'BATCH',
+      'db.operation.batch.size': 2,
+      'db.response.returned_rows': 1,
+    })
+  })
+
+  test('a refused statement says its code, and never an argument', async () => {
+    const db = await connect()
+    const insert = 'insert into note (text) values (?)'
+    await db.execute(insert, [SECRET])
+    await expect(db.execute(insert, [SECRET])).rejects.toThrow('UNIQUE')
+    const [, refused] = named(`INSERT 127.0.0.1:${port}`)
+    expect(refused?.status).toEqual({ code: SpanStatusCode.ERROR })
+    expect(refused?.attributes).toMatchObject({
+      'error.type': 'SQLITE_CONSTRAINT',
+      'db.response.status_code': 'SQLITE_CONSTRAINT_UNIQUE',
+    })
+    for (const { attributes, events, status } of spans.getFinishedSpans())
+      expect(JSON.stringify([attributes, events, status])).not.toContain(SECRET)
+  })
+
+  test('a server that refuses says its status', async () => {
+    const observe = observeWithOpenTelemetry({ tracerProvider })
+    const { db } = await scripted((_, response) => response.writeHead(401).end('no'), { observe })
+    await expect(db.execute('select 1')).rejects.toThrow('401')
+    expect(oneNamed('SELECT').attributes).toMatchObject({
+      'error.type': 'HTTP_STATUS',
+      'db.response.status_code': '401',
+    })
+  })
+})
+
+describe('spans around them', () => {
+  test('transactions at the same time have the calls made in them, and the span around them', async () => {
+    const db = await connect()
+    await tracer.startActiveSpan('request', async (request) => {
+      await Promise.all(
+        ['deferred', 'readonly'].map((mode) =>
+          db.transaction(
+            async (tx) => {
+              await tx.execute(`select '${mode}'`)
+              await tx.execute(`select '${mode}'`)
+            },
+            { mode: mode as 'deferred' | 'readonly' },
+          ),
+        ),
+      )
+      await db.execute('select 1')
+      request.end()
+    })
+    const request = oneNamed('request').spanContext().spanId
+    const transactions = named('transaction')
+    expect(transactions.map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual([request, request])
+    const texts = transactions.map((transaction) => {
+      expect(transaction.attributes).toMatchObject({ 'baton.transaction.end': 'commit' })
+      const { spanId } = transaction.spanContext()
+      const inside = spans.getFinishedSpans().filter((span) => span.parentSpanContext?.spanId === spanId)
+      return inside.map(({ attributes }) => attributes['db.query.text'])
+    })
+    expect(texts.map(([first, second, ...more]) => [first === second, more])).toEqual([
+      [true, []],
+      [true, []],
+    ])
+    expect(new Set(texts.map(String)).size).toBe(2)
+    const outside = spans.getFinishedSpans().filter((span) => span.parentSpanContext?.spanId === request)
+    expect(outside.map(({ name }) => name).toSorted()).toEqual([
+      `SELECT 127.0.0.1:${port}`,
+      'transaction',
+      'transaction',
+    ])
+  })
+
+  test('a transaction that is rolled back', async () => {
+    const db = await connect()
+    const work = db.transaction(async (tx) => {
+      await tx.execute('select 1')
+      throw new Error('changed my mind')
+    })
+    await expect(work).rejects.toThrow('changed my mind')
+    const transaction = oneNamed('transaction')
+    expect(transaction.attributes).toMatchObject({ 'baton.transaction.end': 'rollback' })
+    expect(transaction.status.code).toBe(SpanStatusCode.UNSET)
+  })
+
+  test('a transaction that is lost', async () => {
+    const db = await connect()
+    const work = db.transaction(async (tx) => {
+      await tx.execute("insert into note (text) values ('a')")
+      await server.removeDatabase('default')
+      await server.createDatabase('default')
+      await tx.execute('select 1')
+    })
+    await expect(work).rejects.toThrow()
+    const transaction = oneNamed('transaction')
+    expect(transaction.status.code).toBe(SpanStatusCode.ERROR)
+    expect(transaction.attributes).toMatchObject({
+      'baton.transaction.end': 'lost',
+      'error.type': 'TRANSACTION_LOST',
+    })
+  })
+
+  test('a retry is an event of its call, and of the span around calls that began together', async () => {
+    const observe = observeWithOpenTelemetry({ tracerProvider })
+    let failures = 1
+    const { db } = await scripted(
+      (_, response) => {
+        if ((failures -= 1) >= 0) response.writeHead(503, { 'retry-after': '0' }).end('busy')
+        else answer(response, executed)
+      },
+      { observe },
+    )
+    await db.execute('select 1', [], { readOnly: true })
+    expect(oneNamed('SELECT').events).toMatchObject([
+      {
+        name: 'retry',
+        attributes: {
+          'baton.retry.attempt': 1,
+          'error.type': 'HTTP_STATUS',
+          'db.response.status_code': '503',
+        },
+      },
+    ])
+
+    failures = 1
+    spans.reset()
+    await tracer.startActiveSpan('request', async (request) => {
+      await Promise.all([1, 2].map(() => db.execute('select 1', [], { readOnly: true })))
+      request.end()
+    })
+    expect(oneNamed('request').events.map(({ name }) => name)).toEqual(['retry'])
+    expect(named('SELECT').flatMap(({ events }) => events)).toEqual([])
+  })
+})
+
+test('measurements: duration in seconds of what went well and of what did not, and returned rows', async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
+  const meterProvider = new MeterProvider({ readers: [reader] })
+  onTestFinished(() => meterProvider.shutdown())
+  const db = createClient({ url, observe: observeWithOpenTelemetry({ tracerProvider, meterProvider, url }) })
+  onTestFinished(() => db.close())
+  await db.execute('select 1 union select 2')
+  await expect(db.execute('select missing')).rejects.toThrow('no such column')
+  await reader.forceFlush()
+  const found = exporter
+    .getMetrics()
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+  const [duration, rows] = ['db.client.operation.duration', 'db.client.response.returned_rows'].map((name) =>
+    found.find(({ descriptor }) => descriptor.name === name),
+  )
+  const common = {
+    'db.system.name': 'sqlite',
+    'db.operation.name': 'SELECT',
+    'server.address': '127.0.0.1',
+    'server.port': port,
+  }
+  expect(duration?.descriptor).toMatchObject({ unit: 's' })
+  expect(duration?.dataPoints).toMatchObject([
+    { attributes: common },
+    { attributes: { ...common, 'error.type': expect.any(String) as string } },
+  ])
+  for (const { value } of duration?.dataPoints ?? []) {
+    const { count, sum = 0 } = value as { count: number; sum?: number }
+    expect([count, sum > 0, sum < 5]).toEqual([1, true, true])
+  }
+  expect(rows?.descriptor).toMatchObject({ unit: '{row}' })
+  expect(rows?.dataPoints).toMatchObject([{ attributes: common, value: { count: 1, sum: 2 } }])
+})
+
+test('without an SDK it does nothing, and nothing fails', async () => {
+  const db = createClient({ url, observe: observeWithOpenTelemetry() })
+  onTestFinished(() => db.close())
+  expect((await db.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
+  expect(trace.getActiveSpan()).toBe(undefined)
+})
+
+test.each([
+  ['libsql://app.example', { 'server.address': 'app.example', 'server.port': 443 }],
+  ['http://app.example', { 'server.address': 'app.example', 'server.port': 80 }],
+  [new URL('libsql://app.example:8080?tls=0'), { 'server.address': 'app.example', 'server.port': 8080 }],
+])('the address in %s', (given, expected) => {
+  const observe = observeWithOpenTelemetry({ tracerProvider, url: given })
+  const event = { id: -1, sql: ['-- none\n;'], inTransaction: false, transaction: null }
+  observe({ type: 'query:start', ...event })
+  observe({ type: 'query:end', id: -1, durationMs: 1, rows: 0, rowsRead: 0, rowsWritten: 0 })
+  expect(spans.getFinishedSpans()[0]?.attributes).toMatchObject({ ...expected, 'db.operation.name': 'SQL' })
+})
+
+test.each([
+  [{ url: 'app.example' }, /url must be that of the client/],
+  [{ tracer: {} }, /unknown option tracer/],
+  [{ queryText: 'yes' }, /queryText must be boolean/],
+])('options %o are refused', (options, message) => {
+  expect(() => observeWithOpenTelemetry(options as OpenTelemetryOptions)).toThrow(message)
+})

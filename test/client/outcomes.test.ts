@@ -1,0 +1,118 @@
+import { createClient, executeMultiple } from '@batonsql/core'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
+beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)']))
+const rows = async (): Promise<unknown[]> =>
+  (await db.execute('select a from t order by a')).rows.map(({ a }) => a)
+
+describe('the outcome of a call with several statements is that of the whole call', () => {
+  const [INSERT, MISSING] = ['insert into t values (1)', 'insert into nosuch values (1)']
+
+  test.each([
+    [`${INSERT}; ${MISSING}`, 'unknown', 1, [1]],
+    [`begin; ${INSERT}; commit; ${MISSING}`, 'unknown', 3, [1]],
+    [`${INSERT}; begin; insert into t values (2); ${MISSING}; commit`, 'unknown', 3, [1]],
+    [`${INSERT}; begin; ${INSERT}; commit`, 'unknown', 2, [1]],
+    [`begin; ${INSERT}; rollback; ${MISSING}`, 'not_applied', 3, []],
+    [`begin; ${INSERT}; ${MISSING}; commit`, 'not_applied', 2, []],
+    [`select 1; ${MISSING}`, 'not_applied', 1, []],
+    [`${MISSING}; ${INSERT}`, 'not_applied', 0, []],
+    [`begin; ${INSERT}; commit; selec`, 'unknown', 3, [1]],
+    // as a dump begins
+    [`PRAGMA foreign_keys=OFF; begin; ${INSERT}; ${MISSING}; commit`, 'not_applied', 3, []],
+  ])('script %j: %s', async (script, outcome, statementIndex, left) => {
+    await expect(executeMultiple(db, script)).rejects.toMatchObject({ outcome, statementIndex })
+    expect(await rows()).toEqual(left)
+  })
+
+  test('a script whose server disappears after its first request', async () => {
+    const pad = 'x'.repeat(10_000)
+    const inserts = Array.from({ length: 300 }, (_, at) => `insert into t values ('${at} ${pad}')`)
+    let requests = 0
+    await using faulty = createClient({
+      ...database.config,
+      fetch: (url, init) => {
+        requests += 1
+        if (requests > 1) return Promise.reject(new TypeError('connect ECONNREFUSED'))
+        return fetch(url, init)
+      },
+    })
+    await expect(executeMultiple(faulty, inserts.join(';\n'))).rejects.toMatchObject({
+      name: 'TransportError',
+      outcome: 'unknown',
+    })
+    expect((await rows()).length).toBeGreaterThan(0)
+  })
+
+  test('a chain of statements', async () => {
+    await using stream = db.openStream()
+    await expect(stream.chain([INSERT, MISSING])).rejects.toMatchObject({
+      outcome: 'unknown',
+      statementIndex: 1,
+      results: [{ rowsAffected: 1 }],
+    })
+    await expect(stream.chain(['select 1', MISSING])).rejects.toMatchObject({ outcome: 'not_applied' })
+    expect(await rows()).toEqual([1])
+  })
+
+  test('a batch in a transaction: unknown, until that is rolled back', async () => {
+    let failed: unknown
+    await db.transaction(async (tx) => {
+      failed = await tx.batch([INSERT, MISSING]).catch((error: unknown) => error)
+    })
+    expect(failed).toMatchObject({ outcome: 'unknown' })
+    expect(await rows()).toEqual([1])
+    const rolledBack = db.transaction((tx) => tx.batch(['insert into t values (2)', MISSING]))
+    await expect(rolledBack).rejects.toMatchObject({ outcome: 'not_applied' })
+    expect(await rows()).toEqual([1])
+  })
+})
+
+describe('text after COMMIT, ROLLBACK and BEGIN', () => {
+  test.each([
+    'COMMIT; INSERT INTO t VALUES (2)',
+    'commit garbage',
+    'END/**/x',
+    'ROLLBACK garbage',
+    'rollback; select 1',
+  ])('is refused, and the transaction goes on: %j', async (sql) => {
+    await using stream = db.openStream()
+    stream.begin()
+    await stream.execute('insert into t values (1)')
+    await expect(stream.execute(sql)).rejects.toThrow(SyntaxError)
+    expect(stream.inTransaction).toBe(true)
+    expect(await rows()).toEqual([])
+    await stream.execute('commit -- a comment\n transaction;;')
+    expect(await rows()).toEqual([1])
+  })
+
+  test('is refused after BEGIN, which begins nothing', async () => {
+    await using stream = db.openStream()
+    await expect(stream.execute('begin; insert into t values (1)')).rejects.toThrow(
+      new SyntaxError('unexpected text after BEGIN'),
+    )
+    expect(stream.inTransaction).toBe(false)
+    expect(() => stream.begin('begin; insert into t values (1)')).toThrow(SyntaxError)
+    expect(stream.inTransaction).toBe(false)
+    const script = executeMultiple(db, 'insert into t values (1); begin immediate x; commit')
+    await expect(script).rejects.toThrow(new SyntaxError('line 1, column 27: unexpected text after BEGIN'))
+    expect(await rows()).toEqual([])
+  })
+
+  test.each([
+    ['begin transaction n', 'COMMIT TRANSACTION n', [1]],
+    ['begin immediate transaction "n"', 'rollback transaction n', []],
+  ])('a name of a transaction is none: %j, %j', async (begin, end, left) => {
+    await using stream = db.openStream()
+    await stream.execute(begin)
+    await stream.execute('insert into t values (1)')
+    await stream.execute(end)
+    expect(stream.inTransaction).toBe(false)
+    expect(await rows()).toEqual(left)
+  })
+})

@@ -1,0 +1,259 @@
+import { readFileSync } from 'node:fs'
+import { createClient, HttpError } from '@batonsql/core'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import {
+  type ApiToken,
+  createPlatformClient,
+  databaseUrl,
+  isAlreadyExists,
+  type PlatformClient,
+  type PlatformFetch,
+} from '@batonsql/platform'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+
+// The platform client against the platform API of the local server, on each of its back ends.
+
+interface Schema {
+  readonly type?: string
+  readonly fields?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly values?: Schema
+  readonly nullable?: boolean
+}
+interface Row {
+  readonly method: string
+  readonly path: string
+  readonly api: string
+  readonly status: string
+  readonly response: { readonly body: Schema | null }
+}
+const file = new URL('../fixtures/platform-routes.json', import.meta.url)
+const documented = (JSON.parse(readFileSync(file, 'utf8')) as Row[]).filter(
+  ({ api, status }) => api === 'platform' && status === 'documented',
+)
+
+/** Where a value is not what a schema says; fields that are not there are left to the client. */
+function differences(value: unknown, schema: Schema, at: string): string[] {
+  if (value === null) return schema.nullable ? [] : [`${at} is null`]
+  if (schema.fields) {
+    if (typeof value !== 'object') return [`${at} is no object`]
+    const fields = value as Readonly<Record<string, unknown>>
+    return Object.entries(schema.fields).flatMap(([name, inner]) =>
+      name in fields ? differences(fields[name], inner, `${at}.${name}`) : [],
+    )
+  }
+  if (schema.items) {
+    if (!Array.isArray(value)) return [`${at} is no list`]
+    return value.flatMap((item, n) => differences(item, schema.items as Schema, `${at}[${n}]`))
+  }
+  const expected =
+    schema.type === 'integer' ? 'number' : schema.values ? 'object' : (schema.type ?? typeof value)
+  return typeof value === expected ? [] : [`${at} is of type ${typeof value}`]
+}
+
+/** Whether a path is that of a row: parts in braces stand for any. */
+const isPathOf = (path: string, row: Row): boolean =>
+  new RegExp(`^${row.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
+
+const target = inject('target')
+describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', () => {
+  const answers: { method: string; path: string; status: number; text: string }[] = []
+  let server: LocalServer
+  let platform: PlatformClient
+  const recording: PlatformFetch = async (url, init) => {
+    const answer = await fetch(url, init)
+    const text = await answer.text()
+    const { pathname } = new URL(url)
+    answers.push({ method: init.method, path: pathname, status: answer.status, text })
+    return { status: answer.status, headers: answer.headers, text: async () => text }
+  }
+  const clientOf = (token: string): PlatformClient => {
+    const { url, organization } = server.platform as NonNullable<LocalServer['platform']>
+    return createPlatformClient({ organization, token, url, fetch: recording })
+  }
+  beforeAll(async () => {
+    const backend = target === 'sqld' ? 'sqld' : 'embedded'
+    server = await startLocalServer({ backend, platform: { readyDelayMs: 300 } })
+    platform = clientOf(server.platform?.token as string)
+  }, 60_000)
+  afterAll(() => server.close())
+
+  test('groups and databases: made once, found ready, branched, configured', async () => {
+    const group = { name: 'eu', location: 'local' }
+    expect(await platform.groups.ensure(group)).toMatchObject({ created: true, group: { name: 'eu' } })
+    expect(await platform.groups.ensure(group)).toMatchObject({ created: false })
+    const taken = await platform.groups.create(group).catch((error: unknown) => error)
+    expect(isAlreadyExists(taken)).toBe(true)
+
+    const { hostname } = await platform.databases.create({ name: 'db', group: 'eu' })
+    const early = createClient({ url: databaseUrl(hostname), maxRetries: 0 })
+    await expect(early.execute('select 1')).rejects.toThrow(HttpError)
+    await early.close()
+    await platform.databases.waitUntilReady('db')
+    const branch = { name: 'branch', group: 'eu', seed: { type: 'database', name: 'db' } } as const
+    const made = await platform.databases.ensure(branch, { wait: true })
+    expect(made).toMatchObject({ created: true, database: { parent: { name: 'db' } } })
+    expect(await platform.databases.ensure(branch)).toMatchObject({ created: false })
+    await expect(platform.databases.ensure({ name: 'db', group: 'default' })).rejects.toThrow(
+      'not as asked for',
+    )
+
+    const names = []
+    for await (const { name } of platform.databases.list({ group: 'eu', pageSize: 1 })) names.push(name)
+    expect(names.toSorted()).toEqual(['branch', 'db'])
+    expect(
+      await platform.databases.updateConfiguration('db', { blockReads: false, sizeLimit: '10mb' }),
+    ).toMatchObject({
+      sizeLimit: '10mb',
+    })
+    expect(await platform.databases.getConfiguration('db')).toMatchObject({ blockReads: false })
+    const [instance] = await platform.databases.listInstances('db')
+    expect(await platform.databases.getInstance('db', instance?.name as string)).toEqual(instance)
+    expect(await platform.groups.updateConfiguration('eu', { deleteProtection: true })).toEqual({
+      deleteProtection: true,
+    })
+    await expect(platform.groups.delete('eu')).rejects.toThrow('protected')
+    await platform.groups.updateConfiguration('eu', { deleteProtection: false })
+    expect(await platform.groups.getConfiguration('eu')).toEqual({ deleteProtection: false })
+    await platform.groups.addLocation('eu', 'ams')
+    await platform.groups.removeLocation('eu', 'ams')
+    await platform.groups.unarchive('eu')
+    await platform.groups.update('eu')
+    expect(await platform.groups.get('eu')).toMatchObject({ primary: 'local' })
+    expect((await platform.groups.list()).map(({ name }) => name).toSorted()).toEqual(['default', 'eu'])
+  })
+
+  test('tokens that renew themselves, and end when they are rotated', async () => {
+    const { hostname } = await platform.databases.get('db')
+    const authToken = platform.databaseToken({ database: 'db', ttl: '2s' })
+    const ofGroup = platform.databaseToken({ group: 'eu', ttl: '1h', authorization: 'read-only' })
+    const db = createClient({ url: databaseUrl(hostname), authToken })
+    const reader = createClient({ url: databaseUrl(hostname), authToken: ofGroup })
+    await db.batch(['create table t (a)', 'insert into t values (1)'])
+    const before = answers.filter(({ path }) => path.endsWith('/auth/tokens')).length
+    // longer than one of them lives
+    const until = Date.now() + 4_000
+    while (Date.now() < until) {
+      expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    const minted = answers.filter(({ path }) => path.endsWith('/auth/tokens')).length - before
+    expect(minted).toBeGreaterThanOrEqual(1)
+    expect(minted).toBeLessThanOrEqual(4)
+    expect((await reader.execute('select a from t')).rows).toEqual([{ a: 1 }])
+    await expect(reader.execute('insert into t values (2)')).rejects.toMatchObject({ status: 403 })
+
+    await platform.databases.rotateTokens('db')
+    await platform.groups.rotateTokens('eu')
+    await expect(reader.execute('select a from t')).rejects.toMatchObject({ status: 401 })
+    authToken.forget()
+    ofGroup.forget()
+    expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
+    expect((await reader.execute('select a from t')).rows).toEqual([{ a: 1 }])
+    await Promise.all([db.close(), reader.close()])
+  })
+
+  test('what was used, and by which queries', async () => {
+    const { total } = await platform.databases.usage('db', {
+      from: new Date(Date.now() - 3_600_000),
+      to: new Date(),
+    })
+    expect(total?.rowsWritten).toBeGreaterThan(0)
+    const { usage, databases } = await platform.organizations.usage()
+    expect(usage.databases).toBe(databases.length)
+    // null where a back end does not meter
+    const stats = await platform.databases.stats('db')
+    expect(stats === null || stats.every(({ query }) => typeof query === 'string')).toBe(true)
+  })
+
+  test('members, invitations, organizations', async () => {
+    await server.platform?.createUser({ username: 'ada' })
+    expect(await platform.members.add({ username: 'ada', role: 'viewer' })).toEqual({
+      username: 'ada',
+      role: 'viewer',
+    })
+    expect(isAlreadyExists(await platform.members.add({ username: 'ada' }).catch((e: unknown) => e))).toBe(
+      true,
+    )
+    expect(await platform.members.updateRole('ada', 'admin')).toMatchObject({ role: 'admin' })
+    expect(await platform.members.get('ada')).toMatchObject({ username: 'ada', role: 'admin' })
+    expect((await platform.members.list()).map(({ username }) => username)).toContain('ada')
+    expect(await platform.members.remove('ada')).toMatchObject({ deleted: true })
+    expect(await platform.members.remove('ada', { missingOk: true })).toMatchObject({ deleted: false })
+
+    await platform.invites.create({ email: 'alan+1@example.com', role: 'admin' })
+    expect((await platform.invites.list()).map(({ email }) => email)).toEqual(['alan+1@example.com'])
+    expect(await platform.invites.delete('alan+1@example.com')).toEqual({ deleted: true, raw: undefined })
+    expect(await platform.invites.delete('alan+1@example.com', { missingOk: true })).toMatchObject({
+      deleted: false,
+    })
+
+    const { slug } = await platform.organizations.get()
+    expect((await platform.organizations.list()).map((each) => each.slug)).toContain(slug)
+    expect(await platform.organizations.update({ overages: true })).toMatchObject({ overages: true })
+    expect(await platform.organizations.subscription()).toHaveProperty('plan')
+    expect((await platform.organizations.plans()).length).toBeGreaterThan(0)
+    expect(await platform.organizations.invoices({ type: 'all' })).toEqual([])
+    expect(await platform.locations.list()).toHaveProperty('local')
+    expect(await platform.users.current()).toHaveProperty('username')
+    const foreign = platform.forOrganization('nobody')
+    await expect(foreign.databases.delete('db', { missingOk: true })).rejects.toThrow(
+      'organization not found',
+    )
+  })
+
+  test('API tokens, and what each may do', async () => {
+    expect(await platform.apiTokens.validate()).toEqual({ expiresAt: null })
+    const organization = platform.apiTokens.validate().then(() => server.platform?.organization as string)
+    const reach = { organization: await organization, group: 'eu', scopes: ['read-only'] } as const
+    const { token } = await platform.apiTokens.create('reader', reach)
+    const reader = clientOf(token)
+    expect(await reader.databases.get('db')).toMatchObject({ name: 'db' })
+    await expect(reader.databases.delete('db')).rejects.toMatchObject({ status: 403 })
+    const isReader = ({ name }: ApiToken): boolean => name === 'reader'
+    expect((await platform.apiTokens.list()).find(isReader)?.scopes).toEqual(['read'])
+    const { id } = (await platform.apiTokens.listOfOrganization()).find(isReader) as ApiToken
+    expect(await platform.apiTokens.revokeOfOrganization(id)).toMatchObject({ deleted: true })
+    await expect(reader.databases.get('db')).rejects.toMatchObject({ status: 401 })
+    await platform.apiTokens.create('second')
+    expect(await platform.apiTokens.revoke('second')).toMatchObject({ deleted: true })
+    const entries = await platform.auditLogs.list({ pageSize: 3 }).toArray()
+    expect(entries.length).toBeGreaterThan(6)
+    expect(new Set(entries.map((entry) => JSON.stringify(entry))).size).toBe(entries.length)
+  })
+
+  test('names that are none lead nowhere else', async () => {
+    for (const name of ['a/../db', '../groups/eu', 'db?x', 'db#y', '%2e%2e', 'ü'])
+      await expect(platform.databases.get(name)).rejects.toMatchObject({ outcome: 'not_applied' })
+  })
+
+  test('what is deleted is gone, with all that was in it', async () => {
+    expect(await platform.databases.delete('branch')).toMatchObject({ deleted: true })
+    await expect(platform.databases.delete('branch')).rejects.toMatchObject({ status: 404 })
+    expect(await platform.databases.delete('branch', { missingOk: true })).toMatchObject({ deleted: false })
+    // a group goes to its new owner with its databases
+    await platform.request('POST', '/v1/organizations', { body: { name: 'other' } })
+    expect(await platform.groups.transfer('eu', 'other')).toMatchObject({ name: 'eu' })
+    await expect(platform.databases.get('db')).rejects.toMatchObject({ status: 404 })
+    const other = platform.forOrganization('other')
+    expect(await other.databases.get('db')).toMatchObject({ name: 'db' })
+    expect(await other.groups.delete('eu')).toMatchObject({ deleted: true })
+    await expect(other.databases.get('db')).rejects.toMatchObject({ status: 404 })
+  })
+
+  test('every documented route was asked, went well, and was answered as documented', () => {
+    const isAnswerTo = (row: Row) => (answer: (typeof answers)[number]) =>
+      answer.status === 200 && answer.method === row.method && isPathOf(answer.path, row)
+    const missing = documented.filter((row) => !answers.some(isAnswerTo(row)))
+    expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
+    const wrong = answers
+      .filter(({ status }) => status === 200)
+      .flatMap(({ method, path, text }) => {
+        const row = documented.find((each) => each.method === method && isPathOf(path, each))
+        const schema = row?.response.body
+        if (!schema) return text === '' || !row ? [] : [`${method} ${path} has a body`]
+        return differences(JSON.parse(text), schema, `${method} ${row.path}:`)
+      })
+    expect([...new Set(wrong)]).toEqual([])
+  })
+})

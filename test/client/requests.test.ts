@@ -1,0 +1,98 @@
+import { createClient } from '@batonsql/core'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { openTestServer } from '../support/test-server.ts'
+
+// What each call costs in HTTP requests, counted at the server.
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+let before = 0
+const cost = (): number => database.requestCount() - before
+
+beforeAll(async () => {
+  await db.execute('create table t (a integer primary key, b)')
+  // learns that the server has /v3
+  await db.transaction((tx) => tx.execute('select 1'))
+})
+beforeEach(() => {
+  before = database.requestCount()
+})
+afterAll(() => db.close())
+
+test('making a client costs nothing', async () => {
+  const idle = createClient(database.config)
+  await idle.close()
+  expect(cost()).toBe(0)
+})
+
+test('one statement: 1', async () => {
+  await db.execute('select 1')
+  expect(cost()).toBe(1)
+})
+
+test.each([1, 2, 1000])('a batch of %i: 1', async (length) => {
+  await db.batch(Array.from({ length }, () => 'insert into t (b) values (1)'))
+  expect(cost()).toBe(1)
+})
+
+test('a batch of none: 0', async () => {
+  expect(await db.batch([])).toEqual([])
+  expect(cost()).toBe(0)
+})
+
+test('a transaction of three awaited statements: 4', async () => {
+  await db.transaction(async (tx) => {
+    for (let i = 0; i < 3; i++) await tx.execute('insert into t (b) values (?)', [i])
+  })
+  expect(cost()).toBe(4)
+})
+
+test('a transaction of five statements at once: 2', async () => {
+  await db.transaction((tx) =>
+    Promise.all([1, 2, 3, 4, 5].map((i) => tx.execute('insert into t (b) values (?)', [i]))),
+  )
+  expect(cost()).toBe(2)
+})
+
+test('an empty transaction: 0', async () => {
+  expect(await db.transaction(() => 'done')).toBe('done')
+  await db.transaction((tx) => tx.savepoint(() => {}))
+  await db.transaction((tx) => tx.rollback())
+  await expect(
+    db.transaction(() => {
+      throw new Error('no')
+    }),
+  ).rejects.toThrow('no')
+  expect(cost()).toBe(0)
+})
+
+test('a nested transaction with two inserts: 3', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute('insert into t (b) values (1)')
+    await tx.savepoint((inner) => inner.execute('insert into t (b) values (2)'))
+  })
+  expect(cost()).toBe(3)
+})
+
+test('a batch in a transaction: 2', async () => {
+  await db.transaction((tx) => tx.batch(['insert into t (b) values (1)', 'insert into t (b) values (2)']))
+  expect(cost()).toBe(2)
+})
+
+test('a transaction that is given up: one more than it had sent', async () => {
+  const given = db.transaction(async (tx) => {
+    await tx.execute('insert into t (b) values (1)')
+    throw new Error('no')
+  })
+  await expect(given).rejects.toThrow('no')
+  expect(cost()).toBe(2)
+})
+
+test('a stream outside a transaction: each statement 1, its end 1', async () => {
+  const stream = db.openStream()
+  await stream.execute('select 1')
+  await stream.execute('select 2')
+  await stream.close()
+  await stream.close()
+  expect(cost()).toBe(3)
+})

@@ -1,0 +1,252 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '@batonsql/core'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { openRestartableServer } from '../../support/restartable-server.ts'
+import { openTestServer } from '../../support/test-server.ts'
+import { Connections } from './connections.ts'
+
+// Functions are frozen between two calls, and thawed when the world has moved on. Here a process is stopped, and goes on.
+
+const FOLDER = fileURLToPath(new URL('.', import.meta.url))
+/** Longer than connections are kept without a request. */
+const LONG_MS = 4_200
+
+const database = await (await openTestServer()).createDatabase()
+const direct = createClient(database.config)
+beforeAll(() => direct.execute('create table if not exists run (id text)'))
+afterAll(() => direct.close())
+let count = 0
+const newRun = (): { readonly sql: string; times(): Promise<unknown> } => {
+  const id = `run-${(count += 1)}`
+  return {
+    sql: `insert into run values ('${id}')`,
+    async times() {
+      const { rows } = await direct.execute('select count(*) from run where id = ?', [id], {
+        rowMode: 'array',
+      })
+      return rows[0]?.[0]
+    },
+  }
+}
+
+type Program = ChildProcessByStdio<Writable, Readable, null>
+interface Config {
+  readonly url: string
+  readonly authToken?: string | undefined
+}
+const startProgram = ({ url, authToken = '' }: Config, ...args: string[]): Program => {
+  const { NODE_OPTIONS: _, ...env } = process.env
+  return spawn(process.execPath, ['--conditions=@batonsql/source', '--no-warnings', ...args], {
+    // where the packages are found
+    cwd: FOLDER,
+    env: { ...env, DATABASE_URL: url, DATABASE_TOKEN: authToken },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+}
+
+/** A process with a client that has run a statement, so that it has a connection. */
+class FunctionProcess implements AsyncDisposable {
+  readonly #child: Program
+  readonly #lines: AsyncIterator<string>
+
+  private constructor(child: Program) {
+    this.#child = child
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  }
+
+  static async start(config: Config): Promise<FunctionProcess> {
+    const started = new FunctionProcess(startProgram(config, 'function.ts'))
+    expect(await started.call('select 1')).toEqual({ rows: [[1]], retries: 0 })
+    return started
+  }
+
+  /** Gives it a statement. @param onRetry called each time it is sent again @returns what came of it */
+  async call(sql: string, onRetry?: () => void): Promise<unknown> {
+    this.#child.stdin.write(`${sql}\n`)
+    for (;;) {
+      const { value, done } = await this.#lines.next()
+      if (done) throw new Error('the function has ended')
+      if (value !== 'again') return JSON.parse(value)
+      onRetry?.()
+    }
+  }
+
+  freeze(): void {
+    this.#child.kill('SIGSTOP')
+  }
+
+  /** @param called a statement that is there already when it goes on */
+  async thaw(called: string, onRetry?: () => void): Promise<unknown> {
+    const answer = this.call(called, onRetry)
+    this.#child.kill('SIGCONT')
+    return await answer
+  }
+
+  thawSilently(): void {
+    this.#child.kill('SIGCONT')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await once(this.#child, 'close')
+  }
+}
+
+const openFunction = async () => {
+  const connections = await Connections.open(database.url)
+  const { authToken } = database.config
+  return { connections, frozen: await FunctionProcess.start({ url: connections.url, authToken }) }
+}
+const READ = { rows: [[2]], retries: 0 }
+const WRITTEN = { rows: [], retries: 0 }
+
+describe.concurrent('a client that was frozen with an open connection', () => {
+  test.each([
+    ['ended by the server', 'end'],
+    ['reset', 'reset'],
+  ] as const)('%s: it reads and writes on a new one', async (_, how) => {
+    const { connections, frozen } = await openFunction()
+    await using _connections = connections
+    await using _frozen = frozen
+    const run = newRun()
+    for (const [sql, answer] of [
+      ['select 2', READ],
+      [run.sql, WRITTEN],
+    ] as const) {
+      frozen.freeze()
+      connections[how]()
+      await pause(50)
+      expect(await frozen.thaw(sql)).toEqual(answer)
+    }
+    expect(await run.times()).toBe(1)
+  })
+
+  test('forgotten by a gateway: after a while it trusts it no more', async () => {
+    const { connections, frozen } = await openFunction()
+    await using _connections = connections
+    await using _frozen = frozen
+    const run = newRun()
+    frozen.freeze()
+    connections.forget()
+    await pause(LONG_MS)
+    expect(await frozen.thaw(run.sql)).toEqual(WRITTEN)
+    expect(await run.times()).toBe(1)
+  })
+
+  test('that is there still: it goes on with it', async () => {
+    const { connections, frozen } = await openFunction()
+    await using _connections = connections
+    await using _frozen = frozen
+    frozen.freeze()
+    await pause(50)
+    expect(await frozen.thaw('select 2')).toEqual(READ)
+  })
+
+  test('and with a server that comes back later: what was refused is sent again, once it is taken', async () => {
+    const { connections, frozen } = await openFunction()
+    await using _connections = connections
+    await using _frozen = frozen
+    const run = newRun()
+    frozen.freeze()
+    const listen = connections.refuse()
+    let refused = 0
+    const answer = frozen.thaw(run.sql, () => {
+      refused += 1
+      if (refused === 1) void listen()
+    })
+    expect(await answer).toEqual({ rows: [], retries: expect.toSatisfy((retries) => retries > 0) })
+    expect(await run.times()).toBe(1)
+  })
+
+  test('and with a server that does not come back: it says that nothing was done', async () => {
+    const { connections, frozen } = await openFunction()
+    await using _connections = connections
+    await using _frozen = frozen
+    frozen.freeze()
+    connections.refuse()
+    expect(await frozen.thaw(newRun().sql)).toEqual({ code: 'NETWORK', outcome: 'not_applied', retries: 5 })
+  })
+})
+
+describe.concurrent('a call that was under way when its process was frozen, and whose connection died', () => {
+  const cutWhileFrozen = async (sql: string): Promise<unknown> => {
+    const { connections, frozen } = await openFunction()
+    await using _connections = connections
+    await using _frozen = frozen
+    connections.holdsAnswers = true
+    const answer = frozen.call(sql)
+    while (!connections.hasHeld) await pause(5)
+    frozen.freeze()
+    connections.reset()
+    connections.holdsAnswers = false
+    frozen.thawSilently()
+    return await answer
+  }
+
+  test('a write may have been done, and is not done again', async () => {
+    const run = newRun()
+    expect(await cutWhileFrozen(run.sql)).toEqual({
+      code: 'NETWORK',
+      outcome: 'unknown',
+      retries: 0,
+    })
+    expect(await run.times()).toBe(1)
+  })
+
+  test('a read is done again', async () => {
+    const again = expect.toSatisfy((retries) => retries > 0)
+    expect(await cutWhileFrozen('select 2')).toEqual({ rows: [[2]], retries: again })
+  })
+})
+
+test('a server that is killed and started again meanwhile', async () => {
+  const server = await openRestartableServer(inject('target'), 1 << 24)
+  if (!server) return
+  await using _server = server
+  await using frozen = await FunctionProcess.start(server.config)
+  await frozen.call('create table run (id text)')
+  frozen.freeze()
+  await server.restart()
+  expect(await frozen.thaw("insert into run values ('once')")).toEqual(WRITTEN)
+  frozen.freeze()
+  await server.restart()
+  const counted = await frozen.thaw('select count(*) from run')
+  expect(counted).toEqual({ rows: [[1]], retries: 0 })
+})
+
+describe('a program that does not close its client', () => {
+  const OPEN = `import { createClient } from '@batonsql/core'
+    const { DATABASE_URL: url, DATABASE_TOKEN: token } = process.env
+    const db = createClient({ url, authToken: async () => token })`
+  /** @returns what it wrote */
+  const runToEnd = async (code: string): Promise<string> => {
+    const child = startProgram(database.config, '--input-type=module', '--eval', `${OPEN}; ${code}`)
+    const closed = once(child, 'close')
+    let written = ''
+    for await (const part of child.stdout as AsyncIterable<Buffer>) written += part.toString()
+    await closed
+    return written
+  }
+
+  test.each([
+    ['a statement', "await db.execute('select 1')"],
+    ['a transaction', "await db.transaction((tx) => tx.execute('select 1'))"],
+    ['a call that failed', "await db.execute('select nothing').catch(() => {})"],
+    ['a close that waits', "await db.execute('select 1'); await db.close({ drainMs: 60_000 })"],
+  ])('ends by itself after %s', async (_, work) => {
+    // a connection is kept for 4 s, but does not keep the process from ending; nor does this timer
+    const late = "setTimeout(() => console.log('still there after 3 s'), 3_000).unref()"
+    expect(await runToEnd(`${work}; console.log('done'); ${late}`)).toBe('done\n')
+  })
+
+  test('and not before what it does has come to its end', async () => {
+    const run = newRun()
+    await runToEnd(`void db.execute("${run.sql}")`)
+    expect(await run.times()).toBe(1)
+  })
+})

@@ -1,0 +1,232 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { createClient, readRows, type Transaction } from '@batonsql/core'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { ENDLESS_READ, settlesBefore, slowRead } from '../support/fixtures.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+// No child outlives its parent: what a callback leaves behind ends with it, and nothing of it slips into what comes after.
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
+beforeEach(() => db.batch(['drop table if exists t', 'create table t (a text)']))
+const insert = (tx: Transaction, a: string) => tx.execute('insert into t values (?)', [a])
+const values = async (): Promise<unknown[]> =>
+  (await db.execute('select a from t order by rowid', [], { rowMode: 'array' })).rows.flat()
+const boom = new Error('boom')
+
+describe('a savepoint that fails', () => {
+  test('ends the one inside it, which is not awaited: nothing of that is kept, and the rest is', async () => {
+    const inner: unknown[] = []
+    await db.transaction(async (tx) => {
+      await tx
+        .savepoint((sp) =>
+          Promise.all([
+            sp
+              .savepoint(async (i) => {
+                await insert(i, 'debit')
+                await insert(i, 'credit')
+              })
+              .catch((error: unknown) => inner.push(error)),
+            Promise.reject(boom),
+          ]),
+        )
+        .catch((error: unknown) => expect(error).toBe(boom))
+      await insert(tx, 'audit')
+    })
+    expect(await values()).toEqual(['audit'])
+    await pause(10)
+    expect(inner).toMatchObject([{ code: 'STREAM_CLOSED', outcome: 'not_applied' }])
+  })
+
+  test('refuses what is queued inside it, and what comes later', async () => {
+    const late = Promise.withResolvers<Transaction>()
+    const queued: Promise<unknown>[] = []
+    await db.transaction(async (tx) => {
+      const failed = tx.savepoint(async (sp) => {
+        late.resolve(sp)
+        await insert(sp, 'one')
+        queued.push(insert(sp, 'two').catch((error: unknown) => error))
+        await Promise.resolve()
+        queued.push(sp.batch(["insert into t values ('three')"]).catch((error: unknown) => error))
+        throw boom
+      })
+      await expect(failed).rejects.toBe(boom)
+      await expect(insert(await late.promise, 'four')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+      await expect((await late.promise).savepoint(() => {})).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+      await insert(tx, 'five')
+    })
+    expect(await values()).toEqual(['five'])
+    // each ran and was undone, or was refused
+    for (const outcome of await Promise.all(queued))
+      if (outcome instanceof Error)
+        expect(outcome).toMatchObject({ code: 'STREAM_CLOSED', outcome: 'not_applied' })
+      else expect([outcome].flat()).toMatchObject([{ rowsAffected: 1 }])
+  })
+
+  test('with a loop over rows in it ends the loop', async () => {
+    await db.transaction(async (tx) => {
+      const failed = tx.savepoint(async (sp) => {
+        await insert(sp, 'gone')
+        await readRows(sp, 'select 1 union select 2').next()
+        throw boom
+      })
+      await expect(failed).rejects.toBe(boom)
+      await insert(tx, 'kept')
+    })
+    expect(await values()).toEqual(['kept'])
+  })
+})
+
+describe('a callback that returns', () => {
+  test('while a savepoint inside it runs: that is a mistake, and all is rolled back', async () => {
+    const errors: unknown[] = []
+    const given = db.transaction(async (tx) => {
+      await insert(tx, 'one')
+      void tx
+        .savepoint(async (sp) => {
+          await insert(sp, 'debit')
+          throw boom
+        })
+        .catch((error: unknown) => errors.push(error))
+    })
+    await expect(given).rejects.toThrow(/a savepoint is running still.*await/)
+    await expect(given).rejects.toBeInstanceOf(TypeError)
+    expect(await values()).toEqual([])
+    await pause(20)
+    expect(errors).toHaveLength(1)
+  })
+
+  test('while a savepoint in a savepoint runs: that one is undone, the transaction goes on', async () => {
+    await db.transaction(async (tx) => {
+      await insert(tx, 'one')
+      const failed = tx.savepoint(async (sp) => {
+        await insert(sp, 'two')
+        sp.savepoint((i) => insert(i, 'three')).catch(() => {})
+      })
+      await expect(failed).rejects.toThrow(/an await is missing/)
+      await insert(tx, 'four')
+    })
+    expect(await values()).toEqual(['one', 'four'])
+  })
+
+  test('while rows are read in a savepoint', async () => {
+    await db.transaction(async (tx) => {
+      const failed = tx.savepoint(async (sp) => {
+        await insert(sp, 'two')
+        await readRows(sp, 'select 1 union select 2').next()
+      })
+      await expect(failed).rejects.toThrow(/rows are being read still/)
+      await insert(tx, 'four')
+    })
+    expect(await values()).toEqual(['four'])
+  })
+
+  test('with statements that are not awaited: they are a part of it', async () => {
+    await db.transaction(async (tx) => {
+      void insert(tx, 'one')
+      void tx.batch(["insert into t values ('two')"])
+    })
+    expect(await values()).toEqual(['one', 'two'])
+  })
+
+  test('a savepoint that comes to its end after the transaction around it says that it is undone', async () => {
+    const go = Promise.withResolvers<void>()
+    let late: Promise<unknown> = Promise.resolve()
+    const given = db.transaction(async (tx) => {
+      late = tx.savepoint(async () => {
+        await go.promise
+        return 'value'
+      })
+      late.catch(() => {})
+      throw boom
+    })
+    await expect(given).rejects.toBe(boom)
+    go.resolve()
+    await expect(late).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  })
+})
+
+describe('what a call is given', () => {
+  test('is taken when it is made, also when it waits behind a savepoint', async () => {
+    await db.transaction(async (tx) => {
+      const go = Promise.withResolvers<void>()
+      const savepoint = tx.savepoint(() => go.promise)
+      const args = ['as given']
+      const statement = { sql: 'insert into t values (?)', args: ['as given, too'] }
+      const batch = ["insert into t values ('and this')"]
+      const calls = [tx.execute('insert into t values (?)', args), tx.execute(statement), tx.batch(batch)]
+      args[0] = 'changed'
+      statement.args[0] = 'changed'
+      statement.sql = 'commit'
+      batch[0] = 'rollback'
+      go.resolve()
+      await Promise.all([savepoint, ...calls])
+    })
+    expect(await values()).toEqual(['as given', 'as given, too', 'and this'])
+  })
+})
+
+describe('deadlines inside', () => {
+  test('a savepoint waits for parallel savepoints no longer than its timeout, however many there are', async () => {
+    await db.transaction(async (tx) => {
+      const others = [0, 1, 2, 3].map(() => tx.savepoint(() => pause(40)))
+      const late = expect(tx.savepoint(() => {}, { timeoutMs: 70 })).rejects.toMatchObject({
+        code: 'TIMEOUT',
+        outcome: 'not_applied',
+      })
+      expect(await settlesBefore(late, Promise.all(others))).toBe(true)
+      await late
+      await Promise.all(others)
+    })
+  })
+
+  test('so do rows behind a statement that is under way', async () => {
+    const slow = slowRead(1500000)
+    await db.transaction(async (tx) => {
+      await tx.execute('select 1')
+      const running = tx.execute(slow)
+      await pause(5)
+      const reason = new Error('changed my mind')
+      const given = Promise.all([
+        expect(readRows(tx, 'select 1', [], { timeoutMs: 30 }).next()).rejects.toMatchObject({
+          code: 'TIMEOUT',
+          outcome: 'not_applied',
+        }),
+        expect(
+          readRows(tx, 'select 1', [], { signal: AbortSignal.timeout(30) }).next(),
+        ).rejects.toMatchObject({ name: 'TimeoutError' }),
+        expect(readRows(tx, 'select 1', [], { signal: AbortSignal.abort(reason) }).next()).rejects.toBe(
+          reason,
+        ),
+      ])
+      expect(await settlesBefore(given, running)).toBe(true)
+      await given
+      await running
+    })
+  })
+
+  test('the time of a statement that is queued is counted from the call', async () => {
+    await using hasty = createClient({ ...database.config, requestTimeoutMs: 400 })
+    const endless = ENDLESS_READ
+    const isLost = Promise.withResolvers<void>()
+    const given = hasty.transaction(
+      async (tx) => {
+        await tx.execute('select 1')
+        const running = tx.execute(endless)
+        running.catch(() => isLost.resolve())
+        await pause(200)
+        await tx.batch(['select 2'])
+      },
+      { mode: 'deferred' },
+    )
+    // with a time of its own it would go on for 400 ms
+    expect(
+      await settlesBefore(
+        given,
+        isLost.promise.then(() => pause(200)),
+      ),
+    ).toBe(true)
+    await expect(given).rejects.toThrow()
+  })
+})

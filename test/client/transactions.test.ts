@@ -1,0 +1,598 @@
+import { createClient, readRows, SqlError, StreamError } from '@batonsql/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { settlesBefore, slowRead } from '../support/fixtures.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+afterAll(() => db.close())
+
+beforeEach(async () => {
+  await db.batch([
+    'drop table if exists child',
+    'drop table if exists t',
+    'create table t (a integer primary key, b text unique)',
+    'create table child (t integer references t (a) deferrable initially deferred)',
+  ])
+})
+const values = async (): Promise<unknown[]> =>
+  (await db.execute('select b from t order by a', [], { rowMode: 'array' })).rows.flat()
+const insert = (b: string) => ({ sql: 'insert into t (b) values (?)', args: [b] })
+
+test('commits what the callback did and gives back its value', async () => {
+  const result = await db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.execute(insert('two'))
+    return (await tx.execute('select count(*) as n from t')).rows[0]?.['n']
+  })
+  expect(result).toBe(2)
+  expect(await values()).toEqual(['one', 'two'])
+})
+
+test("rolls back when the callback throws, and throws the callback's own error", async () => {
+  const mine = new Error('mine')
+  const given = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    throw mine
+  })
+  await expect(given).rejects.toBe(mine)
+  expect(await values()).toEqual([])
+})
+
+test('no other client sees it before the commit', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    expect(await values()).toEqual([])
+  })
+  expect(await values()).toEqual(['one'])
+})
+
+test('a statement that fails and is caught leaves the transaction usable', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await expect(tx.execute(insert('one'))).rejects.toMatchObject({
+      code: 'SQLITE_CONSTRAINT',
+      constraint: { columns: ['b'] },
+    })
+    await expect(tx.execute('selec')).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+    await tx.execute(insert('two'))
+  })
+  expect(await values()).toEqual(['one', 'two'])
+})
+
+test('a first statement that the parser refuses does not use up the BEGIN', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute('selec').catch(() => {})
+    await tx.execute(insert('one'))
+  })
+  expect(await values()).toEqual(['one'])
+})
+
+test('of statements issued together only the bad ones reject, in order', async () => {
+  const settled = await db.transaction((tx) =>
+    Promise.allSettled([
+      tx.execute(insert('one')),
+      tx.execute('selec'),
+      tx.execute(insert('two')),
+      tx.execute(insert('one')),
+      tx.execute('select group_concat(b) as all_of_them from t'),
+    ]),
+  )
+  expect(settled.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+  ])
+  expect(settled[4]).toMatchObject({ value: { rows: [{ all_of_them: 'one,two' }] } })
+  expect(await values()).toEqual(['one', 'two'])
+})
+
+test.each([
+  ['OR ROLLBACK', "insert or rollback into t (b) values ('one')"],
+  ['RAISE(ROLLBACK)', "insert into t (b) values ('forbidden')"],
+])('nothing is torn when the server rolls back by %s, even if the error is swallowed', async (_, cause) => {
+  await db.execute(
+    "create trigger no before insert on t when new.b = 'forbidden' begin select raise(rollback, 'no'); end",
+  )
+  const swallowed: unknown[] = []
+  const given = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.execute(cause).catch((error: unknown) => swallowed.push(error))
+    await tx.execute(insert('two')).catch((error: unknown) => swallowed.push(error))
+    await tx.execute(insert('three')).catch((error: unknown) => swallowed.push(error))
+  })
+  await expect(given).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_LOST' })
+  expect(swallowed.map((error) => (error as SqlError).code)).toEqual([
+    'SQLITE_CONSTRAINT',
+    'TRANSACTION_LOST',
+    'TRANSACTION_LOST',
+  ])
+  expect(await values()).toEqual([])
+})
+
+test('nothing is torn when statements are issued together with one that rolls back', async () => {
+  await db.execute(insert('one'))
+  const given = db.transaction((tx) =>
+    Promise.allSettled([
+      tx.execute(insert('two')),
+      tx.execute("insert or rollback into t (b) values ('one')"),
+      tx.execute(insert('three')),
+    ]),
+  )
+  await expect(given).rejects.toBeInstanceOf(StreamError)
+  expect(await values()).toEqual(['one'])
+})
+
+test("a loss does not mask the callback's own error", async () => {
+  const given = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.execute("insert or rollback into t (b) values ('one')").catch(() => {})
+    throw new Error('mine')
+  })
+  await expect(given).rejects.toThrow('mine')
+})
+
+test('a commit that a deferred foreign key refuses rejects and leaves nothing', async () => {
+  const given = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.execute('insert into child values (99)')
+  })
+  await expect(given).rejects.toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+    constraint: { kind: 'foreign_key' },
+  })
+  expect(await values()).toEqual([])
+})
+
+test('rollback() ends it quietly', async () => {
+  const given = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.rollback()
+    await expect(tx.execute(insert('two'))).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    return 'value'
+  })
+  expect(await given).toBe('value')
+  expect(await values()).toEqual([])
+})
+
+test('after its callback a transaction is of no use', async () => {
+  const kept = await db.transaction((tx) => ({ tx }))
+  await expect(kept.tx.execute('select 1')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(kept.tx.batch(['select 1'])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(kept.tx.savepoint(() => 1)).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+})
+
+test.each(['begin', 'COMMIT;', '/* x */ rollback', 'end transaction'])(
+  '%s is refused inside and outside',
+  async (sql) => {
+    await expect(db.execute(sql)).rejects.toThrow(/transaction\(\)/)
+    await expect(db.batch(['select 1', sql])).rejects.toThrow(/transaction\(\)/)
+    await expect(db.transaction((tx) => tx.execute(sql))).rejects.toThrow(/transaction\(\)/)
+  },
+)
+
+test('a savepoint that fails is undone and the rest stays', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    const failed = tx.savepoint(async (inner) => {
+      await inner.execute(insert('two'))
+      await inner.savepoint((innermost) => innermost.execute(insert('three')))
+      throw new Error('no')
+    })
+    await expect(failed).rejects.toThrow('no')
+    await tx.savepoint(async (inner) => {
+      await inner.execute(insert('four'))
+      await inner.savepoint((innermost) => innermost.execute(insert('five')))
+    })
+  })
+  expect(await values()).toEqual(['one', 'four', 'five'])
+})
+
+test('statements of the outer transaction wait for the savepoint; siblings take turns', async () => {
+  await db.transaction(async (tx) => {
+    const failing = tx.savepoint(async (inner) => {
+      await inner.execute(insert('inner'))
+      await inner.execute('select 1')
+      throw new Error('no')
+    })
+    const outer = tx.execute(insert('outer'))
+    const sibling = tx.savepoint((inner) => inner.execute(insert('sibling')))
+    await expect(failing).rejects.toThrow('no')
+    await Promise.all([outer, sibling])
+  })
+  expect((await values()).sort()).toEqual(['outer', 'sibling'])
+})
+
+test('rollback() of a savepoint undoes only it', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.savepoint(async (inner) => {
+      await inner.execute(insert('two'))
+      await inner.rollback()
+    })
+  })
+  expect(await values()).toEqual(['one'])
+})
+
+test('raw savepoints keep their meaning', async () => {
+  await db.transaction(async (tx) => {
+    await tx.execute('savepoint mine')
+    await tx.execute(insert('one'))
+    await tx.execute('rollback to mine')
+    await tx.execute(insert('two'))
+    await tx.execute('release mine')
+  })
+  expect(await values()).toEqual(['two'])
+})
+
+test('a batch inside a transaction stops at the first failure and leaves the choice to the caller', async () => {
+  await db.transaction(async (tx) => {
+    const failed = tx.batch([insert('one'), insert('one'), insert('two')])
+    await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', statementIndex: 1 })
+    await tx.batch([insert('three'), insert('four')])
+  })
+  expect(await values()).toEqual(['one', 'three', 'four'])
+})
+
+test('a batch is all or nothing and says which statement failed', async () => {
+  const failed = db.batch([insert('one'), { sql: 'select 5 as five' }, insert('one'), insert('two')])
+  await expect(failed).rejects.toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+    statementIndex: 2,
+    sql: 'insert into t (b) values (?)',
+  })
+  const error = (await failed.catch((reason: unknown) => reason)) as SqlError
+  expect(error.results).toMatchObject([{ rowsAffected: 1 }, { rows: [{ five: 5 }] }])
+  expect(await values()).toEqual([])
+})
+
+test('a batch with a statement that the parser refuses runs nothing', async () => {
+  await expect(db.batch([insert('one'), 'selec'])).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+  expect(await values()).toEqual([])
+})
+
+test('a batch whose commit fails is all or nothing, too', async () => {
+  await expect(db.batch([insert('one'), 'insert into child values (99)'])).rejects.toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+  })
+  expect(await values()).toEqual([])
+})
+
+test('a batch that rolls itself back in the middle leaves nothing', async () => {
+  const failed = db.batch([insert('one'), "insert or rollback into t (b) values ('one')", insert('two')])
+  await expect(failed).rejects.toMatchObject({ statementIndex: 1 })
+  expect(await values()).toEqual([])
+})
+
+test('modes', async () => {
+  await db.transaction((tx) => tx.execute(insert('deferred')), { mode: 'deferred' })
+  const { rows } = await db.transaction((tx) => tx.execute('select count(*) as n from t'), {
+    mode: 'readonly',
+  })
+  expect(rows).toEqual([{ n: 1 }])
+  expect(await db.batch(['select 1 as a'], { mode: 'readonly' })).toMatchObject([{ rows: [{ a: 1 }] }])
+})
+
+test('concurrent read-modify-write transactions lose no update', async () => {
+  await db.batch([{ sql: 'insert into t values (1, ?)', args: ['0'] }])
+  await Promise.all(
+    Array.from({ length: 8 }, () =>
+      db.transaction(async (tx) => {
+        const { rows } = await tx.execute('select b from t where a = 1')
+        await tx.execute('update t set b = ? where a = 1', [String(Number(rows[0]?.['b']) + 1)])
+      }),
+    ),
+  )
+  expect(await values()).toEqual(['8'])
+})
+
+test('a stream follows BEGIN, COMMIT and ROLLBACK in the text', async () => {
+  await using stream = db.openStream()
+  expect(stream.inTransaction).toBe(false)
+  await stream.execute('begin')
+  expect(stream.inTransaction).toBe(true)
+  await stream.execute(insert('one'))
+  await stream.execute('commit')
+  expect(stream.inTransaction).toBe(false)
+  await stream.execute('begin immediate')
+  await stream.execute(insert('two'))
+  await stream.execute('rollback')
+  await stream.execute('rollback')
+  await stream.batch([insert('three'), insert('four')])
+  await expect(stream.batch([insert('five'), insert('five')])).rejects.toMatchObject({ statementIndex: 1 })
+  expect(stream.isOpen).toBe(true)
+  await expect(stream.execute('commit')).rejects.toThrow(TypeError)
+  expect(await values()).toEqual(['one', 'three', 'four'])
+})
+
+test('a commit that failed can be mended', async () => {
+  await using stream = db.openStream()
+  stream.begin()
+  await stream.execute('insert into child values (1)')
+  await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
+  expect(stream.inTransaction).toBe(true)
+  await stream.execute("insert into t values (1, 'parent')")
+  await stream.commit()
+  expect(await values()).toEqual(['parent'])
+})
+
+test('SAVEPOINT outside of a transaction is refused: it would begin one that the client does not know of', async () => {
+  await using stream = db.openStream()
+  const sql = '/* mine */ savepoint a'
+  await expect(stream.execute(sql)).rejects.toThrow(TypeError)
+  await expect(stream.chain([sql, insert('lost')])).rejects.toThrow(TypeError)
+  await expect(readRows(stream, sql).next()).rejects.toThrow(TypeError)
+  await expect(readRows(db, sql).next()).rejects.toThrow(TypeError)
+  await expect(db.execute(sql)).rejects.toThrow(TypeError)
+  await stream.execute(insert('kept'))
+  stream.begin()
+  await stream.execute('savepoint a')
+  await stream.execute(insert('undone'))
+  await stream.execute('rollback to a')
+  await stream.execute('release a')
+  await stream.commit()
+  await db.batch(['savepoint a', insert('in a batch'), 'release a'])
+  expect(await values()).toEqual(['kept', 'in a batch'])
+})
+
+/** A statement whose answer is some MB: alone it may be as large as the server allows, two of them are too large. */
+const LARGE = "select printf('%.*c', 4900000, 'x') as a union all select 'y'"
+
+test('a write beside an answer that is too large is not run again, and nothing of the transaction stays', async () => {
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    await Promise.all([tx.execute(insert('once')), ...[1, 2, 3].map(() => tx.execute(LARGE))])
+  })
+  await expect(given).rejects.toMatchObject({
+    code: 'TRANSACTION_LOST',
+    outcome: 'not_applied',
+    cause: { code: 'RESPONSE_TOO_LARGE' },
+  })
+  expect(await values()).toEqual([])
+})
+
+test('a read whose answer is too large leaves the transaction as it was', async () => {
+  const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await expect(tx.execute(tooLarge)).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE' })
+    await tx.execute(insert('two'))
+  })
+  expect(await values()).toEqual(['one', 'two'])
+})
+
+test('a savepoint with an answer that is too large does not stay by half', async () => {
+  const tooLarge = Array.from({ length: 3 }, () => "select printf('%.*c', 4900000, 'x')").join(' union all ')
+  const given = db.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.savepoint((inner) => inner.batch([insert('undone'), tooLarge])).catch(() => {})
+    await tx.execute(insert('two'))
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+  expect(await values()).toEqual([])
+})
+
+test('a statement given up before it left takes neither BEGIN nor savepoints with it', async () => {
+  const signal = AbortSignal.abort(new Error('changed my mind'))
+  await db.transaction(async (tx) => {
+    tx.execute(insert('zero'), undefined, { signal }).catch(() => {})
+    await tx.execute(insert('one'))
+    const undone = tx.savepoint(async (inner) => {
+      inner.execute(insert('in vain'), undefined, { signal }).catch(() => {})
+      await inner.execute(insert('in the savepoint'))
+      throw new Error('undo')
+    })
+    await expect(undone).rejects.toThrow('undo')
+    tx.execute(insert('in vain'), undefined, { signal }).catch(() => {})
+    await tx.execute(insert('two'))
+  })
+  expect(await values()).toEqual(['one', 'two'])
+})
+
+test('a statement that waits for its turn goes when its time is over, or its signal says so', async () => {
+  const slow = slowRead(1500000)
+  await db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    const running = tx.execute(slow)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    const reason = new Error('changed my mind')
+    const controller = new AbortController()
+    const late = expect(tx.execute(insert('late'), undefined, { timeoutMs: 20 })).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      outcome: 'not_applied',
+    })
+    const aborted = expect(
+      tx.execute(insert('given up'), undefined, { signal: controller.signal }),
+    ).rejects.toBe(reason)
+    const patient = tx.execute(insert('patient'))
+    controller.abort(reason)
+    expect(await settlesBefore(Promise.all([late, aborted]), running)).toBe(true)
+    await Promise.all([late, aborted])
+    await Promise.all([running, patient])
+  })
+  expect(await values()).toEqual(['patient'])
+})
+
+test('this handle inside a savepoint does not wait for ever, but as long as the call may', async () => {
+  await db.transaction(async (tx) => {
+    await tx.savepoint(async () => {
+      await expect(tx.execute(insert('one'), undefined, { timeoutMs: 30 })).rejects.toMatchObject({
+        code: 'TIMEOUT',
+      })
+      const reason = new Error('changed my mind')
+      const given = tx.execute(insert('one'), undefined, { signal: AbortSignal.abort(reason) })
+      await expect(given).rejects.toBe(reason)
+    })
+  })
+  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 80 })
+  const stuck = hasty.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await tx.savepoint(() => tx.execute(insert('two')))
+  })
+  await expect(stuck).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+  const closed = createClient(database.config)
+  const isOpen = Promise.withResolvers<void>()
+  const hanging = closed.transaction(async (tx) => {
+    await tx.execute('select 1')
+    isOpen.resolve()
+    await tx.savepoint(() => tx.execute(insert('two')))
+  })
+  const ended = expect(hanging).rejects.toThrow()
+  await isOpen.promise
+  await closed.close()
+  await ended
+})
+
+test("a failing token or a closed client does not take the place of the user's error", async () => {
+  const mine = new Error('mine')
+  let calls = 0
+  await using flaky = createClient({
+    ...database.config,
+    authToken: () => {
+      calls += 1
+      if (calls > 1) throw new Error('the token service is down')
+      return database.authToken ?? ''
+    },
+  })
+  const given = flaky.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    throw mine
+  })
+  await expect(given).rejects.toBe(mine)
+  const closing = createClient(database.config)
+  const closedWithin = closing.transaction(async (tx) => {
+    await tx.execute(insert('one'))
+    await closing.close()
+    throw mine
+  })
+  await expect(closedWithin).rejects.toBe(mine)
+})
+
+test('a stream that is lost or closed begins nothing any more', async () => {
+  const stream = db.openStream()
+  await stream.close()
+  expect(() => stream.begin()).toThrow(StreamError)
+  await expect(stream.execute('begin')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+})
+
+test('one that gives up takes its siblings along, each with an error of its own', async () => {
+  const slow = slowRead(2000000)
+  const reason = new Error('reason of the first')
+  const controller = new AbortController()
+  const given = db.transaction(async (tx) => {
+    await tx.execute('select 1')
+    const first = tx.execute(slow, [], { signal: controller.signal })
+    const second = tx.execute('select 2')
+    setTimeout(() => controller.abort(reason), 20)
+    const [one, two] = await Promise.allSettled([first, second])
+    expect(one).toMatchObject({ status: 'rejected', reason })
+    expect(two).toMatchObject({ status: 'rejected', reason: { code: 'TRANSACTION_LOST', cause: reason } })
+  })
+  await expect(given).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+})
+
+test("a mistake in one call's options is that call's alone", async () => {
+  await db.transaction(async (tx) => {
+    const [bad, good] = await Promise.allSettled([
+      tx.execute(insert('bad'), undefined, { timeoutMs: 0 }),
+      tx.execute(insert('good')),
+    ])
+    expect(bad).toMatchObject({ status: 'rejected', reason: expect.any(TypeError) })
+    expect(good.status).toBe('fulfilled')
+  })
+  expect(await values()).toEqual(['good'])
+})
+
+test('what was to run behind a COMMIT that is refused does not run inside of it', async () => {
+  await using stream = db.openStream()
+  stream.begin()
+  await stream.execute(insert('one'))
+  await stream.execute('insert into child values (99)')
+  const [committed, behind] = await Promise.allSettled([stream.commit(), stream.execute(insert('log'))])
+  expect(committed).toMatchObject({
+    status: 'rejected',
+    reason: { extendedCode: 'SQLITE_CONSTRAINT_FOREIGNKEY' },
+  })
+  expect(behind).toMatchObject({ status: 'rejected', reason: { outcome: 'not_applied' } })
+  expect(stream.inTransaction).toBe(true)
+  await stream.execute('delete from child')
+  await stream.commit()
+  expect(await values()).toEqual(['one'])
+})
+
+test('a transaction whose COMMIT was refused is closed when it is idle, as any', async () => {
+  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 100 })
+  await using stream = hasty.openStream()
+  stream.begin()
+  await stream.execute('insert into child values (99)')
+  await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
+  await new Promise((resolve) => setTimeout(resolve, 250))
+  await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+})
+
+test('savepoints outside a transaction are a mistake', async () => {
+  await using stream = db.openStream()
+  expect(() => stream.savepoint('a')).toThrow(TypeError)
+})
+
+test('a batch that only reads does not wait for the write lock; one that may write does, and so does one with mode immediate', async () => {
+  await using other = createClient(database.config)
+  await db.transaction(async (tx) => {
+    await tx.execute(insert('held'))
+    const read = await other.batch(['select count(*) as n from t', 'values (1)'], { timeoutMs: 2_000 })
+    expect(read[0]?.rows).toEqual([{ n: 0 }])
+    const late = { code: 'TIMEOUT' }
+    await expect(other.batch(['select 1', insert('late')], { timeoutMs: 150 })).rejects.toMatchObject(late)
+    const told = other.batch(['select 1'], { mode: 'immediate', timeoutMs: 150 })
+    await expect(told).rejects.toMatchObject(late)
+  })
+})
+
+test.each([
+  ['a mode that is none', () => db.transaction(() => {}, { mode: 'write' as 'immediate' }), 'mode must be'],
+  [
+    'a mode of a batch that is none',
+    () => db.batch(['select 1'], { mode: 'write' as 'immediate' }),
+    'mode must be',
+  ],
+  [
+    'a mode in place of a callback',
+    () => db.transaction('write' as unknown as () => void),
+    'expected a callback',
+  ],
+  [
+    'a statement in place of a batch',
+    () => db.batch('select 1' as unknown as string[]),
+    'an array of statements',
+  ],
+])('%s is refused before anything is sent', async (_, call, message) => {
+  const before = database.requestCount()
+  await expect(call()).rejects.toThrow(message)
+  expect(database.requestCount()).toBe(before)
+})
+
+test.each(['as its first calls', 'after a write'])(
+  'reads whose results are too large for one response, issued together in a transaction, %s',
+  async (when) => {
+    const lengths = await db.transaction(async (tx) => {
+      if (when === 'after a write') await tx.execute('insert into t default values')
+      const reads = Array.from({ length: 5 }, () => tx.execute('select hex(zeroblob(2400000)) as x'))
+      const results = await Promise.all(reads)
+      expect(tx.expiresAt).not.toBeNull()
+      return results.map(({ rows }) => String(rows[0]?.['x']).length)
+    })
+    expect(lengths).toEqual([4_800_000, 4_800_000, 4_800_000, 4_800_000, 4_800_000])
+  },
+)
+
+test('a batch on a stream whose results are too large: the stream is lost, and no later write with it', async () => {
+  const large = 'select hex(zeroblob(2400000)) as x'
+  await using stream = db.openStream()
+  const batch = stream.batch(['insert into t default values', large, large, large])
+  await expect(batch).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE', outcome: 'unknown' })
+  // neither its COMMIT nor its ROLLBACK has run
+  await expect(stream.execute('insert into t default values')).rejects.toMatchObject({ code: 'STREAM_LOST' })
+})

@@ -1,0 +1,263 @@
+import { createClient, type InValue, readRows, type Value } from '@batonsql/core'
+import fc from 'fast-check'
+import { afterAll, expect, test } from 'vitest'
+import { collect } from '../support/fixtures.ts'
+import { openTestServer } from '../support/test-server.ts'
+
+const server = await openTestServer()
+const database = await server.createDatabase()
+const db = createClient(database.config)
+await db.execute('create table t (a)')
+afterAll(() => db.close())
+
+const returned = (given: InValue): Value => {
+  if (typeof given === 'boolean') return given ? 1 : 0
+  if (typeof given === 'bigint' && given >= Number.MIN_SAFE_INTEGER && given <= Number.MAX_SAFE_INTEGER)
+    return Number(given)
+  return given as Value
+}
+
+const integers = fc.oneof(
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+  fc.maxSafeInteger(),
+  fc.constantFrom(2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) - 1n, 2n ** 63n - 1n, -(2n ** 63n)),
+)
+const floats = fc.double({ noNaN: true, noDefaultInfinity: true })
+const texts = fc.oneof(
+  fc.string({ unit: 'grapheme' }),
+  fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),
+  fc.constantFrom(
+    '',
+    '\0',
+    'a\0b',
+    '\0\0',
+    '😀',
+    '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}',
+    'שלום עולם',
+    'مرحبا',
+    '\u202eabc',
+    "'; drop table t; --",
+    '\ufeffx',
+    '\r\n',
+  ),
+)
+const blobs = fc.uint8Array({ maxLength: 200 })
+
+test.each<[string, fc.Arbitrary<InValue>]>([
+  ['integers', integers],
+  ['floats', floats],
+  ['texts', texts],
+  ['blobs', blobs],
+  ['booleans', fc.boolean()],
+])('%s come back as they went, bound and stored', async (_, arbitrary) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(arbitrary, { minLength: 1, maxLength: 20 }), async (given) => {
+      const marks = given.map(() => '?').join()
+      const { rows } = await db.execute(`select ${marks}`, given, { rowMode: 'array' })
+      expect(rows[0]).toEqual(given.map(returned))
+
+      const stored = await db.batch(
+        [
+          'delete from t',
+          ...given.map((value) => ({ sql: 'insert into t values (?)', args: [value] })),
+          'select a from t order by rowid',
+        ],
+        { rowMode: 'array' },
+      )
+      // a table keeps the sign of zero in some columns and not in others
+      const unsigned = (value: unknown): unknown => (value === 0 ? 0 : value)
+      expect(stored.at(-1)?.rows.map(([value]) => unsigned(value))).toEqual(
+        given.map((value) => unsigned(returned(value))),
+      )
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('RETURNING gives values as they went', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(integers, floats, texts, blobs), async (given) => {
+      const { rows } = await db.execute(
+        'insert into t values (?) returning a, typeof(a) as type, a as again',
+        [given],
+      )
+      const value = returned(given)
+      expect(rows[0]?.['a'] === 0 ? 0 : rows[0]?.['a']).toEqual(value === 0 ? 0 : value)
+      expect(rows[0]?.['again']).toEqual(rows[0]?.['a'])
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('minus zero, bound', async () => {
+  const { rows } = await db.execute('select ? as a, typeof(?1) as type', [-0])
+  expect(rows[0]).toEqual({ a: -0, type: 'real' })
+})
+
+test('numbers arrive with the type that they look like', async () => {
+  const { rows } = await db.execute(
+    'select typeof(?), typeof(?), typeof(?), typeof(?)',
+    [1, 1.5, 2 ** 53, 1n],
+    { rowMode: 'array' },
+  )
+  expect(rows).toEqual([['integer', 'real', 'real', 'integer']])
+})
+
+test.each<[string, InValue]>([
+  ['text', `${'x'.repeat(1_000_000)}é`],
+  ['text of many bytes', '😀'.repeat(250_000)],
+  ['blob', new Uint8Array(1_000_000).map((_, at) => at % 251)],
+])('1 MB of %s', async (_, value) => {
+  const { rows } = await db.execute('select ? as a, length(?1) as n', [value])
+  expect(rows[0]?.['a']).toEqual(value)
+})
+
+test('named arguments, with and without prefix; numbered ones', async () => {
+  const named = 'select :a as a, @b as b, $c as c'
+  expect((await db.execute(named, { a: 1, b: 2, c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
+  expect((await db.execute(named, { ':a': 1, '@b': 2, $c: 3 })).rows).toEqual([{ a: 1, b: 2, c: 3 }])
+  expect((await db.execute('select ?2 as a, ?1 as b', ['x', 'y'])).rows).toEqual([{ a: 'y', b: 'x' }])
+  expect((await db.execute('select :a as x, :a as y', { a: 'once' })).rows).toEqual([
+    { x: 'once', y: 'once' },
+  ])
+})
+
+test.each<[string, unknown[] | Record<string, unknown>, RegExp]>([
+  ['NaN', [1, Number.NaN], /parameter 2/],
+  ['Infinity', [Infinity], /parameter 1/],
+  ['-Infinity', { x: -Infinity }, /parameter x/],
+  ['a bigint out of range', [2n ** 63n], /parameter 1/],
+  ['a plain object', [{}], /parameter 1/],
+  ['undefined', [undefined], /parameter 1/],
+  ['undefined in the middle', [1, undefined, 2], /parameter 2/],
+  ['a lone surrogate', { ':name': '\udc00' }, /parameter :name/],
+  ['a Date', [new Date()], /parameter 1/],
+])('refuses %s before anything is sent', async (_, args, message) => {
+  const before = database.requestCount()
+  await expect(db.execute('select 1', args as InValue[])).rejects.toThrow(message)
+  await expect(db.batch(['select 1', { sql: 'select 1', args: args as InValue[] }])).rejects.toThrow(message)
+  await expect(db.transaction((tx) => tx.execute('select 1', args as InValue[]))).rejects.toThrow(message)
+  expect(database.requestCount()).toBe(before)
+})
+
+test('what is not finite comes out of SQL as NaN or null', async () => {
+  const { rows } = await db.execute('select 9e999 as a, -9e999 as b, 9e999 - 9e999 as c')
+  expect(rows).toEqual([{ a: Number.NaN, b: Number.NaN, c: null }])
+})
+
+test('intMode', async () => {
+  const open = (intMode: 'auto' | 'number' | 'bigint' | 'string') =>
+    createClient({ ...database.config, intMode })
+  const sql = 'select 1 as small, 9007199254740993 as large'
+  await using auto = open('auto')
+  await using bigint = open('bigint')
+  await using text = open('string')
+  await using number = open('number')
+  expect((await auto.execute(sql)).rows).toEqual([{ small: 1, large: 9007199254740993n }])
+  expect((await bigint.execute(sql)).rows).toEqual([{ small: 1n, large: 9007199254740993n }])
+  expect((await text.execute(sql)).rows).toEqual([{ small: '1', large: '9007199254740993' }])
+  await expect(number.execute(sql)).rejects.toThrow(/column large/)
+  expect((await number.execute('select 1 as small')).rows).toEqual([{ small: 1 }])
+})
+
+test('lastInsertRowid is exact and never stale', async () => {
+  await db.execute('create table r (a integer primary key, b unique)')
+  expect((await db.execute('insert into r values (9223372036854775806, 1)')).lastInsertRowid).toBe(
+    9223372036854775806n,
+  )
+  const [insert, ignored, update, select] = await db.batch([
+    'insert into r values (5, 5)',
+    'insert or ignore into r values (6, 5)',
+    'update r set b = 7 where a = 5',
+    'select 1',
+  ])
+  expect([
+    insert?.lastInsertRowid,
+    ignored?.lastInsertRowid,
+    update?.lastInsertRowid,
+    select?.lastInsertRowid,
+  ]).toEqual([5n, null, null, null])
+  expect([insert?.rowsAffected, ignored?.rowsAffected, update?.rowsAffected, select?.rowsAffected]).toEqual([
+    1, 0, 1, 0,
+  ])
+})
+
+test('columns of the same name, and odd names', async () => {
+  const sql = 'select 1 as id, 2 as id, 3 as "__proto__", 4 as length, 5 as "0"'
+  const { rows, columns } = await db.execute(sql)
+  expect(columns).toEqual(['id', 'id', '__proto__', 'length', '0'])
+  expect(Object.entries(rows[0] ?? {}).sort()).toEqual(
+    Object.entries({ id: 2, length: 4, 0: 5, ['__proto__']: 3 }).sort(),
+  )
+  expect((await db.execute(sql, [], { rowMode: 'array' })).rows).toEqual([[1, 2, 3, 4, 5]])
+})
+
+test('a number that is not exact, in what a write returns: the error says that it has run', async () => {
+  await using exact = createClient({ ...database.config, intMode: 'number' })
+  await exact.batch(['drop table if exists inexact', 'create table inexact (a)'])
+  const write = exact.execute('insert into inexact values (?) returning a', [2n ** 53n + 1n])
+  await expect(write).rejects.toMatchObject({
+    name: 'RangeError',
+    outcome: 'unknown',
+    message: expect.stringMatching(/not exact.*the statement has run/),
+  })
+  const read = exact.execute('select a from inexact')
+  await expect(read).rejects.toThrow(/not exact/)
+  await expect(read).rejects.not.toHaveProperty('outcome')
+})
+
+test('the rowid of an upsert is that of the row it inserted, and of no other', async () => {
+  await using db = createClient(database.config)
+  await db.batch([
+    'drop table if exists counted',
+    'drop table if exists other',
+    'create table counted (name text unique, n integer)',
+    'create table other (a)',
+    "insert into counted values ('there', 1)",
+  ])
+  const upsert = (name: string) => ({
+    sql: 'insert into counted values (?, 1) on conflict do update set n = n + 1',
+    args: [name],
+  })
+  expect((await db.execute(upsert('there'))).lastInsertRowid).toBeNull()
+  expect((await db.execute(upsert('new'))).lastInsertRowid).toBe(2n)
+  await db.transaction(async (tx) => {
+    await tx.execute('insert into other values (1), (2), (3), (4), (5), (6), (7)')
+    expect((await tx.execute(upsert('there'))).lastInsertRowid).toBeNull()
+    expect((await tx.execute('update counted set n = 0')).lastInsertRowid).toBeNull()
+    expect((await tx.execute(upsert('newer'))).lastInsertRowid).toBe(3n)
+  })
+})
+
+test.each(['execute', 'batch', 'execute in a transaction', 'chain'])(
+  'options are taken when the call is made: %s',
+  async (what) => {
+    const options: { rowMode: 'array' | 'object' } = { rowMode: 'array' }
+    const change = <T>(pending: Promise<T>): Promise<T> => {
+      options.rowMode = 'object'
+      return pending
+    }
+    const sql = 'select 1 as a'
+    await using stream = db.openStream()
+    const result =
+      what === 'execute'
+        ? await change(db.execute(sql, [], options))
+        : what === 'batch'
+          ? (await change(db.batch([sql], options)))[0]
+          : what === 'chain'
+            ? (await change(stream.chain([sql], options)))[0]
+            : await db.transaction((tx) => change(tx.execute(sql, [], options)))
+    expect(result?.rows).toEqual([[1]])
+  },
+)
+
+test('statement, arguments and options are taken when readRows is called, and a mistake is thrown there', async () => {
+  const args: [number | string] = [1]
+  const options: { rowMode: 'array' | 'object' } = { rowMode: 'array' }
+  const rows = readRows(db, 'select ? as a', args, options as { rowMode: 'array' })
+  args[0] = 'changed'
+  options.rowMode = 'object'
+  expect(await collect(rows)).toEqual([[1]])
+  expect(() => readRows(db, 'select ?', [Number.NaN])).toThrow(RangeError)
+  expect(() => readRows(db, 'commit')).toThrow(TypeError)
+})

@@ -1,0 +1,243 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findSqld } from '@batonsql/local-server/sqld'
+import { describe, expect, test } from 'vitest'
+import { temporaryDirectory } from '../server/dev-server.ts'
+import { query } from '../server/wire.ts'
+import { endOf, runBaton, startBaton } from '../support/baton-command.ts'
+import { Terminal, terminalProblem } from '../support/terminal.ts'
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
+describe('baton dev', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'serves what it prints and stops cleanly on %s',
+    async (signal) => {
+      const child = startBaton(['dev', '--port', '0', '--database', 'app'])
+      const end = endOf(child)
+      let output = ''
+      for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+        output += chunk.toString()
+        if (/^window: .*\n/m.test(output)) break
+      }
+      const [, url = ''] = /^app: (\S+)$/m.exec(output) ?? []
+      expect(await query(url, 'SELECT 1')).toEqual([['1']])
+      const [, window = ''] = /^window: (\S+)/m.exec(output) ?? []
+      expect((await fetch(window)).status).toBe(200)
+      child.kill(signal)
+      expect((await end).code).toBe(0)
+    },
+  )
+})
+
+test('--json and --token-file: all that a program needs, the secrets in a file of its own', async () => {
+  const folder = await temporaryDirectory()
+  const file = join(folder, 'tokens.json')
+  // one that others may read is replaced
+  await writeFile(file, 'old', { mode: 0o644 })
+  const child = startBaton([
+    'dev',
+    '--port',
+    '0',
+    '--platform-port',
+    '0',
+    '--json',
+    '--token-file',
+    file,
+    '--database',
+    'app',
+    '--platform-domain',
+    'db.test',
+  ])
+  const end = endOf(child)
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (output.endsWith('\n')) break
+  }
+  expect(output).not.toContain('token')
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  expect(await readdir(folder)).toEqual(['tokens.json'])
+  const { url, window, databases, platform } = JSON.parse(await readFile(file, 'utf8'))
+  // it needs no token
+  expect([window, (await fetch(`${url}/_baton`)).status]).toEqual([undefined, 404])
+  expect(Object.keys(databases)).toEqual(['default', 'app'])
+  expect([databases.default.url, platform.organization]).toEqual([url, 'local'])
+  const { url: appUrl, token } = databases.app
+  expect(await query(appUrl, 'SELECT 1', { token })).toEqual([['1']])
+  const headers = { authorization: `Bearer ${platform.token}` }
+  const listed = await fetch(`${platform.url}/v1/organizations/local/databases/app`, { headers })
+  expect(await listed.json()).toMatchObject({ database: { Name: 'app', Hostname: 'app-local.db.test' } })
+  child.kill('SIGTERM')
+  expect(await end).toMatchObject({ code: 0, errors: '' })
+  expect(output.split('\n')).toHaveLength(2)
+})
+
+test('tokens are not printed where the output is kept, which is said', async () => {
+  const child = startBaton(['dev', '--port', '0', '--platform-port', '0'])
+  const end = endOf(child)
+  let output = ''
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (/^tokens: /m.test(output)) break
+  }
+  expect(output).toContain('tokens: not printed, as this is no terminal; --token-file FILE writes them')
+  expect(output).not.toMatch(/eyJ|window/)
+  child.kill('SIGTERM')
+  expect(await end).toMatchObject({ code: 0, errors: '' })
+})
+
+test.skipIf(terminalProblem !== null)(
+  `tokens are printed on a terminal${terminalProblem === null ? '' : `: ${terminalProblem}`}`,
+  async () => {
+    const terminal = new Terminal(['dev', '--port', '0', '--platform-port', '0'], await temporaryDirectory())
+    const [, url = '', token = ''] =
+      /database: (\S+)\s+token: (\S+)/.exec(await terminal.sees('organization: local')) ?? []
+    expect(await query(url, 'SELECT 1', { token })).toEqual([['1']])
+    await terminal.sees('token: ey')
+    terminal.type('\u0003')
+    await terminal.end()
+  },
+)
+
+test('a port that is taken; --host, --domain and --allow-origin reach the server', async () => {
+  const first = startBaton([
+    'dev',
+    '--port',
+    '0',
+    '--host',
+    '0.0.0.0',
+    '--domain',
+    'db.test=default',
+    '--allow-origin',
+    'https://a.b',
+  ])
+  const end = endOf(first)
+  let output = ''
+  for await (const chunk of first.stdout as AsyncIterable<Buffer>) {
+    output += chunk.toString()
+    if (output.includes('--auth asks for tokens')) break
+  }
+  const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
+  const second = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
+  expect([second.code, second.errors]).toEqual([
+    1,
+    `baton: port ${port} of 0.0.0.0 is taken by another program; port 0 takes a free one\n`,
+  ])
+  const third = await runBaton(['dev', '--port', '0', '--platform-port', port, '--host', '0.0.0.0'])
+  expect([third.code, third.errors]).toEqual([second.code, second.errors])
+  const page = await fetch(`http://127.0.0.1:${port}/version`, { headers: { origin: 'https://a.b' } })
+  expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, 'https://a.b'])
+  const named = await new Promise((resolve, reject) => {
+    const ask = get({ host: '127.0.0.1', port, path: '/version', headers: { host: 'db.test' } }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+    ask.on('error', reject)
+  })
+  expect(named).toBe(200)
+  first.kill('SIGTERM')
+  expect((await end).code).toBe(0)
+})
+
+test('process.exit leaves no temporary directory', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'baton-exit-'))
+  const program = (backend: string): string =>
+    `import { startLocalServer } from '@batonsql/local-server'
+     await startLocalServer({ backend: '${backend}' }); process.exit(0)`
+  for (const backend of ['embedded', ...(hasSqld ? ['sqld'] : [])]) {
+    const args = [
+      '--conditions=@batonsql/source',
+      '--disable-warning=ExperimentalWarning',
+      '--input-type=module',
+      '-e',
+    ]
+    const cwd = fileURLToPath(new URL('..', import.meta.url))
+    const child = spawn(process.execPath, [...args, program(backend)], {
+      cwd,
+      env: { ...process.env, TMPDIR: folder },
+    })
+    expect(await endOf(child)).toEqual({ code: 0, output: '', errors: '' })
+    const left = await readdir(folder)
+    expect(left.filter((name) => name.startsWith('baton-'))).toEqual([])
+  }
+  await rm(folder, { recursive: true })
+})
+
+test.each([
+  [['--version'], 0, /^\d+\.\d+\.\d+/, /^$/],
+  [['--help'], 0, /baton dev \[options\]/, /^$/],
+  [[], 2, /^$/, /say what to do/],
+  [['serve'], 2, /^$/, /there is no command "serve"/],
+  [
+    ['dev', '--prot', '1'],
+    2,
+    /^$/,
+    /baton dev: there is no option --prot \(it takes --data, .*\); did you mean --port\?\n$/,
+  ],
+  [['dev', '--port', 'x'], 2, /^$/, /--port x is not a port/],
+  [['dev', '--platform-port', 'x'], 2, /^$/, /--platform-port x is not a port/],
+  [['dev', '--token-file', 'x'], 2, /^$/, /--token-file needs --auth or --platform-port/],
+  [['dev', '--organization', 'x'], 2, /^$/, /need --platform-port/],
+  [['dev', '--sqld-url', 'http://127.0.0.1:1'], 2, /^$/, /belong together/],
+  [
+    ['dev', '--port', '0', '--platform-port', '0', '--organization', 'A b'],
+    1,
+    /^$/,
+    /organization is a slug/,
+  ],
+  [
+    ['dev', '--port', '0', '--platform-port', '0', '--platform-domain', '*'],
+    1,
+    /^$/,
+    /domain is a host name/,
+  ],
+  [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
+  [['dev', '--domain', 'x'], 2, /^$/, /--domain is HOST=DATABASE, not x/],
+  [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],
+  [
+    ['dev', '--port', '0', '--data', '/dev/null/x'],
+    1,
+    /^$/,
+    /^baton: the directory \/dev\/null\/x cannot be written: .*\n$/,
+  ],
+  [
+    ['dev', '--port', '0', '--data', import.meta.filename],
+    2,
+    /^$/,
+    /--data is a directory, and .* is a file; --open .* serves a copy of it/,
+  ],
+  [
+    ['dev', '--port', '0', '--auth', '--token-file', '/dev/null/x'],
+    1,
+    /^$/,
+    /the tokens could not be written to \/dev\/null\/x/,
+  ],
+  [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: there is no database "nope"/],
+  [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect is for the back end embedded/],
+  [['token', '--help'], 0, /^baton token create DATABASE/, /^$/],
+  [['dump'], 2, /^$/, /say which database: .* DATABASE_URL/],
+  [['dev', '--backend', 'x'], 2, /^$/, /--backend is embedded or sqld, not x/],
+  [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: no such dialect: x; it is "sqld" or "cloud"/],
+  [['sqld'], 2, /^$/, /baton sqld: say what to do\n\n {2}baton sqld install/],
+  [
+    ['databases', 'drop'],
+    2,
+    /^$/,
+    /baton databases: there is no "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
+  ],
+  [['export', 'app'], 2, /^$/, /^baton export: baton export NAME FILE.db, or --all DIR; .*\n$/],
+  [['user', 'ada', 'bob'], 2, /^$/, /baton user: "bob" is one argument too many/],
+  [['completion', 'tcsh'], 2, /^$/, /the shell is bash, zsh, fish, not tcsh/],
+])('baton %j', async (args, code, output, errors) => {
+  const end = await runBaton(args)
+  expect(end.code).toBe(code)
+  expect(end.output).toMatch(output)
+  expect(end.errors).toMatch(errors)
+})

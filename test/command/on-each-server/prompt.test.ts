@@ -1,0 +1,64 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { Terminal, terminalProblem } from '../../support/terminal.ts'
+import { openTestServer } from '../../support/test-server.ts'
+
+const server = await openTestServer()
+const { url, authToken } = await server.createDatabase()
+const state = await mkdtemp(join(tmpdir(), 'baton-prompt-'))
+afterAll(() => rm(state, { recursive: true, force: true }))
+
+const open = () => new Terminal(['sql', url], state, { BATON_AUTH_TOKEN: authToken ?? '' })
+
+test('statements of several lines, errors, .tables, Ctrl-C, a transaction, history', {
+  timeout: 60_000,
+}, async ({ skip }) => {
+  if (terminalProblem !== null) skip(terminalProblem)
+  const terminal = open()
+  await terminal.sees('baton> ')
+  await terminal.answer('create table t (a);')
+  await terminal.answer('select 1 as one,', '...> ')
+  expect(await terminal.answer("'a;b' as two;")).toMatch(/one {2}two\s+--- {2}---\s+1 {2}a;b\s+\(1 row\)/)
+  expect(await terminal.answer('.tables')).toMatch(/^\s*t\s/m)
+  expect(await terminal.answer('.schema t')).toContain('CREATE TABLE t (a);')
+  await terminal.answer('.mode line')
+  expect(await terminal.answer("select 1 as one, 'b' as other union all select 2.0, null;")).toMatch(
+    / {2}one = 1\s+other = b\s+one = 2\.0\s+other = NULL\s+\(2 rows\)/,
+  )
+  expect(await terminal.answer('.mode wide')).toContain('The modes are line and table.')
+  await terminal.answer('.mode table')
+  expect(await terminal.answer('.nope')).toContain('There is no .nope')
+  expect(await terminal.answer('select nope;')).toMatch(
+    /no such column: nope.*\s+line 1, column 8:\s+select nope\s+\^/,
+  )
+
+  terminal.type('select 2')
+  await terminal.sees('select 2')
+  terminal.type('\u0003')
+  await terminal.sees('^C')
+  await terminal.sees('baton> ')
+  expect(await terminal.answer('select 3 as three;')).toMatch(/three\s+-----\s+3\s/)
+
+  expect(await terminal.answer('begin;', 'baton*> ')).toContain('Without a statement for 10 s')
+  expect(await terminal.answer('insert into t values (1);', 'baton*> ')).toContain('1 row changed')
+  expect(await terminal.answer('select nope;', 'baton*> ')).toContain('no such column')
+  await terminal.answer('commit;')
+  expect(await terminal.answer('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
+
+  await terminal.answer('begin;', 'baton*> ')
+  terminal.type('\u0004')
+  await terminal.sees('The open transaction was rolled back.')
+  expect(await terminal.end()).toBe(0)
+
+  const history = join(state, 'baton', 'history')
+  expect((await readFile(history, 'utf8')).split('\n')).toContain("'a;b' as two;")
+  expect((await stat(history)).mode & 0o777).toBe(0o600)
+  const next = open()
+  await next.sees('baton> ')
+  next.type('\u001b[A\u001b[A\n')
+  await next.sees('kept')
+  next.type('.quit\n')
+  expect(await next.end()).toBe(0)
+})

@@ -1,0 +1,125 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@batonsql/core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runBaton } from '../../support/baton-command.ts'
+import { openTestServer } from '../../support/test-server.ts'
+
+const server = await openTestServer()
+const { url, authToken, config } = await server.createDatabase()
+const folder = await mkdtemp(join(tmpdir(), 'baton-sql-'))
+afterAll(() => rm(folder, { recursive: true, force: true }))
+const env = { NO_COLOR: '1', ...(authToken !== undefined && { BATON_AUTH_TOKEN: authToken }) }
+const sql = (args: readonly string[], input?: string) =>
+  runBaton(['sql', url, ...args], { env, ...(input !== undefined && { input }) })
+
+beforeAll(async () => {
+  const db = createClient(config)
+  await db.batch([
+    'create table person (id integer primary key, name text, photo blob)',
+    "insert into person values (1, 'Ada', x'00ff'), (9007199254740993, '日本', null), (3, 'two' || char(10, 27) || 'lines', x'')",
+  ])
+  await db.close()
+})
+
+test('a table: numbers to the right, NULL, blobs, exact integers, and nothing that a terminal obeys', async () => {
+  expect(await sql(['select * from person; select 1 as one'])).toEqual({
+    code: 0,
+    output: [
+      '              id  name              photo',
+      '----------------  ----------------  -------',
+      "               1  Ada               x'00ff'",
+      "               3  two\\n\\u001blines  x''",
+      '9007199254740993  日本              NULL',
+      '',
+      'one',
+      '---',
+      '  1',
+      '',
+    ].join('\n'),
+    errors: '',
+  })
+})
+
+test('a REAL has its point, an INTEGER has none', async () => {
+  const { output } = await sql(['select 1.0 as a, -0.0 as b, 1 as c, 0.5 as d, 1e300 as e, -2 as f'])
+  expect(output.split('\n')[2]?.trim()).toBe('1.0  -0.0  1  0.5  1e+300  -2')
+  expect((await sql(['--json', 'select 1.0 as a, 1 as b'])).output).toBe('{"a":1,"b":1}\n')
+})
+
+test('--json: a line for each row, integers beyond 2^53 as text', async () => {
+  const { code, output } = await sql(['--json', 'select id, photo from person; pragma user_version'])
+  expect(code).toBe(0)
+  expect(
+    output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown),
+  ).toEqual([
+    { id: 1, photo: { base64: 'AP8=' } },
+    { id: 3, photo: { base64: '' } },
+    { id: '9007199254740993', photo: null },
+    { user_version: 0 },
+  ])
+})
+
+test('statements of a file and of standard input; a transaction in them is one', async () => {
+  const file = join(folder, 'script.sql')
+  const rows = Array.from({ length: 250 }, (_, at) => `insert into counted values (${at});`)
+  await writeFile(file, `create table counted (n);\nbegin;\n${rows.join('\n')}\ncommit;`)
+  expect(await sql(['--file', file])).toEqual({ code: 0, output: '', errors: '' })
+  expect((await sql([], 'select count(*) as n from counted;\n')).output).toBe('  n\n---\n250\n')
+  const open = await sql([], 'begin; delete from counted;')
+  expect([open.code, open.errors]).toEqual([
+    1,
+    'baton: the transaction at the end is never committed; it was rolled back\n',
+  ])
+  expect((await sql(['--json', 'select count(*) as n from counted'])).output).toBe('{"n":250}\n')
+})
+
+test('a statement that fails: line, column and caret; what stands before it stays', async () => {
+  const file = join(folder, 'wrong.sql')
+  await writeFile(
+    file,
+    'create table kept (a);\nselect 1 as one;\n  select nope,\n\t2 from kept;\ndrop table kept;',
+  )
+  const { code, output, errors } = await sql(['--file', file])
+  expect([code, output]).toEqual([1, 'one\n---\n  1\n'])
+  expect(errors).toMatch(/^baton: .*no such column: nope \(SQL_INPUT_ERROR\)\n/)
+  expect(errors).toContain(`${file}:3:10:\n  select nope,\n         ^\n`)
+  const noSql = await sql(["insert into kept values ('ü'); selec 1"])
+  expect([noSql.code, noSql.output]).toEqual([1, ''])
+  expect(noSql.errors).toMatch(
+    /near "?selec"?.*\(SQL_PARSE_ERROR\)\nline 1, column 32:\n {2}selec 1\n {2}\^\n/i,
+  )
+  expect((await sql(['--json', 'select count(*) as n from kept'])).output).toBe('{"n":1}\n')
+  const open = await sql(["select 1;\nselect 'x"])
+  expect([open.code, open.errors]).toEqual([
+    1,
+    'baton: line 2, column 8: a quote that begins here is not ended\n',
+  ])
+})
+
+test('dump and restore: a file, standard output and input; never half a file', async () => {
+  const file = join(folder, 'dump.sql')
+  expect(await runBaton(['dump', url, '-o', file], { env })).toEqual({ code: 0, output: '', errors: '' })
+  const { output } = await runBaton(['dump', url], { env })
+  expect(await readFile(file, 'utf8')).toBe(output)
+  const target = await server.createDatabase()
+  const other = {
+    NO_COLOR: '1',
+    ...(target.authToken !== undefined && { BATON_AUTH_TOKEN: target.authToken }),
+  }
+  const restored = await runBaton(['restore', target.url, '-'], { env: other, input: output })
+  expect(restored).toEqual({ code: 0, output: '', errors: '' })
+  expect((await runBaton(['dump', target.url], { env: other })).output).toBe(output)
+  const again = await runBaton(['restore', target.url, file], { env: other })
+  expect([again.code, again.errors]).toEqual([
+    1,
+    'baton: the database has tables already: restore() wants an empty one\n',
+  ])
+  const failed = await runBaton(['dump', 'http://127.0.0.1:1', '-o', file])
+  expect([failed.code, await readFile(file, 'utf8')]).toEqual([1, output])
+  expect((await runBaton(['restore', target.url, join(folder, 'nowhere')])).code).toBe(2)
+})

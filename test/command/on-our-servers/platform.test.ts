@@ -1,0 +1,121 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { startLocalServer } from '@batonsql/local-server'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { Scene, sql } from '../../platform/platform-scene.ts'
+import { runBaton, startBaton } from '../../support/baton-command.ts'
+
+async function dataDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-command-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}
+
+/** What the command printed, without the ends of lines. */
+async function baton(args: readonly string[]) {
+  const { code, output, errors } = await runBaton(args)
+  return { code, output: output.trim(), errors: errors.trim() }
+}
+
+/** What the command prints first, while it runs on. */
+async function firstLine(args: readonly string[]): Promise<string> {
+  let output = ''
+  for await (const part of startBaton(args).stdout) {
+    output += part
+    if (output.endsWith('\n')) break
+  }
+  return output
+}
+
+test('baton user: a token, and the memberships that were offered to the address', {
+  timeout: 120_000,
+}, async () => {
+  const directory = await dataDirectory()
+  {
+    await using scene = await Scene.start({}, directory)
+    await scene.done('POST', `/v2/organizations/local/invites`, {
+      body: { email: 'ada@example.test', role: 'viewer' },
+    })
+    const running = await baton(['user', 'ada', '--data', directory])
+    expect([running.code, running.output]).toEqual([1, ''])
+    expect(running.errors).toContain('in use by process')
+  }
+  const made = await baton(['user', 'ada', '--email', 'ada@example.test', '--data', directory])
+  expect([made.code, made.errors]).toEqual([0, ''])
+  {
+    await using scene = await Scene.start({}, directory)
+    const { members } = await scene.done('GET', `${scene.own}/members`)
+    expect(members).toContainEqual(expect.objectContaining({ username: 'ada', role: 'viewer' }))
+    expect((await scene.ask('GET', `${scene.own}/databases`, { token: made.output })).status).toBe(200)
+    expect((await scene.ask('POST', `${scene.own}/groups`, { token: made.output })).status).toBe(403)
+  }
+  expect((await baton(['user', 'ada', '--data', directory])).errors).toContain(
+    'there is a user "ada" already',
+  )
+  expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
+  const nowhere = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
+  expect([nowhere.code, nowhere.errors]).toEqual([2, expect.stringContaining('there is no control plane in')])
+})
+
+test('baton export: a database of a data directory in an SQLite file, once its server has stopped', async () => {
+  const directory = await dataDirectory()
+  const file = join(directory, 'app.sqlite')
+  const args = ['export', 'app', file, '--data', directory]
+  {
+    await using scene = await Scene.start({}, directory)
+    const { host } = await scene.create('app')
+    await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (7)'])
+    expect((await baton(args)).errors).toMatch(
+      /in use by process \d+.*\nWhile the server runs: baton export NAME FILE.db --api-url/,
+    )
+  }
+  expect(await baton(args)).toEqual({ code: 0, output: `app is in ${file}`, errors: '' })
+  using database = new DatabaseSync(file, { readOnly: true })
+  expect(database.prepare('SELECT a FROM t').all()).toEqual([{ a: 7 }])
+  expect((await baton(args)).errors).toContain('is not overwritten')
+})
+
+test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 60_000 }, async () => {
+  const backend = inject('target')
+  const dev = ['dev', '--json', '--port', '0', '--backend', backend]
+  const file = join(await dataDirectory(), 'tokens.json')
+  await firstLine([...dev, '--platform-port', '0', '--token-file', file, '--ready-delay', '3000'])
+  const { url, token } = JSON.parse(await readFile(file, 'utf8')).platform
+  const headers = { authorization: `Bearer ${token}` }
+  const ask = async (path: string, body: object) => {
+    const response = await fetch(`${url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    return (await response.json()) as { database: { Hostname: string }; jwt: string }
+  }
+  const { database } = await ask('/databases', { name: 'app', group: 'default' })
+  const { jwt } = await ask('/databases/app/auth/tokens', {})
+  expect((await sql(database.Hostname, jwt, 'SELECT 1')).status).toBe(404)
+  await expect
+    .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 20_000 })
+    .toBe(200)
+  const refused = await baton([...dev, '--ready-delay', '5'])
+  expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])
+})
+
+test('a data directory is not served by another back end than the one that holds its databases', async () => {
+  const directory = await dataDirectory()
+  {
+    await using scene = await Scene.start({}, directory)
+    await scene.create('app')
+  }
+  const own = inject('target') as 'embedded' | 'sqld'
+  const other = own === 'sqld' ? 'embedded' : 'sqld'
+  await expect(startLocalServer({ backend: other, dataDirectory: directory })).rejects.toThrow(
+    `held by the back end "${own}", not "${other}"`,
+  )
+  // a start that failed before there was a database binds nobody
+  const fresh = await dataDirectory()
+  const missing = { backend: 'sqld', sqldPath: '/nonexistent/sqld', dataDirectory: fresh } as const
+  await expect(startLocalServer(missing)).rejects.toThrow('/nonexistent/sqld')
+  await (await startLocalServer({ backend: 'embedded', dataDirectory: fresh })).close()
+  // nothing was taken for lost
+  await using scene = await Scene.start({}, directory)
+  const { database } = await scene.done('GET', `${scene.own}/databases/app`)
+  expect((await sql(database.Hostname, await scene.tokenFor('app'), 'SELECT 1')).status).toBe(200)
+})

@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, expect, test, vi } from 'vitest'
+import { batonCommand, batonEnv, endWithTests, runBaton, startBaton } from '../support/baton-command.ts'
+import { ENDLESS_READ } from '../support/fixtures.ts'
+import { Terminal, terminalProblem } from '../support/terminal.ts'
+
+// What of `baton sql` does not depend on the server.
+
+const folder = await mkdtemp(join(tmpdir(), 'baton-sql-'))
+afterAll(() => rm(folder, { recursive: true, force: true }))
+const server = await startLocalServer()
+const { url } = server
+afterAll(() => server.close())
+
+test.concurrent('Ctrl-C ends it with 130', async () => {
+  const before = server.requestCount('default')
+  const child = startBaton(['sql', url, ENDLESS_READ])
+  await vi.waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before), { timeout: 10_000 })
+  child.kill('SIGINT')
+  expect(await once(child, 'close')).toEqual([130, null])
+})
+
+test.concurrent('more rows than fit into one answer, and a reader that leaves: nothing is wrong', {
+  timeout: 60_000,
+}, async () => {
+  const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
+  const child = startBaton(['sql', url, '--json', many])
+  let [length, errors] = [0, '']
+  child.stdout.on('data', (part: Buffer) => (length += part.length))
+  child.stderr.on('data', (part) => (errors += part))
+  const [code] = (await once(child, 'close')) as [number]
+  expect([code, errors]).toEqual([0, ''])
+  expect(length).toBeGreaterThan(12_000_000)
+  const [node, ...args] = batonCommand(['sql', url, '--json', many]).map(
+    (word) => `'${word.replaceAll("'", "'\\''")}'`,
+  )
+  const piped = spawn('bash', ['-c', `${[node, ...args].join(' ')} | head -n 1; echo "\${PIPESTATUS[0]}"`], {
+    env: batonEnv(),
+  })
+  let said = ''
+  for (const stream of [piped.stdout, piped.stderr]) stream.on('data', (part) => (said += part))
+  await once(piped, 'close')
+  expect(said).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
+})
+
+test.concurrent('the prompt says when the time of a transaction is over', { timeout: 60_000 }, async ({
+  skip,
+}) => {
+  if (terminalProblem !== null) skip(terminalProblem)
+  const { url: own } = await server.createDatabase('prompt')
+  const terminal = new Terminal(['sql', own], folder)
+  await terminal.sees('baton> ')
+  await terminal.answer('create table t (a); insert into t values (1);')
+  await terminal.answer('begin;', 'baton*> ')
+  await terminal.answer('delete from t;', 'baton*> ')
+  await terminal.sees('Others who wait to write may now end the transaction')
+  await terminal.sees('The transaction was rolled back')
+  expect(await terminal.answer('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
+
+  terminal.type('exit\n')
+  expect(await terminal.end()).toBe(0)
+})
+
+test.concurrent('in a terminal a dump and a restore say how far they are', { timeout: 60_000 }, async ({
+  skip,
+}) => {
+  if (terminalProblem !== null) skip(terminalProblem)
+  const { url: own } = await server.createDatabase('measured')
+  const target = await server.createDatabase('again')
+  await runBaton(['sql', own, 'create table t (a); insert into t values (1), (2)'])
+  const file = join(folder, 'measured.sql')
+  const dumping = new Terminal(['dump', own, '-o', file], folder)
+  await dumping.sees(' bytes')
+  expect(await dumping.end()).toBe(0)
+  // there is none to go on with: it begins
+  const restoring = new Terminal(['restore', target.url, file, '--resume'], folder)
+  await restoring.sees(' statements')
+  expect(await restoring.end()).toBe(0)
+  expect((await runBaton(['sql', target.url, 'select sum(a) as sum from t', '--json'])).output).toBe(
+    '{"sum":3}\n',
+  )
+})
+
+/** A database whose dump is longer than 1 kB, and its dump. */
+async function dumped(name: string): Promise<{ own: string; dump: string }> {
+  const { url: own } = await server.createDatabase(name)
+  const rows = Array.from({ length: 20 }, () => `('${'x'.repeat(80)}')`).join(', ')
+  await runBaton(['sql', own, `create table t (a); insert into t values ${rows}`])
+  const { output: dump } = await runBaton(['dump', own])
+  expect(dump.length).toBeGreaterThan(1_024)
+  return { own, dump }
+}
+
+test.concurrent('a dump that does not fit on the disk leaves the one before it', {
+  timeout: 60_000,
+}, async () => {
+  const { own } = await dumped('full')
+  const inner = await mkdtemp(join(folder, 'full-'))
+  const file = join(inner, 'app.sql')
+  await writeFile(file, 'before')
+  const words = batonCommand(['dump', own, '-o', file]).map((word) => `'${word}'`)
+  // the last part is cut off at 1 kB, and only the next write is refused
+  const limited = spawn('bash', ['-c', `trap '' XFSZ; ulimit -f 1; exec ${words.join(' ')}`], {
+    env: { ...batonEnv(), NODE_COMPILE_CACHE: '' },
+  })
+  let errors = ''
+  limited.stderr.on('data', (part) => (errors += part))
+  expect(await once(limited, 'close')).toEqual([1, null])
+  expect(errors).toMatch(/^baton: EFBIG/)
+  expect(await readFile(file, 'utf8')).toBe('before')
+  expect(await readdir(inner)).toEqual(['app.sql'])
+})
+
+test.concurrent('a dump replaces the file that a link names, which stays as private as it was; a pipe is written to', {
+  timeout: 60_000,
+}, async () => {
+  const { own, dump } = await dumped('linked')
+  const inner = await mkdtemp(join(folder, 'linked-'))
+  const [file, link, pipe] = ['app.sql', 'link.sql', 'pipe'].map((name) => join(inner, name)) as [
+    string,
+    string,
+    string,
+  ]
+  await writeFile(file, 'before')
+  await chmod(file, 0o600)
+  await symlink(file, link)
+  expect((await runBaton(['dump', own, '-o', link])).code).toBe(0)
+  expect(await readFile(file, 'utf8')).toBe(dump)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  await once(spawn('mkfifo', [pipe]), 'close')
+  const reader = spawn('cat', [pipe])
+  endWithTests(reader)
+  const reading = text(reader.stdout)
+  expect((await runBaton(['dump', own, '-o', pipe])).code).toBe(0)
+  expect((await stat(pipe)).isFIFO()).toBe(true)
+  expect(await reading).toBe(dump)
+})

@@ -1,0 +1,30 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const workspace = readFileSync(`${root}pnpm-workspace.yaml`, 'utf8')
+const examples = readdirSync(`${root}examples`)
+
+interface Manifest {
+  readonly version: string
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+}
+const manifestOf = (path: string): Manifest =>
+  JSON.parse(readFileSync(`${root}${path}/package.json`, 'utf8')) as Manifest
+
+/** The version that the repository has of a package, where it has one. */
+function versionOf(name: string): string | undefined {
+  const own = /^@batonsql\/(.*)$/.exec(name)?.[1]
+  if (own !== undefined) return `^${manifestOf(`packages/${own}`).version}`
+  return new RegExp(`^ {2}'?${name}'?: (\\^?\\d\\S*)$`, 'm').exec(workspace)?.[1]
+}
+
+test.each(examples)('%s can be copied out: its versions are plain, and those of the repository', (name) => {
+  const { dependencies, devDependencies } = manifestOf(`examples/${name}`)
+  for (const [dependency, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+    expect(version).toMatch(/^\^?\d+\.\d+\.\d+$/)
+    expect(version).toBe(versionOf(dependency) ?? version)
+  }
+})

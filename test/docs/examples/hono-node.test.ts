@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { createClient } from '@batonsql/core'
+import { useDatabase } from '@batonsql/local-server/testing'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { createApp } from '../../../examples/hono-node/app.ts'
+import { startExample } from './program.ts'
+
+const database = useDatabase({
+  template: async (config) => {
+    const db = createClient(config)
+    await db.execute('create table guest (id integer primary key, name text not null unique)')
+    await db.close()
+  },
+})
+let db: ReturnType<typeof createClient>
+beforeEach(() => {
+  db = createClient(database.config)
+})
+afterEach(() => db.close())
+
+// without a connection that is kept, for which the server would wait
+const add = (name: string) => ({
+  method: 'POST',
+  body: JSON.stringify({ name }),
+  headers: { connection: 'close' },
+})
+
+test('the routes', async () => {
+  const app = createApp(db)
+  const added = await app.request('/guests', add('Ada'))
+  expect([added.status, await added.json()]).toEqual([201, { id: 1, name: 'Ada' }])
+  expect((await app.request('/guests', add('Ada'))).status).toBe(409)
+  expect(await (await app.request('/guests')).json()).toEqual([{ id: 1, name: 'Ada' }])
+})
+
+test('the server finishes what it has begun after SIGTERM', async () => {
+  const { url, authToken = '' } = database.config
+  const env = { DATABASE_URL: url, DATABASE_TOKEN: authToken, PORT: '0' }
+  const child = startExample('hono-node', 'server.ts', [], env)
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const closed = once(child, 'close')
+  const address = String((await once(child.stdout, 'data'))[0]).trim()
+  const isHeld = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
+  // keeps the write lock, so that the request waits for it
+  const holder = db.transaction(async (tx) => {
+    await tx.execute("insert into guest (name) values ('Grace')")
+    isHeld.resolve()
+    await release.promise
+  })
+  await isHeld.promise
+  const answer = fetch(`${address}/guests`, add('Ada'))
+  expect(await (await fetch(`${address}/guests`)).json()).toEqual([])
+  child.kill('SIGTERM')
+  await expect.poll(() => fetch(`${address}/guests`).catch(() => 'refused')).toBe('refused')
+  release.resolve()
+  await holder
+  expect((await answer).status).toBe(201)
+  expect(await closed).toEqual([0, null])
+  const { rows } = await db.execute('select name from guest order by id', [], { rowMode: 'array' })
+  expect(rows.flat()).toEqual(['Grace', 'Ada'])
+})

@@ -1,0 +1,87 @@
+import { createClient } from '@batonsql/core'
+import { useDatabase } from '@batonsql/local-server/testing'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+/** What Next.js has of it; its imports are as Next.js wants them, so that it is type-checked by itself. */
+interface RouteModule {
+  readonly dynamic: string
+  readonly runtime: string
+  GET(): Promise<Response>
+  POST(request: Request): Promise<Response>
+}
+const folder = new URL('../../../examples/nextjs-route-handler/', import.meta.url)
+const importRoute = async (): Promise<RouteModule> =>
+  await import(new URL('app/api/guests/route.ts', folder).href)
+
+const database = useDatabase({
+  template: async (config) => {
+    const db = createClient(config)
+    await db.execute('create table guest (id integer primary key, name text not null unique)')
+    await db.close()
+  },
+})
+
+/** A `fetch` that gives the same answer to the same request, as that of Next.js may. */
+const cachingFetch = (): typeof fetch => {
+  const kept = new Map<string, Promise<Response>>()
+  const real = globalThis.fetch
+  return async (input, init) => {
+    const key = JSON.stringify([input, init?.body])
+    const answer = (init?.cache === 'no-store' ? undefined : kept.get(key)) ?? real(input, init)
+    kept.set(key, answer)
+    return (await answer).clone()
+  }
+}
+
+beforeEach(() => {
+  vi.stubEnv('DATABASE_URL', database.config.url)
+  vi.stubEnv('DATABASE_TOKEN', database.config.authToken)
+  vi.stubGlobal('fetch', cachingFetch())
+})
+afterEach(() => {
+  vi.unstubAllEnvs()
+  vi.unstubAllGlobals()
+})
+
+test('is loaded without DATABASE_URL, as `next build` does; a request then says what is missing', async () => {
+  vi.stubEnv('DATABASE_URL', undefined)
+  const { GET } = await importRoute()
+  await expect(GET()).rejects.toThrow(/url/)
+})
+
+test('two GETs see what was added between them', async () => {
+  const { GET, POST, dynamic, runtime } = await importRoute()
+  const { database: openDatabase } = await import('../../../examples/nextjs-route-handler/database.ts')
+  const add = (name: string): Promise<Response> =>
+    POST(new Request('http://app/api/guests', { method: 'POST', body: JSON.stringify({ name }) }))
+  expect([dynamic, runtime]).toEqual(['force-dynamic', 'nodejs'])
+  expect(await (await GET()).json()).toEqual([])
+  expect((await add('Ada')).status).toBe(201)
+  expect(await (await GET()).json()).toEqual([{ id: 1, name: 'Ada' }])
+  expect((await add('Ada')).status).toBe(409)
+  await openDatabase().$client.close()
+})
+
+/** What two equal queries count, with a row added between them. */
+async function countTwice(ownFetch: typeof fetch): Promise<unknown[]> {
+  // without the index of what was read, which would make each request another
+  const db = createClient({ ...database.config, fetch: ownFetch, readYourWrites: false })
+  const direct = createClient(database.config)
+  const counts: unknown[] = []
+  for (const name of ['Ada', 'Grace']) {
+    const { rows } = await db.execute('select count(*) from guest', [], { rowMode: 'array' })
+    counts.push(rows[0]?.[0])
+    await direct.execute('insert into guest (name) values (?)', [name])
+  }
+  await db.close()
+  await direct.close()
+  return counts
+}
+
+test('a query by way of a fetch that caches does not see it', async () => {
+  expect(await countTwice(fetch)).toEqual([0, 0])
+})
+
+test('with no-store it does', async () => {
+  expect(await countTwice((input, init) => fetch(input, { ...init, cache: 'no-store' }))).toEqual([0, 1])
+})

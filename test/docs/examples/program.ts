@@ -1,0 +1,36 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+
+export type Program = ChildProcessByStdio<null, Readable, Readable>
+
+/** Starts a program of an example, on the sources of the packages. @param file its path in the example's folder */
+export function startExample(
+  example: string,
+  file: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): Program {
+  const { NODE_OPTIONS: _, ...own } = process.env
+  return spawn(process.execPath, ['--conditions=@batonsql/source', '--no-warnings', file, ...args], {
+    cwd: fileURLToPath(new URL(`../../../examples/${example}/`, import.meta.url)),
+    env: { ...own, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+export interface Ended {
+  readonly code: number | null
+  readonly said: string
+  readonly errors: string
+}
+
+/** Waits until a program has ended. */
+export async function endOf(program: Program): Promise<Ended> {
+  let [said, errors] = ['', '']
+  program.stdout.on('data', (part: Buffer) => (said += part.toString()))
+  program.stderr.on('data', (part: Buffer) => (errors += part.toString()))
+  const [code] = (await once(program, 'close')) as [number | null]
+  return { code, said, errors }
+}

@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import * as core from '@batonsql/core'
+import * as platform from '@batonsql/platform'
+import { describe, expect, test } from 'vitest'
+
+const CORE = { folder: 'core', page: 'errors', module: core, classes: 5, known: ['PROTOCOL', 'QUEUE_FULL'] }
+const PLATFORM = {
+  folder: 'platform',
+  page: 'platform',
+  module: platform,
+  classes: 1,
+  known: ['HTTP_STATUS', 'NETWORK', 'TIMEOUT', 'ABORTED', 'DECODE', 'MISMATCH'],
+}
+
+describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classes, known }) => {
+  const source = fileURLToPath(new URL(`../../../packages/${folder}/src`, import.meta.url))
+  const page = readFileSync(join(source, `../docs/${name}.md`), 'utf8')
+  const sources = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .map((file) => readFileSync(join(source, file), 'utf8'))
+  /** Codes that stand there: those of several words anywhere, those of one word where a code is given. */
+  const codes = new Set(
+    sources.flatMap((text) => [
+      ...[...text.matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)].map(([, code = '']) => code),
+      ...[...text.matchAll(/code(?:: | = )((?:'[A-Z_]+'(?: \| )?)+)/g)].flatMap(
+        ([, union = '']) => union.match(/[A-Z_]+/g) ?? [],
+      ),
+    ]),
+  )
+
+  test('every code has an entry that says what to do', () => {
+    expect([...codes]).toEqual(expect.arrayContaining(known))
+    const entries = [...page.matchAll(/^### `([A-Z_]+)`.*\n\n(.+)/gm)].map(([, code, text]) => [code, text])
+    const described = new Set(entries.map(([code]) => code))
+    expect([...codes].filter((code) => !described.has(code))).toEqual([])
+  })
+
+  test('every class of errors is on the page', () => {
+    const exported = Object.keys(module).filter((each) => /^[A-Z]\w*Error$/.test(each))
+    expect(exported.length).toBeGreaterThanOrEqual(classes)
+    expect(exported.filter((each) => !page.includes(each))).toEqual([])
+  })
+})

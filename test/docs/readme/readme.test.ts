@@ -1,0 +1,185 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { blocksOf } from './blocks.ts'
+
+// Every program in the READMEs and the pages of the packages is run as it stands, all of them on one database, twice.
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const packages = readdirSync(join(root, 'packages'))
+const readmes = ['README.md', ...packages.map((name) => `packages/${name}/README.md`)]
+const pages = packages.flatMap((name) => {
+  const folder = `packages/${name}/docs`
+  return existsSync(join(root, folder))
+    ? readdirSync(join(root, folder))
+        .filter((page) => page.endsWith('.md'))
+        .map((page) => `${folder}/${page}`)
+    : []
+})
+/** Lines of a list of events, whose names are those of a reader's own program. */
+const FRAGMENTS = ['packages/core/docs/transactions.md']
+
+const server = await startLocalServer({ auth: false, platform: { organization: 'acme' } })
+afterAll(() => server.close())
+const { url } = await server.createDatabase('readers')
+const db = createClient({ url })
+afterAll(() => db.close())
+const folder = mkdtempSync(fileURLToPath(new URL('run-', import.meta.url)))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const programs = [...readmes, ...pages, 'docs/recipes.md']
+  .filter((file) => !FRAGMENTS.includes(file))
+  .flatMap((file) =>
+    blocksOf(join(root, file))
+      .filter(({ language }) => language === 'ts')
+      .map(({ code }, at) => ({ name: `${file} ${at + 1}`, code })),
+  )
+const owners = new Map<string, string>()
+
+async function run(code: string, name: string): Promise<string> {
+  const file = join(folder, `${name.replaceAll(/\W+/g, '-')}.mts`)
+  writeFileSync(file, code)
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--conditions=@batonsql/source', '--no-warnings', file],
+    {
+      env: {
+        ...process.env,
+        DATABASE_URL: url,
+        DATABASE_TOKEN: '',
+        BATON_API_URL: server.platform?.url,
+        BATON_API_TOKEN: server.platform?.token,
+        NODE_OPTIONS: '',
+        VITEST: undefined, // a program that tests is one of node:test
+      },
+      timeout: 20_000,
+      cwd: folder,
+    },
+  )
+  return stdout
+}
+
+/** What is in each table of the database. */
+async function tables(): Promise<Map<string, string>> {
+  const { rows } = await db.execute<{ name: string }>("select name from sqlite_schema where type = 'table'")
+  const contents = await db.batch(
+    rows.map(({ name }) => `select * from "${name}"`),
+    { rowMode: 'array' },
+  )
+  return new Map(rows.map(({ name }, at) => [name, String(contents[at]?.rows)]))
+}
+
+describe.each(['first', 'second'])('the %s time', (time) => {
+  test.each(programs)('$name runs, and touches only tables of its own', async ({ name, code }) => {
+    const before = await tables()
+    const output = await run(code, name)
+    expect(output !== '').toBe(/console\.log|from 'node:test'/.test(code))
+    const after = await tables()
+    for (const [table, content] of after) {
+      if (!owners.has(table)) owners.set(table, name)
+      if (content !== before.get(table)) expect([table, owners.get(table)]).toEqual([table, name])
+    }
+    expect([...before.keys()].filter((table) => !after.has(table))).toEqual([])
+    if (time === 'second') expect([...after.keys()]).toEqual([...before.keys()])
+  })
+})
+
+test('programs pass the strictest checks of TypeScript that applications use', {
+  timeout: 60_000,
+}, async () => {
+  const own = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
+  onTestFinished(() => rmSync(own, { recursive: true, force: true }))
+  for (const { name, code } of programs) writeFileSync(join(own, `${name.replaceAll(/\W+/g, '-')}.mts`), code)
+  const compilerOptions = {
+    noEmit: true,
+    // the one that `tsc --init` does not set
+    noPropertyAccessFromIndexSignature: false,
+  }
+  const config = { extends: join(root, 'tsconfig.base.json'), compilerOptions, include: ['*.mts'] }
+  writeFileSync(join(own, 'tsconfig.json'), JSON.stringify(config))
+  const tsc = join(root, 'node_modules/.bin/tsc')
+  const checked = promisify(execFile)(tsc, ['-p', own, '--pretty', 'false'], { cwd: own })
+  const said = await checked.then(
+    () => '',
+    (error: Error & { stdout?: string }) => error.stdout ?? error.message,
+  )
+  expect(said.split('\n').filter((line) => /^\S+\.mts\(/.test(line))).toEqual([])
+})
+
+test('no program needs a newer node than the oldest supported one', () => {
+  for (const { name, code } of programs)
+    expect([name, /\bawait using\b|\busing \w+ =/.exec(code)]).toEqual([name, null])
+})
+
+describe.each(readmes)('%s', (file) => {
+  const commands = blocksOf(join(root, file))
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ code }) => code.trim().split('\n'))
+  test.each(commands.map((command) => [command]))('command exists: %s', (command) => {
+    const scripts = (
+      JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+    ).scripts
+    const [tool, verb, ...words] = command.split(/\s+/) as [string, string, ...string[]]
+    if (tool === 'npm' && verb === 'install') {
+      // also under the name of another
+      const own = words.flatMap((word) => /(?:^|@npm:)(@batonsql\/.+)$/.exec(word)?.[1] ?? [])
+      expect(own).not.toEqual([])
+      for (const name of own)
+        expect(existsSync(join(root, 'packages', name.replace('@batonsql/', ''), 'package.json'))).toBe(true)
+    } else if (tool === 'npm' && verb === 'run') {
+      expect(Object.keys(scripts)).toContain(words[0])
+    } else if (tool === 'npm') {
+      expect(['init', 'test', 'pkg']).toContain(verb)
+    } else if (tool === 'export') {
+      expect(verb).toMatch(/^DATABASE_URL=http:\/\/127\.0\.0\.1:8080$/)
+    } else {
+      // the command itself has tests of its own; npx would fetch one of another name from whoever has that name
+      expect([tool, verb, ...words.slice(0, 1)]).toEqual(['npx', '@batonsql/local-server', 'dev'])
+    }
+  })
+
+  test('says which node it needs in its first lines, as package.json does', () => {
+    const manifest = JSON.parse(
+      readFileSync(join(root, file.replace('README.md', 'package.json')), 'utf8'),
+    ) as { engines: { node: string } }
+    const text = readFileSync(join(root, file), 'utf8')
+    const supported = file === 'README.md' ? '>=22.19' : manifest.engines.node
+    expect(text.split('\n').slice(0, 8).join(' ')).toContain(`Node ${supported.replace('>=', '')} or newer`)
+    // the tools of the repository need less, because they borrow
+    if (file === 'README.md')
+      expect(text).toContain(`node ${manifest.engines.node.replace('>=', '')} or newer`)
+  })
+
+  test('has no block of another kind', () => {
+    expect(blocksOf(join(root, file)).filter(({ language }) => !['ts', 'sh'].includes(language))).toEqual([])
+  })
+})
+
+test('no text has a command for which npx would fetch another package', () => {
+  const texts = [
+    ...readmes,
+    ...pages,
+    'packages/core/src/config.ts',
+    'packages/local-server/src/sqld/process/binary.ts',
+  ]
+  for (const file of texts)
+    for (const [, name] of readFileSync(join(root, file), 'utf8').matchAll(/npx ([@\w/.-]+)/g))
+      expect([file, name]).toEqual([file, '@batonsql/local-server'])
+})
+
+test('npm run demo: both ORMs give the same answers', { timeout: 60_000 }, async () => {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--conditions=@batonsql/source', 'examples/demo/demo.ts', '--data', join(folder, 'demo')],
+    { cwd: root, env: { ...process.env, NODE_OPTIONS: '' }, timeout: 60_000 },
+  )
+  expect(stdout.match(/the same answer/g)).toHaveLength(5)
+  expect(stdout).toMatch(/Imported 21129 rows/)
+  expect(stdout.match(/rolled back/g)).toHaveLength(2)
+  expect(stdout).not.toMatch(/DIFFERENT|NOT REFUSED|COUNTED/)
+})

@@ -1,0 +1,122 @@
+import { type Client, DatabaseError } from '@batonsql/core'
+import { type Fault, NO_FAULT } from '../../support/fault-proxy.ts'
+import { pick } from '../../support/random.ts'
+
+/** One write, or the rows of one transaction or batch, and what its caller heard. */
+interface Written {
+  readonly id: number
+  readonly rows: number
+  heard: 'acknowledged' | 'not_applied' | 'unknown'
+}
+
+export interface Account {
+  readonly writes: number
+  readonly acknowledged: number
+  readonly notApplied: number
+  readonly unknown: number
+  /** Of the unknown ones, those that are there. */
+  readonly unknownApplied: number
+  /** What should never be: each line says which write and what is wrong with it. */
+  readonly mistakes: readonly string[]
+}
+
+const FAULTS: readonly Fault[] = [
+  { kind: 'delay', ms: 15 },
+  { kind: 'drop-before' },
+  { kind: 'drop-after' },
+  { kind: 'truncate' },
+  { kind: 'status', status: 429, html: false },
+  { kind: 'status', status: 502, html: true },
+  { kind: 'status', status: 503, html: false },
+  { kind: 'status', status: 504, html: true },
+  { kind: 'status-after', status: 502 },
+  { kind: 'status-after', status: 504 },
+]
+
+/**
+ * One request in ten goes wrong.
+ * @param spares leaves answers alone that say how to go on with a transaction: without them it cannot be closed, and the
+ * server holds everybody up for the rest of its 5 s
+ */
+export function randomFault(random: () => number, body: string, spares: boolean): Fault {
+  if (random() >= 0.1) return NO_FAULT
+  const fault = pick(random, FAULTS)
+  const losesAnswer = ['drop-after', 'truncate', 'status-after'].includes(fault.kind)
+  const goesOn = !body.includes('"type":"close"')
+  return spares && losesAnswer && goesOn ? NO_FAULT : fault
+}
+
+/**
+ * Writes rows in every way there is while requests go wrong, then compares what is there with what the callers heard.
+ * @param db goes through the faults @param direct does not
+ */
+export async function accountFor(
+  db: Client,
+  direct: Client,
+  count: number,
+  inFlight: number,
+  random: () => number,
+  { beforeCounting }: { readonly beforeCounting?: () => Promise<unknown> } = {},
+): Promise<Account> {
+  await direct.batch(['drop table if exists account', 'create table account (id integer, part integer)'])
+  const written: Written[] = []
+  let next = 0
+  const lane = async (): Promise<void> => {
+    for (let id = next++; id < count; id = next++) {
+      const rows = 1 + Math.floor(random() * 4)
+      const entry: Written = { id, rows, heard: 'acknowledged' }
+      written.push(entry)
+      await write(db, entry, random).catch((error: unknown) => {
+        if (!(error instanceof DatabaseError)) throw error
+        entry.heard = error.outcome
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, lane))
+  await beforeCounting?.()
+  const there = await direct.execute<{ id: number; n: number; parts: number }>(
+    'select id, count(*) as n, count(distinct part) as parts from account group by id',
+  )
+  return balance(written, new Map(there.rows.map((row) => [row.id, row])))
+}
+
+async function write(db: Client, { id, rows }: Written, random: () => number): Promise<void> {
+  const parts = Array.from({ length: rows }, (_, part) => ({
+    sql: 'insert into account values (?, ?)',
+    args: [id, part],
+  }))
+  const way = random()
+  if (rows === 1 && way < 0.7) await db.execute(parts[0]!)
+  else if (way < 0.4) await db.batch(parts)
+  else if (way < 0.7) {
+    await db.transaction(async (tx) => {
+      for (const part of parts) await tx.execute(part)
+    })
+  } else await db.transaction((tx) => Promise.all(parts.map((part) => tx.execute(part))))
+}
+
+function balance(
+  written: readonly Written[],
+  there: ReadonlyMap<number, { n: number; parts: number }>,
+): Account {
+  const mistakes: string[] = []
+  const counts = { acknowledged: 0, not_applied: 0, unknown: 0 }
+  let unknownApplied = 0
+  for (const { id, rows, heard } of written) {
+    counts[heard] += 1
+    const { n, parts } = there.get(id) ?? { n: 0, parts: 0 }
+    if (n > parts) mistakes.push(`${id}: ${n} rows for ${parts} parts, something ran twice`)
+    else if (n !== 0 && n !== rows) mistakes.push(`${id}: torn, ${n} of ${rows} rows`)
+    else if (heard === 'acknowledged' && n === 0) mistakes.push(`${id}: acknowledged and not there`)
+    else if (heard === 'not_applied' && n > 0) mistakes.push(`${id}: reported as not applied, and there`)
+    if (heard === 'unknown' && n > 0) unknownApplied += 1
+  }
+  return {
+    writes: written.length,
+    acknowledged: counts.acknowledged,
+    notApplied: counts.not_applied,
+    unknown: counts.unknown,
+    unknownApplied,
+    mistakes,
+  }
+}

@@ -1,0 +1,201 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type AtomicBatchOptions, type Client, DatabaseError } from '@batonsql/core'
+import { pick } from '../../support/random.ts'
+import { checkHistory, type HistoryReport, type HistoryTransaction } from './history-checker.ts'
+
+/** A transaction, or a savepoint in one. */
+export interface ListHandle {
+  /** @returns the first column */
+  query(sql: string, args: number[], signal?: AbortSignal): Promise<number[]>
+  savepoint(callback: (inner: ListHandle) => Promise<void>): Promise<void>
+}
+
+/** A client under test: core, Kysely or Drizzle. */
+export interface ListClient {
+  transaction(callback: (tx: ListHandle) => Promise<void>, mode: 'immediate' | 'readonly'): Promise<void>
+}
+
+export interface ListAppendOptions {
+  readonly order?: 'real-time' | 'session'
+  /** Called now and then, to kill the server. */
+  readonly interlude?: (() => Promise<unknown>) | undefined
+  /** How often, of all transactions. */
+  readonly interludes?: number
+}
+
+const APPEND = 'insert into append (key, value) values (?, ?)'
+const READ = 'select value from append where key = ? order by id'
+const LANES = 8
+/** Lists of a part of the history, so that none becomes long. */
+const KEYS = 4
+const PART = 100
+
+class GivenUpError extends Error {}
+
+/** What one transaction has done so far. */
+class Progress {
+  appends: [number, number][] = []
+  undone: number[] = []
+  reads: { key: number; values: number[]; own: number[] }[] = []
+
+  own(key: number): number[] {
+    return this.appends.filter(([each]) => each === key).map(([, value]) => value)
+  }
+
+  /** Takes back what was appended since. */
+  undo(since: number): void {
+    this.undone.push(...this.appends.splice(since).map(([, value]) => value))
+  }
+}
+
+/** Waits until a client's server has come to the lists of this run: a replica may still have those of the one before. */
+async function seesEmptyLists(client: Client): Promise<void> {
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    const count = await client.execute('select count(*) as n from append').catch(() => null)
+    if (count?.rows[0]?.['n'] === 0) return
+    await pause(5)
+  }
+  throw new Error('the server of a client does not come to the lists of this run')
+}
+
+/**
+ * Runs transactions at random that append to lists and read them, through several clients at once, with savepoints, batches,
+ * calls that are given up and whatever goes wrong on the way; then checks the history.
+ * @param clients each with the client below it, for calls outside transactions @param direct does not go through the faults
+ */
+export async function runListAppend(
+  clients: readonly { readonly list: ListClient; readonly client: Client }[],
+  direct: Client,
+  count: number,
+  random: () => number,
+  { order = 'real-time', interlude, interludes = 0 }: ListAppendOptions = {},
+): Promise<HistoryReport> {
+  await direct.batch([
+    'drop table if exists append',
+    'create table append (id integer primary key autoincrement, key integer, value integer unique)',
+    'create index append_key on append (key)',
+  ])
+  for (const { client } of clients) await seesEmptyLists(client)
+  const history: HistoryTransaction[] = []
+  let lastValue = 0
+  let next = 0
+
+  const append = async (
+    tx: ListHandle,
+    record: Progress,
+    key: number,
+    signal?: AbortSignal,
+  ): Promise<void> => {
+    const value = (lastValue += 1)
+    try {
+      await tx.query(APPEND, [key, value], signal)
+      record.appends.push([key, value])
+    } catch (error) {
+      record.undone.push(value)
+      throw error
+    }
+  }
+  const act = async (
+    tx: ListHandle,
+    record: Progress,
+    keys: readonly number[],
+    depth: number,
+  ): Promise<void> => {
+    const key = pick(random, keys)
+    const way = random()
+    if (way < 0.4)
+      await append(
+        tx,
+        record,
+        key,
+        random() < 0.05 ? AbortSignal.timeout(Math.floor(random() * 5)) : undefined,
+      )
+    else if (way < 0.8 || depth > 1) {
+      const values = await tx.query(READ, [key])
+      record.reads.push({ key, values, own: record.own(key) })
+    } else {
+      const since = record.appends.length
+      await tx
+        .savepoint(async (inner) => {
+          for (let at = 0; at < 2; at++) await act(inner, record, keys, depth + 1)
+          if (random() < 0.4) throw new GivenUpError()
+        })
+        .catch((error: unknown) => {
+          record.undo(since)
+          if (!(error instanceof GivenUpError)) throw error
+        })
+    }
+  }
+  /** A whole transaction in one request. */
+  const single = async (client: Client, record: Progress, key: number): Promise<void> => {
+    const pair = [(lastValue += 1), (lastValue += 1)]
+    const append = pair.map((value) => ({ sql: APPEND, args: [key, value] }))
+    const way = random()
+    const options: AtomicBatchOptions = random() < 0.05 ? { signal: AbortSignal.timeout(2) } : {}
+    if (way < 0.4) {
+      const { rows } = await client.execute({ sql: READ, args: [key] }, undefined, {
+        ...options,
+        rowMode: 'array',
+      })
+      record.reads.push({ key, values: rows.map(([value]) => value as number), own: [] })
+      return
+    }
+    // whatever comes of it
+    record.appends = way < 0.7 ? [[key, pair[0] as number]] : pair.map((value) => [key, value])
+    if (way < 0.7) await client.execute(append[0]!, undefined, options)
+    else await client.batch(append, options)
+  }
+  const lane = async (session: number): Promise<void> => {
+    const { list, client } = clients[session % clients.length]!
+    for (let id = next++; id < count; id = next++) {
+      if (interlude && interludes > 0 && id % Math.ceil(count / interludes) === 1) await interlude()
+      const first = Math.floor(id / PART) * KEYS
+      const keys = Array.from({ length: KEYS }, (_, at) => first + at)
+      let record = new Progress()
+      const isSingle = random() < 0.3
+      const isReadOnly = !isSingle && random() < 0.15
+      const throws = random() < 0.1
+      const start = performance.now()
+      const outcome = await (isSingle
+        ? single(client, record, pick(random, keys))
+        : list.transaction(
+            async (tx) => {
+              const taken = record
+              record = new Progress()
+              // run again after a loss: nothing of the first run is there
+              record.undone.push(...taken.undone, ...taken.appends.map(([, value]) => value))
+              if (isReadOnly)
+                for (const key of keys)
+                  record.reads.push({ key, values: await tx.query(READ, [key]), own: [] })
+              else for (let at = 1 + Math.floor(random() * 4); at > 0; at--) await act(tx, record, keys, 0)
+              if (throws) throw new GivenUpError()
+            },
+            isReadOnly ? 'readonly' : 'immediate',
+          )
+      ).then(
+        () => 'committed' as const,
+        (error: unknown) => outcomeOf(error, isSingle),
+      )
+      const { appends, undone, reads } = record
+      // what a transaction saw that kept nothing is as good as what another saw
+      history.push({ id, session, start, end: performance.now(), outcome, appends, undone, reads })
+    }
+  }
+  await Promise.all(Array.from({ length: LANES }, (_, session) => lane(session)))
+  const { rows } = await direct.execute<{ key: number; value: number }>(
+    'select key, value from append order by id',
+  )
+  const final = Map.groupBy(rows, ({ key }) => key)
+  return checkHistory(
+    history,
+    new Map([...final].map(([key, values]) => [key, values.map(({ value }) => value)])),
+    order,
+  )
+}
+
+/** What an error says of the whole; without one of ours, it was given up: in a transaction before the COMMIT. */
+function outcomeOf(error: unknown, isSingle: boolean): 'not_applied' | 'unknown' {
+  if (error instanceof DatabaseError) return error.outcome
+  if (error instanceof Error && error.cause) return outcomeOf(error.cause, isSingle)
+  return isSingle ? 'unknown' : 'not_applied'
+}

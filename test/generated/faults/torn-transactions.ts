@@ -1,0 +1,142 @@
+import { type Client, DatabaseError } from '@batonsql/core'
+import { pick } from '../../support/random.ts'
+
+/** What one statement of a transaction does; all but `insert` fail, or end the transaction on the server. */
+type Act = 'insert' | 'constraint' | 'syntax' | 'or-rollback' | 'raise-rollback' | 'full' | 'interlude'
+
+const ACTS: readonly Act[] = [
+  'insert',
+  'insert',
+  'insert',
+  'insert',
+  'constraint',
+  'syntax',
+  'or-rollback',
+  'raise-rollback',
+]
+
+/** Larger than a database under test may be. */
+const TOO_LARGE_BYTES = 4_000_000
+
+/** To be set as the limit, so that SQLITE_FULL is met. */
+export const SIZE_LIMIT_BYTES = 2_000_000
+
+/** A transaction, as far as this test needs it. */
+interface Statements {
+  execute(sql: string, args: number[]): Promise<unknown>
+}
+
+/** A client under test; not only ours can be. */
+export interface Tearable {
+  transaction(callback: (tx: Statements) => Promise<void>): Promise<void>
+}
+
+export interface TornAccount {
+  readonly transactions: number
+  readonly committed: number
+  /** Transactions that the server ended by itself. */
+  readonly endedByServer: number
+  /** Rows of transactions that did not commit, or missing from ones that did. */
+  readonly leaks: readonly string[]
+}
+
+export interface TearOptions {
+  /** Whether the database has the limit of {@link SIZE_LIMIT_BYTES}. */
+  readonly isLimited?: boolean
+  /** What happens somewhere in each transaction besides, such as a restart of the server. */
+  readonly interlude?: (() => Promise<unknown>) | undefined
+}
+
+/**
+ * Runs transactions at random, in which the server rolls back by itself, with errors swallowed and thrown, statements one
+ * after the other and together; then looks whether each left all of its rows or none.
+ */
+export async function tearTransactions(
+  db: Tearable,
+  direct: Client,
+  count: number,
+  random: () => number,
+  { isLimited = false, interlude }: TearOptions = {},
+): Promise<TornAccount> {
+  const choice = isLimited ? [...ACTS, 'full' as const] : ACTS
+  await direct.batch([
+    'drop table if exists torn',
+    'create table torn (run integer, part integer unique)',
+    "create trigger torn_no before insert on torn when new.part = -2 begin select raise(rollback, 'no'); end",
+    'insert into torn values (-1, -1)',
+  ])
+  let part = 0
+  let committed = 0
+  let endedByServer = 0
+  const leaks: string[] = []
+  for (let run = 0; run < count; run++) {
+    const acts = Array.from({ length: 2 + Math.floor(random() * 7) }, () => pick(random, choice))
+    // in the midst of statements that do no harm, so that it is what ends the transaction
+    if (interlude) acts.splice(0, acts.length, 'insert', 'insert', 'interlude', ...acts.slice(2), 'insert')
+    const together = random() < 0.4
+    const throws = random() < 0.2
+    const done: number[] = []
+    const perform = async (tx: Statements, act: Act): Promise<void> => {
+      const own = (part += 1)
+      if (act === 'interlude') return void (await interlude?.())
+      await tx.execute(...statementFor(act, run, own)).then(
+        () => act === 'insert' && done.push(own),
+        (error: unknown) => {
+          // a mistake of this test must not pass for a refusal
+          if (error instanceof TypeError || error instanceof RangeError) throw error
+        },
+      )
+    }
+    const outcome = await db
+      .transaction(async (tx) => {
+        if (together) await Promise.all(acts.map((act) => perform(tx, act)))
+        else for (const act of acts) await perform(tx, act)
+        if (throws) throw new Error('given up')
+      })
+      .then(() => 'committed', outcomeOf)
+    if (acts.some((act) => /rollback|full|interlude/.test(act))) endedByServer += 1
+    const { rows } = await direct.execute<{ part: number }>(
+      'select part from torn where run = ? order by part',
+      [run],
+    )
+    const there = rows.map((row) => row.part).join()
+    const all = done.toSorted((a, b) => a - b).join()
+    if (outcome === 'committed') committed += 1
+    const isWhole =
+      outcome === 'committed'
+        ? there === all
+        : outcome === 'unknown'
+          ? there === all || there === ''
+          : there === ''
+    if (!isWhole)
+      leaks.push(
+        `run ${run} (${acts.join(' ')}${together ? ', together' : ''}): ${outcome}, there are [${there}] of [${all}]`,
+      )
+  }
+  return { transactions: count, committed, endedByServer, leaks }
+}
+
+/** What the error of a transaction says of its rows; ORMs have ours as the cause of theirs. */
+function outcomeOf(error: unknown): string {
+  if (error instanceof DatabaseError) return error.outcome
+  return error instanceof Error && error.cause ? outcomeOf(error.cause) : 'not_applied'
+}
+
+function statementFor(act: Exclude<Act, 'interlude'>, run: number, part: number): [string, number[]] {
+  switch (act) {
+    case 'insert':
+      return ['insert into torn values (?, ?)', [run, part]]
+    case 'constraint':
+      return ['insert into torn values (?, -1)', [run]]
+    case 'syntax':
+      return ['insert into torn valued (?, ?)', [run, part]]
+    case 'or-rollback':
+      return ['insert or rollback into torn values (?, -1)', [run]]
+    case 'raise-rollback':
+      return ['insert into torn values (?, -2)', [run]]
+    case 'full':
+      return [`insert into torn values (?, zeroblob(${TOO_LARGE_BYTES}))`, [run]]
+    default:
+      return act satisfies never
+  }
+}

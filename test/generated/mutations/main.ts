@@ -1,0 +1,135 @@
+/*
+ * Tries whether the tests see small mistakes: makes them one by one in copies of a package (`--package`, core unless said), and
+ * runs what looks for them there; for core that is the simulation first. `--count` says how many, `--seed` which, `--only`
+ * takes files with a text in their path, `--seconds` how long the simulation looks for each, `--parallel` how many at once.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { cp, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { seeded } from '../../support/random.ts'
+import { type Mutation, mutationsOf } from './mutations.ts'
+import { PACKAGES } from './packages.ts'
+
+const { values } = parseArgs({
+  options: {
+    package: { type: 'string', default: 'core' },
+    count: { type: 'string', default: '120' },
+    seed: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '60' },
+    parallel: { type: 'string', default: '2' },
+    only: { type: 'string', default: '' },
+  },
+})
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const chosenPackage = PACKAGES[values.package]
+if (!chosenPackage) throw new TypeError(`--package is one of ${Object.keys(PACKAGES).join(', ')}`)
+const { files = /^/, isSimulated = false, tests } = chosenPackage
+const FOLDER = join('packages', values.package)
+/** What the tests do not need, or is linked. */
+const LEFT_OUT = ['.git', 'dist', 'bench', 'site']
+/** What the simulation takes at most to see that all is well again, besides the time it looks. */
+const START_MS = 30_000
+const TESTS_MS = 240_000
+
+/** What has seen a mistake: the simulation, or a project of tests. */
+type Verdict = string
+
+const SURVIVED = 'survived'
+
+const children = new Set<ChildProcess>()
+const folders: string[] = []
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
+
+/** Runs a program. @returns whether it ended well within its time */
+function isFine(args: readonly string[], cwd: string, ms: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const env = { ...process.env, NODE_OPTIONS: '--conditions=@batonsql/source' }
+    const child = spawn(process.execPath, args, { cwd, env, stdio: 'ignore' })
+    children.add(child)
+    const timer = setTimeout(() => child.kill('SIGKILL'), ms)
+    child.on('close', (status) => {
+      clearTimeout(timer)
+      children.delete(child)
+      resolve(status === 0)
+    })
+  })
+}
+
+/** Makes a copy of what is tested, in a folder of its own. */
+async function makeCopy(): Promise<string> {
+  const copy = await mkdtemp(join(tmpdir(), 'baton-mutant-'))
+  folders.push(copy)
+  const modules = join(ROOT, 'node_modules')
+  const filter = (path: string): boolean => path !== modules && !LEFT_OUT.includes(basename(path))
+  await cp(ROOT, copy, { recursive: true, verbatimSymlinks: true, filter })
+  await symlink(modules, join(copy, 'node_modules'))
+  return copy
+}
+
+async function judge(copy: string, seed: number): Promise<Verdict> {
+  if (isSimulated) {
+    const seconds = Number(values.seconds)
+    const time = ['--minutes', String(seconds / 60), '--histories', '1000000']
+    const simulation = ['test/generated/simulation/main.ts', '--first', '--seed', String(seed), ...time]
+    if (!(await isFine(simulation, copy, seconds * 1_000 + START_MS))) return 'simulation'
+  }
+  for (const [project, ...paths] of tests) {
+    const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native', '--bail', '1']
+    if (!(await isFine([...vitest, '--project', project, ...paths], copy, TESTS_MS))) return project
+  }
+  return SURVIVED
+}
+
+async function tryMutation(copy: string, mutation: Mutation, seed: number): Promise<Verdict> {
+  const path = join(copy, FOLDER, mutation.file)
+  const text = await readFile(join(ROOT, FOLDER, mutation.file), 'utf8')
+  await writeFile(path, text.slice(0, mutation.start) + mutation.replacement + text.slice(mutation.end))
+  try {
+    return await judge(copy, seed)
+  } finally {
+    await writeFile(path, text)
+  }
+}
+
+/** So many of them, in an order that the seed decides. */
+function sample(mutations: readonly Mutation[], random: () => number): Mutation[] {
+  const left = [...mutations]
+  const taken: Mutation[] = []
+  while (taken.length < Number(values.count) && left.length > 0)
+    taken.push(...left.splice(Math.floor(random() * left.length), 1))
+  return taken
+}
+
+const all = mutationsOf(join(ROOT, FOLDER), files).filter(({ file }) => file.includes(values.only))
+const chosen = sample(all, seeded(Number(values.seed)))
+const copies = await Promise.all(Array.from({ length: Number(values.parallel) }, makeCopy))
+const verdicts = new Map<Mutation, Verdict>()
+const untouched = await judge(copies[0] as string, 1)
+if (untouched !== SURVIVED) throw new Error(`without a mistake there is one for: ${untouched}`)
+console.log(`${chosen.length} of ${all.length} mutations`)
+const queue = [...chosen]
+const work = async (copy: string): Promise<void> => {
+  for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
+    const begun = performance.now()
+    const verdict = await tryMutation(copy, mutation, 1 + verdicts.size)
+    verdicts.set(mutation, verdict)
+    const { file, line, what } = mutation
+    const seconds = ((performance.now() - begun) / 1_000).toFixed(0)
+    console.log(`${verdict} (${seconds} s): ${file}:${line} ${what.replace(/\s+/g, ' ').slice(0, 100)}`)
+  }
+}
+await Promise.all(copies.map(work))
+const counts = new Map<Verdict, number>()
+for (const verdict of verdicts.values()) counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
+const caught = verdicts.size - (counts.get(SURVIVED) ?? 0)
+const by = Array.from(counts, ([verdict, count]) => `${verdict} ${count}`).join(', ')
+console.log(`mutations of ${values.package}: ${caught} of ${verdicts.size} caught (${by})`)

@@ -1,0 +1,40 @@
+/** What looks for the mistakes in a package, the quickest first. */
+export interface MutatedPackage {
+  /** Files of the package, relative to `src`, that get mistakes. @default all */
+  readonly files?: RegExp
+  /** Whether the simulation looks first. */
+  readonly isSimulated?: boolean
+  /** Test files, or folders of them, by the project of vitest.config.ts that runs them. */
+  readonly tests: readonly (readonly [project: string, ...paths: string[]])[]
+}
+
+export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
+  core: {
+    // where transactions, streams and requests are made, written and read
+    files: /^(client|codec|http|request|sql|stream)\//,
+    isSimulated: true,
+    tests: [['unit', 'packages/core']],
+  },
+  'kysely-dialect': { tests: [['embedded', 'test/adapters/kysely']] },
+  'drizzle-driver': {
+    tests: [
+      ['unit', 'packages/drizzle-driver'],
+      ['embedded', 'test/adapters/drizzle'],
+      ['embedded-drizzle-1', 'test'],
+    ],
+  },
+  'libsql-client': { tests: [['embedded', 'test/adapters/libsql-client']] },
+  platform: {
+    tests: [
+      ['unit', 'packages/platform'],
+      ['embedded', 'test/platform'],
+    ],
+  },
+  'local-server': {
+    tests: [
+      ['unit', 'packages/local-server'],
+      ['embedded', 'test/platform', 'test/client'],
+      ['sqld', 'test/platform', 'test/client'],
+    ],
+  },
+}

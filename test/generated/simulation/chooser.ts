@@ -1,0 +1,27 @@
+import { pick, seeded } from '../../support/random.ts'
+
+/** Chooses what a seed determines. */
+export class Chooser {
+  readonly random: () => number
+
+  constructor(seed: number) {
+    this.random = seeded(seed)
+  }
+
+  chance(share: number): boolean {
+    return this.random() < share
+  }
+
+  int(below: number): number {
+    return Math.floor(this.random() * below)
+  }
+
+  pick<T>(items: readonly T[]): T {
+    return pick(this.random, items)
+  }
+
+  /** A list of up to so many, short ones more often. */
+  list<T>(most: number, make: () => T): T[] {
+    return Array.from({ length: 1 + this.int(1 + this.int(most)) }, make)
+  }
+}

@@ -1,0 +1,224 @@
+/*
+ * Sends generated requests in the language of the model to the model and to the real libsql-server, and compares the answers.
+ * MODEL_SEQUENCES says how many sequences, MODEL_SEED repeats a run.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { seeded } from '../../support/random.ts'
+import { isMissing } from '../differential/both-servers.ts'
+import { type NamedSubject, type SubjectSource, sqldSubjects } from '../differential/servers.ts'
+import { type ModelExchange, RequestGenerator } from './model-requests.ts'
+import { ModelServer } from './model-server.ts'
+import { World } from './world.ts'
+
+const SEQUENCES = Number(process.env['MODEL_SEQUENCES'] ?? 60)
+const SEED = Number(process.env['MODEL_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const EXCHANGES = 25
+const TABLES = [
+  'create table t (a integer not null)',
+  'create table parent (a integer primary key)',
+  'create table child (a integer, p integer references parent deferrable initially deferred)',
+]
+
+interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+let source: SubjectSource | undefined
+beforeAll(async () => {
+  if (!isMissing) source = await sqldSubjects()
+})
+afterAll(() => source?.[Symbol.asyncDispose]())
+
+type Send = (route: string, body: string) => Promise<{ status: number; text: string }>
+
+/** Something that answers requests, and remembers the batons of two clients. */
+class Party {
+  readonly #send: Send
+  readonly #all: string[] = []
+  readonly #batons: [string[], string[]] = [[], []]
+
+  constructor(send: Send) {
+    this.#send = send
+  }
+
+  /** Closes the streams that are still open: the real server has room for 128. */
+  async end(): Promise<void> {
+    const batons = this.#all.splice(0)
+    const body = (baton: string): string => JSON.stringify({ baton, requests: [{ type: 'close' }] })
+    await Promise.all(batons.map((baton) => this.#send('/v3/pipeline', body(baton))))
+  }
+
+  newest(client: 0 | 1): string | undefined {
+    return this.#batons[client].at(-1)
+  }
+
+  async ask({ client, route, baton, requests }: ModelExchange): Promise<Answer> {
+    const known = this.#batons[client]
+    const given = { none: null, newest: known.at(-1) ?? null, older: known.at(-2) ?? null, garbage: 'AAAA' }[
+      baton
+    ]
+    const [first] = requests as [{ batch: unknown }]
+    const body = route === '/v3/cursor' ? { baton: given, batch: first.batch } : { baton: given, requests }
+    const { status, text } = await this.#send(route, JSON.stringify(body))
+    const next = /"baton":"([^"]+)"/.exec(text)?.[1]
+    if (next) {
+      known.push(next)
+      this.#all.push(next)
+    }
+    if (!next && baton === 'newest') known.length = 0
+    const isCursor = route === '/v3/cursor' && status === 200
+    return { status, body: isCursor ? text.trim().split('\n').map(read) : read(text) }
+  }
+}
+
+function read(text: string): unknown {
+  try {
+    return withoutChance(JSON.parse(text))
+  } catch {
+    return text
+  }
+}
+
+const LEFT_OUT = new Set([
+  'replication_index',
+  'rows_read',
+  'rows_written',
+  'query_duration_ms',
+  'decltype',
+  'base_url',
+])
+
+/** An answer without what differs from server to server and from time to time. */
+function withoutChance(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutChance)
+  if (typeof value === 'string') return value.replace(/could not be parsed.*/, 'could not be parsed')
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key]) => !LEFT_OUT.has(key))
+      .map(([key, each]) => [
+        key,
+        /^(baton|last_insert_rowid)$/.test(key) ? each !== null : withoutChance(each),
+      ]),
+  )
+}
+
+function modelParty(world: World, server: ModelServer): Party {
+  return new Party((path, body) => answerOf(world, server, path, body))
+}
+
+/** Lets time pass until there is an answer. */
+async function answerOf(
+  world: World,
+  server: ModelServer,
+  path: string,
+  body: string,
+): Promise<{ status: number; text: string }> {
+  let result: { status: number; text: string } | undefined
+  const answer = async (): Promise<void> => {
+    const { status, body: text, lines } = await server.handle({ path, token: null, body })
+    let all = text
+    if (lines) for await (const line of lines) all += line
+    result = { status, text: all }
+  }
+  void answer()
+  await world.runUntil(() => result !== undefined, world.now + 6_000)
+  return result ?? { status: 0, text: 'no answer' }
+}
+
+function realParty({ url, headers }: NamedSubject): Party {
+  return new Party(async (route, body) => {
+    const response = await fetch(url + route, { method: 'POST', headers, body })
+    return { status: response.status, text: await response.text() }
+  })
+}
+
+/** Whether a request would wait for the lock: for 5 s, on the real server. */
+function wouldWait(
+  { database, streams }: ModelServer,
+  own: string | undefined,
+  { requests }: ModelExchange,
+): boolean {
+  const { holder } = database
+  const id = Number(own?.split('.')[0])
+  const isOwn = holder !== null && streams.get(id)?.connection === holder
+  return holder !== null && !isOwn && /insert|begin|savepoint/i.test(JSON.stringify(requests))
+}
+
+async function compare(seed: number): Promise<void> {
+  if (!source) throw new Error('there is no libsql-server')
+  await using subject = await source.create()
+  const world = new World(seed)
+  const server = new ModelServer(world, {})
+  const parties = [modelParty(world, server), realParty(subject)] as const
+  const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
+  await parties[1].ask({
+    client: 0,
+    route: '/v2/pipeline',
+    baton: 'none',
+    requests: [...setup, { type: 'close' }],
+  })
+  const generator = new RequestGenerator(seeded(seed))
+  const done: ModelExchange[] = []
+  for (let at = 0; at < EXCHANGES; at++) {
+    const exchange = generator.exchange()
+    const own = exchange.baton === 'newest' ? parties[0].newest(exchange.client) : undefined
+    if (wouldWait(server, own, exchange)) continue
+    done.push(exchange)
+    const [model, real] = await Promise.all(parties.map((party) => party.ask(exchange)))
+    expect(model, `seed ${seed}, at ${JSON.stringify(done.at(-1))}`).toEqual(real)
+  }
+  await parties[1].end()
+}
+
+test.skipIf(isMissing)(
+  `${SEQUENCES} sequences of requests are answered by the model as by libsql-server (MODEL_SEED=${SEED})`,
+  { timeout: 60_000 + SEQUENCES * 1_000 },
+  async () => {
+    for (let at = 0; at < SEQUENCES; at++) await compare(SEED + at)
+  },
+)
+
+/** A writer that another waits for, and an idle stream. */
+async function passTime(party: Party, wait: (ms: number) => Promise<void>): Promise<unknown[]> {
+  const ask = (client: 0 | 1, baton: ModelExchange['baton'], ...sql: string[]): Promise<Answer> => {
+    const requests = sql.map((each) => ({ type: 'execute', stmt: { sql: each } }))
+    return party.ask({ client, route: '/v3/pipeline', baton, requests })
+  }
+  const answers = [await ask(0, 'none', 'begin immediate', 'insert into t values (1)')]
+  const waiting = ask(1, 'none', 'insert into t values (2)')
+  await wait(5_300)
+  answers.push(await waiting)
+  answers.push(await ask(0, 'newest', 'insert into t values (3)', 'insert into t values (4)'))
+  answers.push(await ask(1, 'newest', 'begin', 'select a from t order by rowid'))
+  await wait(11_300)
+  answers.push(await ask(1, 'newest', 'select 1'))
+  answers.push(await ask(1, 'none', 'select a from t order by rowid'))
+  return answers
+}
+
+test.skipIf(isMissing)(
+  'the model ends transactions and streams when libsql-server does',
+  { timeout: 60_000 },
+  async () => {
+    if (!source) throw new Error('there is no libsql-server')
+    await using subject = await source.create()
+    const real = realParty(subject)
+    const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
+    await real.ask({
+      client: 0,
+      route: '/v2/pipeline',
+      baton: 'none',
+      requests: [...setup, { type: 'close' }],
+    })
+    const world = new World(1)
+    const model = modelParty(world, new ModelServer(world, {}))
+    const modelWait = async (ms: number): Promise<void> => {
+      await world.runUntil(() => false, world.now + ms)
+    }
+    expect(await passTime(model, modelWait)).toEqual(await passTime(real, sleep))
+    await real.end()
+  },
+)

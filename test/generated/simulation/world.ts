@@ -1,0 +1,180 @@
+import { seeded } from '../../support/random.ts'
+
+/** Something that happens at a time. */
+interface Timer {
+  readonly at: number
+  readonly order: number
+  /** Null once it was cancelled. */
+  callback: (() => void) | null
+  /** Whether code under test has set it. */
+  readonly isClients: boolean
+}
+
+/** When the world begins, in ms since the epoch. */
+const EPOCH = 1_700_000_000_000
+
+const { any } = AbortSignal
+const real = { setImmediate, performance: performance.now.bind(performance) }
+let current: World | null = null
+
+/**
+ * Time, timers and chance of one history. Time stands still while anything can happen, and then goes to the next timer, so
+ * that a history of hours takes milliseconds, and is the same each time.
+ */
+export class World {
+  now = 0
+  /** Counts what happened: two things with the same number happened without a turn of the event loop between them. */
+  turn = 0
+  readonly random: () => number
+  readonly #chance: () => number
+  /** What was thrown where nothing could catch it. */
+  readonly uncaught: unknown[] = []
+  /** Called when nothing will happen for so many ms. */
+  onPause: (ms: number) => void = () => {}
+  /** Latest first. */
+  readonly #timers: Timer[] = []
+  readonly #immediates: Timer[] = []
+  #order = 0
+
+  /** Whether there is an `AbortSignal.any`. */
+  readonly hasAny: boolean
+
+  constructor(seed: number) {
+    this.hasAny = seed % 2 === 0
+    this.random = seeded(seed)
+    this.#chance = seeded(seed + 1)
+  }
+
+  /** Makes this the world whose time the globals tell. */
+  enter(): void {
+    enter(this)
+  }
+
+  /** Calls back after a time. @returns what cancels it */
+  after(ms: number, callback: () => void): () => void {
+    const timer = this.#add(this.now + ms, callback, false)
+    return () => {
+      timer.callback = null
+    }
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(ms, resolve)
+    })
+  }
+
+  /** Timers of the code under test. */
+  get clientTimers(): number {
+    return this.#timers.filter(({ isClients, callback }) => isClients && callback).length
+  }
+
+  setTimeout(callback: () => void, ms: number): Timer {
+    return this.#add(this.now + Math.max(1, Math.trunc(ms) || 0), callback, true)
+  }
+
+  setImmediate(callback: () => void): Timer {
+    const timer = { at: this.now, order: 0, callback, isClients: true }
+    this.#immediates.push(timer)
+    return timer
+  }
+
+  #add(at: number, callback: () => void, isClients: boolean): Timer {
+    const timer = { at, order: (this.#order += 1), callback, isClients }
+    let place = this.#timers.length
+    while (place > 0 && (this.#timers[place - 1] as Timer).at <= at) place -= 1
+    this.#timers.splice(place, 0, timer)
+    return timer
+  }
+
+  /**
+   * Lets things happen until a condition holds.
+   * @returns whether it does; otherwise nothing is left that could happen, or the time is over
+   */
+  async runUntil(isDone: () => boolean, until = Infinity): Promise<boolean> {
+    for (;;) {
+      await new Promise<void>((resolve) => real.setImmediate(resolve))
+      this.turn += 1
+      if (isDone()) return true
+      const next = this.#next(until)
+      if (!next) return false
+      if (next.at > this.now) this.onPause(next.at - this.now)
+      const { callback } = next
+      next.callback = null
+      this.now = Math.max(this.now, next.at)
+      try {
+        callback?.()
+      } catch (error) {
+        this.uncaught.push(error)
+      }
+    }
+  }
+
+  #next(until: number): Timer | undefined {
+    while (this.#timers.at(-1)?.callback === null) this.#timers.pop()
+    const next = this.#timers.at(-1)
+    // what is due in the same millisecond may come before or behind
+    const isTimerFirst = next !== undefined && next.at <= this.now && this.#chance() < 0.5
+    const immediate = isTimerFirst ? undefined : this.#immediates.shift()
+    if (immediate) return immediate
+    if (next && next.at > until) {
+      this.now = until
+      return undefined
+    }
+    return this.#timers.pop()
+  }
+}
+
+/** Lets some microtasks run first. */
+export async function microtasks(count: number): Promise<void> {
+  for (let at = 0; at < count; at++) await Promise.resolve()
+}
+
+function worldOf(): World {
+  if (!current) throw new Error('no world was entered')
+  return current
+}
+
+/** What node's timers are besides a number. */
+function handleOf(timer: Timer): object {
+  const handle = { timer, ref: () => handle, unref: () => handle, hasRef: () => true }
+  return handle
+}
+
+const clear = (handle: unknown): void => {
+  const { timer } = (handle ?? {}) as { timer?: Timer }
+  if (timer) timer.callback = null
+}
+
+let isInstalled = false
+
+function enter(world: World): void {
+  install()
+  // not everywhere is there an AbortSignal.any
+  if (world.hasAny) Object.assign(AbortSignal, { any })
+  else Reflect.deleteProperty(AbortSignal, 'any')
+  current = world
+}
+
+/** Replaces the clock, the timers and the chance of this process, for good. */
+function install(): void {
+  if (isInstalled) return
+  isInstalled = true
+  const globals = {
+    setTimeout: (callback: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) =>
+      handleOf(worldOf().setTimeout(() => callback(...args), ms)),
+    clearTimeout: clear,
+    setImmediate: (callback: (...args: unknown[]) => void, ...args: unknown[]) =>
+      handleOf(worldOf().setImmediate(() => callback(...args))),
+    clearImmediate: clear,
+  }
+  Object.assign(globalThis, globals)
+  Object.defineProperty(performance, 'now', { value: () => worldOf().now })
+  Object.defineProperty(performance, 'timeOrigin', { value: EPOCH })
+  Date.now = () => EPOCH + worldOf().now
+  Math.random = () => worldOf().random()
+  process.on('unhandledRejection', (reason) => worldOf().uncaught.push(reason))
+}
+
+/** The time that really passed, in ms. */
+export const realNow = real.performance

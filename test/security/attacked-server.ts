@@ -1,0 +1,86 @@
+import type { KeyObject } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
+import { findSqld } from '@batonsql/local-server/sqld'
+import { plantKey } from '../server/planted-key.ts'
+
+/** A kind of server that is attacked. */
+export interface AttackedKind {
+  readonly backend: 'embedded' | 'sqld'
+  readonly auth: boolean
+}
+
+const hasSqld = await findSqld().then(
+  () => true,
+  () => false,
+)
+
+export const BACKENDS: readonly AttackedKind['backend'][] = hasSqld ? ['embedded', 'sqld'] : ['embedded']
+
+/** Each back end, with tokens and without. */
+export const KINDS: readonly AttackedKind[] = BACKENDS.flatMap((backend) => [
+  { backend, auth: false },
+  { backend, auth: true },
+])
+
+/** A server with the databases `app` and `other`, and a directory beside its own. */
+export class AttackedServer implements AsyncDisposable {
+  readonly server: LocalServer
+  /** Where the attack may try to leave something. */
+  readonly directory: string
+  /** Signs tokens for every database. */
+  readonly key: KeyObject
+  readonly #auth: boolean
+
+  private constructor(server: LocalServer, directory: string, auth: boolean, key: KeyObject) {
+    this.key = key
+    this.server = server
+    this.directory = directory
+    this.#auth = auth
+  }
+
+  static async start(kind: AttackedKind, options: LocalServerOptions = {}): Promise<AttackedServer> {
+    const directory = await mkdtemp(join(tmpdir(), 'baton-attack-'))
+    const key = await plantKey(join(directory, 'data'))
+    const server = await startLocalServer({ ...kind, dataDirectory: join(directory, 'data'), ...options })
+    await server.createDatabase('app')
+    await server.createDatabase('other')
+    return new AttackedServer(server, directory, kind.auth, key)
+  }
+
+  url(name = 'app'): string {
+    return `${this.server.url}/${name}`
+  }
+
+  /** Headers of a caller who may use a database. */
+  async headers(name = 'app', access: 'full-access' | 'read-only' = 'full-access') {
+    if (!this.#auth) return {}
+    return { authorization: `Bearer ${await this.server.createToken(name, { access })}` }
+  }
+
+  /** A POST with everything as given. */
+  async post(path: string, body: string | object, headers: Record<string, string> = {}): Promise<Answer> {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const response = await fetch(this.server.url + path, { method: 'POST', body: text, headers })
+    return { status: response.status, text: await response.text() }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server.close()
+    await rm(this.directory, { recursive: true, force: true })
+  }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** The baton in an answer of a pipeline or a cursor. */
+export function batonOf({ text }: Answer): string {
+  const baton = /^\{"baton":"([^"]+)"/.exec(text)?.[1]
+  if (baton === undefined) throw new Error(`no baton: ${text.slice(0, 200)}`)
+  return baton
+}

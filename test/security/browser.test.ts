@@ -1,0 +1,166 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, execute } from '../server/wire.ts'
+import { findBrowser } from '../support/browser.ts'
+import { AttackedServer, KINDS } from './attacked-server.ts'
+
+const { path: browserPath, unavailable } = await findBrowser()
+const SELECT = JSON.stringify({ requests: [execute('select 42'), close] })
+const INSERT = JSON.stringify({ requests: [execute('insert into t values (666)'), close] })
+
+describe.skipIf(browserPath === null)(
+  `in a real browser${unavailable === null ? '' : `: ${unavailable}`}`,
+  () => {
+    let browser: Browser
+    let pages: http.Server
+    let pagesPort: number
+
+    beforeAll(async () => {
+      // names that point to this machine, as a hostile name server would have it
+      const rules = ['evil.example', 'app.example'].map((name) => `MAP ${name} 127.0.0.1`).join(',')
+      const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${rules}`]
+      browser = await chromium.launch({ executablePath: browserPath as string, args })
+      pages = http.createServer((_, to) => {
+        to.setHeader('content-type', 'text/html')
+        to.end('<!doctype html><title>a page</title>')
+      })
+      await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve))
+      pagesPort = (pages.address() as AddressInfo).port
+    }, 60_000)
+    afterAll(async () => {
+      await browser.close()
+      pages.closeAllConnections()
+      await new Promise((resolve) => pages.close(resolve))
+    })
+
+    describe.each(KINDS)('$backend, auth $auth', (kind) => {
+      let attacked: AttackedServer
+      let headers: Record<string, string>
+
+      beforeAll(async () => {
+        attacked = await AttackedServer.start(kind, { allowOrigins: [`http://app.example:${pagesPort}`] })
+        headers = await attacked.headers()
+        const requests = [execute('create table t(a)'), close]
+        expect((await attacked.post('/app/v2/pipeline', { requests }, headers)).status).toBe(200)
+      })
+      afterAll(() => attacked[Symbol.asyncDispose]())
+
+      async function expectNothingWritten(): Promise<void> {
+        const requests = [execute('select count(*) from t'), close]
+        expect((await attacked.post('/app/v2/pipeline', { requests }, headers)).text).toContain('"value":"0"')
+      }
+
+      async function onPage(url: string, task: (page: Page) => Promise<void>): Promise<void> {
+        const page = await browser.newPage()
+        try {
+          await page.goto(url)
+          await task(page)
+        } finally {
+          await page.close()
+        }
+      }
+
+      /** What a script of the page gets. */
+      async function fetchFrom(page: Page, path: string, init: object): Promise<string> {
+        const url = new URL(path, attacked.server.url).href
+        return await page.evaluate<string>(`(async () => {
+        try {
+          const response = await fetch(${JSON.stringify(url)}, ${JSON.stringify(init)})
+          return response.type + ' ' + response.status + ' ' + (await response.text())
+        } catch (error) {
+          return String(error)
+        }
+      })()`)
+      }
+
+      test('a foreign page reads and writes nothing, by whatever means', async () => {
+        await onPage(`http://evil.example:${pagesPort}/`, async (page) => {
+          const plain = { ...headers, 'content-type': 'text/plain' }
+          expect(await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: SELECT })).toMatch(
+            /Failed to fetch/,
+          )
+          expect(
+            await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: INSERT, headers: plain }),
+          ).toMatch(/Failed to fetch/)
+          expect(await fetchFrom(page, '/version', {})).toMatch(/Failed to fetch/)
+          // sent without asking first, and not readable in any case
+          await fetchFrom(page, '/app/v2/pipeline', { method: 'POST', body: INSERT, mode: 'no-cors' })
+          const beacon = [`${attacked.url()}/v2/pipeline`, INSERT].map((text) => JSON.stringify(text)).join()
+          await page.evaluate(`navigator.sendBeacon(${beacon})`)
+          const loaded = await page.evaluate<string>(`new Promise((resolve) => {
+          const script = document.createElement('script')
+          script.src = ${JSON.stringify(`${attacked.url()}/dump`)}
+          script.onload = () => resolve('loaded')
+          script.onerror = () => resolve('refused')
+          document.head.append(script)
+        })`)
+          expect(loaded).toBe('refused')
+          await page.setContent(
+            `<form method="post" enctype="text/plain" action="${attacked.url()}/v2/pipeline">
+             <input name='${INSERT.slice(0, -1).replaceAll("'", '&#39;')},"x":"' value='"}'></form>`,
+          )
+          await Promise.all([page.waitForNavigation(), page.evaluate('document.forms[0].submit()')])
+          expect(await page.textContent('body')).toContain('may not use this server')
+        })
+        await expectNothingWritten()
+      })
+
+      test('nor one whose own name points here', async () => {
+        const { port } = attacked.server
+        await onPage(`http://evil.example:${port}/`, async (page) => {
+          const own = `http://evil.example:${port}`
+          expect(await fetchFrom(page, `${own}/version`, {})).toMatch(/^basic 403 .*not `evil\.example`/)
+          const answer = await fetchFrom(page, `${own}/app/v2/pipeline`, {
+            method: 'POST',
+            body: INSERT,
+            headers,
+          })
+          expect(answer).toMatch(/^basic 403 /)
+        })
+        await expectNothingWritten()
+      })
+
+      test('nor one without an origin', async () => {
+        await onPage(`http://localhost:${pagesPort}/`, async (page) => {
+          const init = JSON.stringify({ method: 'POST', body: INSERT })
+          const call = `fetch(${JSON.stringify(`${attacked.url()}/v2/pipeline`)}, ${init})`
+          const script = `${call}.then((r) => r.status, String).then((m) => parent.postMessage(String(m), '*'))`
+          const answer = await page.evaluate<string>(`new Promise((resolve) => {
+          addEventListener('message', ({ data }) => resolve(data))
+          const frame = document.createElement('iframe')
+          frame.setAttribute('sandbox', 'allow-scripts')
+          frame.srcdoc = '<script>' + ${JSON.stringify(script)} + '<' + '/script>'
+          document.body.append(frame)
+        })`)
+          expect(answer).toMatch(/Failed to fetch/)
+        })
+        await expectNothingWritten()
+      })
+
+      test.each(['localhost', '127.0.0.1', 'app.example'])(
+        'pages of %s that are let in can use it',
+        async (host) => {
+          await onPage(`http://${host}:${pagesPort}/`, async (page) => {
+            // other headers than the simple ones make the browser ask first
+            const json = { ...headers, 'content-type': 'application/json', 'x-other': '1' }
+            const answer = await fetchFrom(page, '/app/v2/pipeline', {
+              method: 'POST',
+              body: SELECT,
+              headers: json,
+            })
+            expect(answer).toMatch(/^cors 200 .*"value":"42"/)
+          })
+        },
+      )
+
+      test('the address opened in a browser shows what it is', async () => {
+        await onPage(attacked.server.url, async (page) => {
+          expect(await page.title()).toBe('Baton local server')
+          expect(await page.textContent('pre')).toBe(`DATABASE_URL=${attacked.server.url}`)
+        })
+      })
+    })
+  },
+)

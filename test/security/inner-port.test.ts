@@ -1,0 +1,77 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, execute } from '../server/wire.ts'
+import { AttackedServer, KINDS } from './attacked-server.ts'
+
+/** The kinds with a libsql-server behind the gateway, whose own port any program of this machine can reach. */
+const INNER = KINDS.filter(({ backend }) => backend === 'sqld')
+
+describe.skipIf(process.platform !== 'linux').each(INNER)('the port behind the gateway: %o', (kind) => {
+  let attacked: AttackedServer
+  let ports: { readonly data: string; readonly admin: string }
+  let id: string
+
+  beforeAll(async () => {
+    attacked = await AttackedServer.start(kind)
+    id = attacked.server.databaseId('app')
+    expect(
+      (await attacked.post('/app/v3/pipeline', pipeline('SELECT 42'), await attacked.headers())).status,
+    ).toBe(200)
+    ports = await portsOf(join(attacked.directory, 'data/sqld'))
+  })
+  afterAll(() => attacked[Symbol.asyncDispose]())
+
+  async function ask(headers: Record<string, string>, sql: string, path = '/v3/pipeline') {
+    const body = JSON.stringify(pipeline(sql))
+    const answer = await fetch(`http://${ports.data}${path}`, { method: 'POST', headers, body })
+    return { status: answer.status, text: await answer.text() }
+  }
+
+  test('takes no token of a client, and nothing without a token', async () => {
+    const victim = join(attacked.directory, 'written')
+    const file = join(attacked.directory, 'data/registry.db')
+    const named = { 'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, '') }
+    const tokens = [{}, await attacked.headers(), await attacked.headers('app', 'read-only')]
+    for (const token of tokens) {
+      for (const sql of [
+        'SELECT 42',
+        `SELECT hex(readfile('${file}'))`,
+        `SELECT writefile('${victim}', 1)`,
+      ]) {
+        const origin = { origin: 'https://evil.example' }
+        for (const headers of [
+          { ...named, ...token },
+          { ...named, ...token, ...origin },
+        ])
+          expect(await ask(headers, sql)).toMatchObject({ status: 401 })
+        expect([401, 404]).toContain((await ask(token, sql, `/dev/${id}/v3/pipeline`)).status)
+      }
+      for (const path of ['/dump', '/beta/listen?table=t', '/v1/jobs']) {
+        const answer = await fetch(`http://${ports.data}${path}`, { headers: { ...named, ...token } })
+        expect([path, answer.status]).toEqual([path, 401])
+      }
+    }
+    await expect(stat(victim)).rejects.toThrow('ENOENT')
+  })
+
+  test('its admin API takes neither', async () => {
+    for (const headers of [{}, await attacked.headers(), { authorization: 'basic' }]) {
+      const url = `http://${ports.admin}/v1/namespaces/${id}/config`
+      expect((await fetch(url, { headers })).status).toBe(401)
+    }
+  })
+})
+
+function pipeline(sql: string): object {
+  return { requests: [execute(sql), close] }
+}
+
+/** Where the first server listens that has its data in a folder, as its command line says. */
+async function portsOf(folder: string): Promise<{ data: string; admin: string }> {
+  const [group = ''] = await readdir(folder)
+  const { pid } = JSON.parse(await readFile(join(folder, group, 'sqld.pid'), 'utf8')) as { pid: number }
+  const words = (await readFile(`/proc/${pid}/cmdline`, 'latin1')).split('\0')
+  const after = (word: string): string => words[words.indexOf(word) + 1] ?? ''
+  return { data: after('--http-listen-addr'), admin: after('--admin-listen-addr') }
+}

@@ -1,0 +1,46 @@
+/*
+ * Runs generated calls of every allowed function in the engine with the checks of a sanitizer:
+ * `node packages/local-server/engine/build.mjs --sanitize /tmp/engine`, then
+ * `node test/security/programs/fuzz-sanitized.ts /tmp/engine 100000 [seed]`.
+ */
+import { spawnSync } from 'node:child_process'
+import { seeded } from '../../support/random.ts'
+import { CALL_SCHEMA, generatedCall } from '../generated-calls.ts'
+
+const CALLS_EACH = 2_000
+
+const [engine = '', count = '10000', seed = '1'] = process.argv.slice(2)
+const env = {
+  ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1',
+  UBSAN_OPTIONS: 'print_stacktrace=1',
+}
+const found = new Map<string, string>()
+for (let done = 0; done < Number(count); done += CALLS_EACH) {
+  const random = seeded(Number(seed) + done)
+  let calls = Array.from({ length: CALLS_EACH }, () => generatedCall(random))
+  while (calls.length > 0) {
+    const input = [...CALL_SCHEMA, ...calls].join('\n')
+    const { status, stdout, stderr } = spawnSync(engine, { input, env, maxBuffer: 2 ** 30, encoding: 'utf8' })
+    collect(stderr)
+    console.log(`seed ${Number(seed) + done}: ${stdout.trim() || 'ended'}, ${found.size} kinds of findings`)
+    if (status === 0) break
+    // on behind the statement that has ended it
+    const last = calls.findLastIndex((call) => stderr.includes(`\n${call}\n`))
+    calls = calls.slice(last + 1)
+  }
+}
+for (const [place, report] of found) console.log(`\n=== ${place}\n${report}`)
+process.exitCode = found.size === 0 ? 0 : 1
+
+function collect(output: string): void {
+  const lines = output.split('\n')
+  for (const [index, line] of lines.entries()) {
+    if (!/runtime error: |ERROR: \w+Sanitizer: /.test(line)) continue
+    const report = lines.slice(Math.max(0, index - 2), index + 14).join('\n')
+    const frame = lines
+      .slice(index, index + 14)
+      .find((text) => /#[0-9]+ .* in (?!_*asan|__)\w+ .*\.c:/.test(text))
+    const place = `${line.replace(/0x[0-9a-f]+|-?\d[\d.e+-]{3,}|==\d+==/g, '#')} ${frame?.replace(/.* in (\w+).*/, '$1')}`
+    if (!found.has(place)) found.set(place, report)
+  }
+}

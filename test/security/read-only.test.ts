@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, query } from '../server/wire.ts'
+import { seeded } from '../support/random.ts'
+import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
+import { generateChange, SCHEMA } from './generated-statements.ts'
+
+const STATEMENTS = Number(
+  process.env['ATTACK_STATEMENTS'] ?? (process.env['TEST_RELEASE'] === undefined ? 200 : 500),
+)
+const AT_ONCE = 8
+const SEED = Number(process.env['ATTACK_SEED'] ?? 20_260)
+
+const stmt = (sql: string) => ({ type: 'execute', stmt: { sql } })
+
+/** Every way to send a statement. */
+const ROUTES: Readonly<Record<string, (sql: string) => { path: string; body: object }>> = {
+  execute: (sql) => ({ path: '/v3/pipeline', body: { requests: [stmt(sql), close] } }),
+  'execute in a transaction': (sql) => ({
+    path: '/v2/pipeline',
+    body: { requests: [stmt('begin'), stmt(sql), stmt('commit'), close] },
+  }),
+  batch: (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [
+        { type: 'batch', batch: { steps: [{ stmt: { sql: 'select 1' } }, { stmt: { sql } }] } },
+        close,
+      ],
+    },
+  }),
+  'step that is skipped': (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [
+        {
+          type: 'batch',
+          batch: {
+            steps: [{ stmt: { sql: 'select 1' } }, { stmt: { sql }, condition: { type: 'error', step: 0 } }],
+          },
+        },
+        close,
+      ],
+    },
+  }),
+  sequence: (sql) => ({ path: '/v3/pipeline', body: { requests: [{ type: 'sequence', sql }, close] } }),
+  describe: (sql) => ({ path: '/v3/pipeline', body: { requests: [{ type: 'describe', sql }, close] } }),
+  'stored text': (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [
+        { type: 'store_sql', sql_id: 1, sql },
+        { type: 'execute', stmt: { sql_id: 1 } },
+        { type: 'sequence', sql_id: 1 },
+        { type: 'close' },
+      ],
+    },
+  }),
+  'stored text, described': (sql) => ({
+    path: '/v3/pipeline',
+    body: {
+      requests: [{ type: 'store_sql', sql_id: 1, sql }, { type: 'describe', sql_id: 1 }, { type: 'close' }],
+    },
+  }),
+  cursor: (sql) => ({ path: '/v3/cursor', body: { batch: { steps: [{ stmt: { sql } }] } } }),
+}
+
+describe.each(BACKENDS)('a read-only token changes nothing: %s', (backend) => {
+  const kind = { backend, auth: true }
+  let attacked: AttackedServer
+  let owner: string
+  let before: string
+  let bytesBefore: Readonly<Record<string, string>>
+
+  beforeAll(async () => {
+    attacked = await AttackedServer.start(kind)
+    owner = await attacked.server.createToken('app')
+    for (const sql of SCHEMA) await query(attacked.url(), sql, { token: owner })
+    before = await dump()
+    bytesBefore = await hashes()
+    expect(Object.keys(bytesBefore)).toContainEqual(expect.stringMatching(/data(?:-wal|\.db\.wal)$/))
+  })
+  afterAll(() => attacked[Symbol.asyncDispose]())
+
+  /** All that a statement could have changed: the schema with the root pages, every row of every table, the header's fields. */
+  async function dump(): Promise<string> {
+    const ask = (sql: string): Promise<unknown[][]> => query(attacked.url(), sql, { token: owner })
+    const schema = await ask(
+      'select type, name, tbl_name, rootpage, sql from sqlite_schema order by name, type',
+    )
+    const parts: unknown[] = [schema]
+    for (const pragma of [
+      'user_version',
+      'schema_version',
+      'page_count',
+      'freelist_count',
+      'application_id',
+      'encoding',
+    ])
+      parts.push([pragma, await ask(`pragma ${pragma}`)])
+    for (const [type, name] of schema) {
+      if (type === 'table') parts.push([name, await ask(`select * from "${String(name)}"`)])
+    }
+    const search = "select id from vector_top_k('vec_e', vector('[1,2]'), 5)"
+    parts.push(await ask(search), await ask('pragma integrity_check'))
+    return JSON.stringify(parts, null, 1)
+  }
+
+  /** Of the files of all databases, logs included. */
+  async function hashes(): Promise<Record<string, string>> {
+    const folder = join(attacked.directory, 'data')
+    const files = await readdir(folder, { recursive: true })
+    const found: Record<string, string> = {}
+    for (const file of files.filter((path) => /[\\/]data(?:\.db)?(?:-wal|\.wal)?$/.test(path))) {
+      const bytes = await readFile(join(folder, file)).catch(() => null)
+      if (bytes !== null) found[file] = createHash('sha256').update(bytes).digest('hex')
+    }
+    return found
+  }
+
+  async function send(name: string, sql: string, headers: Record<string, string>): Promise<number> {
+    const { path, body } = (ROUTES[name] as (typeof ROUTES)[string])(sql)
+    const answer = await attacked.post(`/app${path}`, body, headers).catch(() => null)
+    // a cursor's stream stays open, and there are not many
+    if (name === 'cursor' && answer?.status === 200) {
+      await attacked.post('/app/v3/pipeline', { baton: batonOf(answer), requests: [close] }, headers)
+    }
+    return answer?.status ?? 0
+  }
+
+  test.for(Object.keys(ROUTES))(
+    `${STATEMENTS} statements by %s (seed ${SEED})`,
+    { timeout: 180_000 },
+    async (name) => {
+      const random = seeded(SEED)
+      const statements = Array.from({ length: STATEMENTS }, () => generateChange(random))
+      const headers = await attacked.headers('app', 'read-only')
+      const lane = async (): Promise<void> => {
+        for (let sql = statements.pop(); sql !== undefined; sql = statements.pop()) {
+          const status = await send(name, sql, headers)
+          // refused is fine, worn out is not: then nothing would have been tried
+          expect([sql, status]).not.toEqual([sql, 429])
+        }
+      }
+      await Promise.all(Array.from({ length: AT_ONCE }, lane))
+      expect(await dump()).toBe(before)
+      expect(await hashes()).toEqual(bytesBefore)
+    },
+  )
+
+  test('the same statements do change something in the hands of the owner', async () => {
+    const random = seeded(SEED)
+    const headers = { authorization: `Bearer ${owner}` }
+    for (let count = 0; count < 100; count += 1) await send('execute', generateChange(random), headers)
+    expect(await hashes()).not.toEqual(bytesBefore)
+  }, 60_000)
+})

@@ -1,0 +1,121 @@
+// Generated requests, good ones, bad ones and hostile ones, to the embedded server: each is answered, none by a failure of the
+// server, and it is as well as before. FUZZ_REQUESTS says how many, FUZZ_SEED repeats a run.
+import http from 'node:http'
+import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { expect, test } from 'vitest'
+import { seeded } from '../support/random.ts'
+import { type GeneratedRequest, generateRequest } from './generated-requests.ts'
+import { SCHEMA } from './generated-statements.ts'
+
+const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 1_000)
+const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
+const AT_ONCE = 8
+/** A transaction may have the write lock for 5 s, and others may be before it in the queue. */
+const MAX_WAIT_MS = 60_000
+const LISTEN_MS = 30
+/** What libsql-server answers by 500, too. */
+const KNOWN_FAILURES = [
+  /could not be parsed/,
+  /utf-?8/i,
+  /SQL string does not contain any statement/,
+  /SQL string contains more than one statement/,
+  /Arguments do not match SQL parameters/,
+  /Specifying both positional and named arguments is not supported/,
+]
+const EXPECTED = new Set([200, 400, 401, 403, 404, 405, 413, 415, 429])
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+}
+
+const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE })
+
+async function send(server: LocalServer, { method, path, headers, body }: GeneratedRequest): Promise<Answer> {
+  return await new Promise((resolve, reject) => {
+    const request = http.request(
+      { host: '127.0.0.1', port: server.port, method, path, headers, agent, timeout: MAX_WAIT_MS },
+      (response) => {
+        const parts: Buffer[] = []
+        const finish = (): void =>
+          resolve({
+            status: response.statusCode ?? 0,
+            body: Buffer.concat(parts).toString('utf8'),
+          })
+        response.on('data', (part: Buffer) => parts.push(part))
+        response.on('end', finish)
+        response.on('error', finish) // a stream that is broken off, as a cursor over text that is not UTF-8
+        if (path.includes('listen') && response.statusCode === 200)
+          setTimeout(() => {
+            finish()
+            request.destroy()
+          }, LISTEN_MS)
+      },
+    )
+    request.on('timeout', () => request.destroy(new Error(`no answer to ${method} ${path} ${body}`)))
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
+async function open(): Promise<LocalServer> {
+  const server = await startLocalServer()
+  await server.createDatabase('app')
+  await server.createDatabase('other', { allowAttach: true })
+  await server.createDatabase('parent', { isSchema: true })
+  await server.createDatabase('kid', { schema: 'parent' })
+  for (const name of ['app', 'other', 'parent'])
+    await run(server, name, SCHEMA.slice(0, name === 'parent' ? 2 : undefined))
+  return server
+}
+
+async function run(server: LocalServer, database: string, statements: readonly string[]): Promise<Answer> {
+  const steps = statements.map((sql) => ({ stmt: { sql } }))
+  const body = JSON.stringify({ requests: [{ type: 'batch', batch: { steps } }, { type: 'close' }] })
+  return await send(server, { method: 'POST', path: `/${database}/v3/pipeline`, headers: {}, body })
+}
+
+function judge(request: GeneratedRequest, { status, body }: Answer): string | null {
+  if (EXPECTED.has(status)) return null
+  if (status === 500 && KNOWN_FAILURES.some((known) => known.test(body))) return null
+  return `${status} ${body.slice(0, 300)} to ${request.method} ${request.path} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 1_000)}`
+}
+
+test(`${COUNT} generated requests (seed ${SEED})`, { timeout: 120_000 + COUNT * 100 }, async () => {
+  await using server = await open()
+  const random = seeded(SEED)
+  let batons: string[] = []
+  const findings: string[] = []
+  const seen = new Map<number, number>()
+  let left = COUNT
+  const lane = async (): Promise<void> => {
+    while (left > 0 && findings.length < 5) {
+      left -= 1
+      const request = generateRequest(random, batons)
+      const answer = await send(server, request)
+      seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1)
+      const finding = judge(request, answer)
+      if (finding !== null) findings.push(finding)
+      const baton = /"baton":"([^"]+)"/.exec(answer.body)?.[1]
+      if (baton !== undefined) batons = [...batons.slice(-20), baton]
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+  console.log(
+    `requests: ${JSON.stringify({ seed: SEED, ...Object.fromEntries(seen), rssMb: Math.round(process.memoryUsage.rss() / 1e6) })}`,
+  )
+  expect(findings).toEqual([])
+  // each kind of answer was asked for
+  for (const status of [200, 400, 404, 405])
+    expect(seen.get(status) ?? 0, `status ${status}`).toBeGreaterThan(0)
+  for (const name of ['app', 'other', 'kid'])
+    expect(
+      await run(server, name, [
+        'create table if not exists still_well(a)',
+        'select count(*) from still_well',
+      ]),
+    ).toMatchObject({
+      status: 200,
+      body: expect.not.stringContaining('"code"'),
+    })
+})

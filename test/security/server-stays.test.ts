@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, execute, type WireRequest } from '../server/wire.ts'
+import { seeded } from '../support/random.ts'
+import { AttackedServer, BACKENDS, batonOf } from './attacked-server.ts'
+import { CALL_SCHEMA, generatedBoundCall, generatedCall } from './generated-calls.ts'
+
+/** Statements of which each has ended a server, with those before it in one request; with any token, a reader's too. */
+const READS: readonly (readonly string[])[] = [
+  ["select replicate('abc', 2863311531)"],
+  ["select padl('a', 4294967295)", "select padr('a', 4294967295)", "select padc('é€😀', 4294967295)"],
+  ["select rightstr('abc', 2863311531)", "select leftstr('abc', 4294967295)"],
+  ["select strfilter(cast(x'fffefd' as text), cast(x'ff' as text))"],
+  ["select regexp(replace(hex(zeroblob(25000)), '0', '('), 'a')"],
+  ["select 'a' regexp replace(hex(zeroblob(25000)), '0', '(')"],
+  ["select 'a' not regexp replace(hex(zeroblob(25000)), '0', '(')"],
+  ["select 1. regexp replace(hex(zeroblob(25000)), '0', '(')"],
+  ["select replace(hex(zeroblob(24000)), '00', 'a') like replace(hex(zeroblob(24000)), '00', '%a')"],
+  ["select replace(hex(zeroblob(24000)), '00', 'a') glob replace(hex(zeroblob(24000)), '00', '*a')"],
+  ["select json_set('{}', '$' || replace(hex(zeroblob(10000)), '00', '.a'), 1)"],
+  [`select ${Array(50_000).fill('1').join('+')}`],
+]
+
+/** The same for those who may write. */
+const WRITES: readonly (readonly string[])[] = [
+  ["create view broken as select replicate('abc', 2863311531)", 'select * from broken'],
+  ['create table d(a, b default (replicate(1, 2863311531)))', 'insert into d(a) values (1)'],
+  ['create table g(a, b as (replicate(a, 2863311531)))', 'insert into g(a) values (1)', 'select b from g'],
+  [
+    'create table v(id integer primary key, e F32_BLOB(3))',
+    'create index vi on v(libsql_vector_idx(e))',
+    "insert into v(e) values (vector('[1,2,3]')), (vector('[4,5,6]'))",
+    'update vi_shadow set data = randomblob(length(data))',
+    "select * from vector_top_k('vi', '[1,2,3]', 2)",
+    "insert into v(e) values (vector('[1,1,1]'))",
+  ],
+]
+
+const byAttach = (id: string): readonly (readonly string[])[] => {
+  const attach = `attach "${id}" as x`
+  return [
+    [attach, 'insert into main.s select * from x.s'],
+    [attach, 'insert into main.s select a from x.s where true'],
+    [attach, 'update main.s set a = (select max(a) from x.s)'],
+    [attach, 'with q as (select 1) delete from s where a in (select a from x.s)'],
+    [attach, 'create table u as select * from x.s'],
+    [attach, 'begin immediate', 'select * from x.s'],
+    ['begin immediate', attach, 'commit'],
+  ]
+}
+
+describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend) => {
+  let attacked: AttackedServer
+  let baton: string | null
+
+  beforeAll(async () => {
+    attacked = await AttackedServer.start({ backend, auth: false })
+    for (const name of ['app', 'other']) {
+      await attacked.server.updateDatabase(name, { allowAttach: true })
+      await ask(name, [execute('create table s(a)'), execute('insert into s values (1)'), close])
+    }
+    const open = await ask('other', [execute('begin'), execute('insert into s values (2)')])
+    baton = (JSON.parse(open) as { baton: string }).baton
+  })
+  afterAll(() => attacked[Symbol.asyncDispose]())
+
+  async function ask(
+    name: string,
+    requests: readonly WireRequest[],
+    of: string | null = null,
+  ): Promise<string> {
+    return (await attacked.post(`/${name}/v3/pipeline`, { baton: of, requests })).text
+  }
+
+  test('functions, vectors and ATTACH', async () => {
+    for (const statements of [...READS, ...WRITES, ...byAttach(attacked.server.databaseId('other'))])
+      await ask('app', [...statements.map((sql) => execute(sql)), close])
+    const after = await ask('other', [execute('commit'), execute('select count(*) from s'), close], baton)
+    expect(after).toContain('"value":"2"')
+  })
+
+  /** Proves that no server has ended meanwhile: its streams are still there. */
+  async function checkTransaction(work: () => Promise<void>): Promise<void> {
+    const transaction = await attacked.post('/other/v3/pipeline', { requests: [execute('begin')] })
+    await work()
+    expect(await ask('other', [execute('commit'), close], batonOf(transaction))).toContain('"type":"ok"')
+  }
+
+  describe('a search for a number of rows that ends libsql-server', () => {
+    beforeAll(async () => {
+      for (const sql of CALL_SCHEMA) await ask('app', [execute(sql), close])
+      // no constant: a search in the order of this table
+      await ask('app', [
+        execute('create table n(k)'),
+        execute('insert into n values (0), (4294967296)'),
+        close,
+      ])
+    })
+
+    const call = (rows: string): string => `select id from vector_top_k('vec_e', '[1,2,3]', ${rows})`
+
+    test.each([
+      ...['0', '0.0', '-0', 'false', '1-1', '(select 0)', '4294967296', '268435456', '2147483647'].map(call),
+      call('-9223372036854775808'),
+      `select * from n cross join vector_top_k('vec_e', '[1,2,3]', n.k)`,
+      `select (select id from vector_top_k('vec_e', '[1,2,3]', n.k)) from n`,
+      "select 1 in vector_top_k('vec_e', '[1,2,3]', 0)",
+      `select * from main."vector_top_k"('vec_e', '[1,2,3]', 0)`,
+      "select * from 'vector_top_k'('vec_e', '[1,2,3]', 0)",
+      "select q.id from vector_top_k q where q.idx = 'vec_e' and q.vector = '[1,2,3]' and q.k = 0",
+      "select q.id from vector_top_k('vec_e', '[1,2,3]') q where q.k = 0",
+      "create view top as select idx, vector, k, id from vector_top_k; select * from top where idx = 'vec_e' and vector = '[1,2,3]' and k = 0",
+      "create trigger n_top after insert on n begin insert into n select id from vector_top_k('vec_e', '[1,2,3]', new.k); end; insert into n values (0)",
+      'select k from n',
+    ])('%s', async (sql) => {
+      await checkTransaction(async () => {
+        await ask('app', [execute(sql), close])
+        await ask('app', [{ type: 'batch', batch: { steps: [{ stmt: { sql } }] } }, close])
+        await ask('app', [{ type: 'sequence', sql }, close])
+        await ask('app', [{ type: 'describe', sql }, close])
+        await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt: { sql } }] } })
+      })
+    })
+
+    test.each([0n, 0, 2n ** 28n, 2n ** 32n, -(2n ** 63n)])('bound: %s', async (rows) => {
+      const value =
+        typeof rows === 'bigint' ? { type: 'integer', value: String(rows) } : { type: 'float', value: rows }
+      const positional = { sql: call('?'), args: [value] }
+      const named = { sql: call(':k'), named_args: [{ name: 'k', value }] }
+      const stored = { sql_id: 1, args: [value] }
+      await checkTransaction(async () => {
+        for (const stmt of [positional, named]) {
+          await ask('app', [{ type: 'execute', stmt }, close])
+          await ask('app', [{ type: 'batch', batch: { steps: [{ stmt }] } }, close])
+          await attacked.post('/app/v3/cursor', { batch: { steps: [{ stmt }] } })
+        }
+        const storing = { type: 'store_sql', sql_id: 1, sql: call('?') }
+        await ask('app', [storing, { type: 'execute', stmt: stored }, close])
+      })
+    })
+
+    test('other numbers are found as before', async () => {
+      const stmt = { sql: call('?'), args: [{ type: 'integer', value: '2' }] }
+      const answer = JSON.parse(await ask('app', [{ type: 'execute', stmt }, execute(call('1')), close]))
+      const rows = answer.results.map(
+        (each: { response: { result?: { rows: unknown[] } } }) => each.response.result?.rows.length,
+      )
+      expect(rows).toEqual([2, 1, undefined])
+    })
+
+    test('calls with unexpected arguments, written and bound', { timeout: 180_000 }, async () => {
+      const seed = Number(process.env['ATTACK_SEED'] ?? Date.now())
+      const random = seeded(seed)
+      const rounds = process.env['TEST_RELEASE'] === undefined ? 10 : 60
+      for (let done = 0; done < rounds; done += 1) {
+        const calls = Array.from({ length: 25 }, () => {
+          const { sql, args } = generatedBoundCall(random)
+          return [execute(sql, ...args), execute(generatedCall(random))]
+        }).flat()
+        await checkTransaction(async () => {
+          const answer = await ask('app', [...calls, close])
+          expect(answer, `seed ${seed}: ${JSON.stringify(calls)}`).not.toMatch(/libsql-server ended|engine/)
+        })
+      }
+    })
+  })
+
+  test('ATTACH to read, from a stream and in one request', async () => {
+    const attach = execute(`attach "${attacked.server.databaseId('other')}" as x`)
+    const read = execute('select count(*) from x.s')
+    expect(await ask('app', [attach, execute('begin'), read, execute('commit'), close])).toContain(
+      '"value":"2"',
+    )
+    const { baton: opened } = JSON.parse(await ask('app', [attach])) as { baton: string }
+    expect(await ask('app', [read, close], opened)).toContain('"value":"2"')
+  })
+})

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, execute, pipeline } from '../server/wire.ts'
+import { AttackedServer, KINDS } from './attacked-server.ts'
+import { sendRaw, statuses } from './raw-exchange.ts'
+
+describe.each(KINDS)('one request is one request: $backend, auth $auth', (kind) => {
+  let attacked: AttackedServer
+  let port: number
+  let authorization: string
+  /** A request of the attacker's making that must never be taken for one. */
+  let smuggled: string
+
+  beforeAll(async () => {
+    attacked = await AttackedServer.start(kind)
+    ;({ port } = attacked.server)
+    const headers = await attacked.headers()
+    authorization = 'authorization' in headers ? `authorization: ${headers.authorization}\r\n` : ''
+    const own = 'authorization' in headers ? { token: headers.authorization.slice(7) } : {}
+    const made = await pipeline(attacked.url(), [execute('create table t(a)'), close], own)
+    expect(made.status).toBe(200)
+    smuggled = post('insert into t values (666)')
+  })
+  afterAll(() => attacked[Symbol.asyncDispose]())
+
+  function head(line: string, headers = ''): string {
+    return `${line} HTTP/1.1\r\nhost: 127.0.0.1\r\n${authorization}${headers}\r\n`
+  }
+
+  function bodyOf(sql: string): string {
+    return JSON.stringify({ requests: [execute(sql), close] })
+  }
+
+  function post(sql: string, headers = ''): string {
+    const body = bodyOf(sql)
+    return `${head('POST /app/v2/pipeline', `${headers}content-length: ${body.length}\r\n`)}${body}`
+  }
+
+  /** Many innocent requests: a smuggled one would shift the answers of the connections that are kept to the engine. */
+  async function expectInnocence(): Promise<void> {
+    const token = authorization === '' ? {} : { token: authorization.slice(22).trim() }
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, n) =>
+        pipeline(
+          attacked.url(),
+          [execute(`select ${n}, (select count(*) from t where a = 666)`), close],
+          token,
+        ),
+      ),
+    )
+    const rows = answers.map((answer) =>
+      answer.results[0]?.response?.result?.rows[0]?.map(({ value }) => value),
+    )
+    expect(rows).toEqual(Array.from({ length: 12 }, (_, n) => [String(n), '0']))
+  }
+
+  test.each(['GET', 'HEAD', 'OPTIONS'])(
+    'the body of a %s',
+    async (method) => {
+      for (const path of [
+        '/app/beta/listen?table=t',
+        '/app/dump',
+        '/app/v1/jobs',
+        '/version',
+        '/app/v2/pipeline',
+      ]) {
+        for (let attempt = 0; attempt < 3; attempt += 1) {
+          const length = `content-length: ${smuggled.length}\r\n`
+          const [status] = statuses(await sendRaw(port, head(`${method} ${path}`, length) + smuggled))
+          expect([path, status]).toEqual([path, 400])
+        }
+        const chunked = `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`
+        const received = await sendRaw(
+          port,
+          head(`${method} ${path}`, 'transfer-encoding: chunked\r\n') + chunked,
+        )
+        expect(statuses(received)).toEqual([400])
+      }
+      await expectInnocence()
+    },
+    60_000,
+  )
+
+  test.each([
+    ['length and chunks', (n: number) => `content-length: ${n}\r\ntransfer-encoding: chunked\r\n`],
+    ['chunks and length', (n: number) => `transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`],
+    ['two lengths', (n: number) => `content-length: 5\r\ncontent-length: ${n}\r\n`],
+    ['two lengths in one', (n: number) => `content-length: 5, ${n}\r\n`],
+    ['a length with a sign', (n: number) => `content-length: +${n}\r\n`],
+    ['a length in hexadecimal', (n: number) => `content-length: 0x${n.toString(16)}\r\n`],
+    ['chunks that are not the last coding', () => 'transfer-encoding: chunked, identity\r\n'],
+    ['an unknown coding', () => 'transfer-encoding: xchunked\r\n'],
+    ['a blank before the colon', (n: number) => `content-length : ${n}\r\n`],
+    ['a continued line', (n: number) => `x: y\r\n transfer-encoding: chunked\r\ncontent-length: ${n}\r\n`],
+  ])('%s', async (_, headers) => {
+    const body = `${bodyOf('select 1').length.toString(16)}\r\n${bodyOf('select 1')}\r\n0\r\n\r\n`
+    const received = await sendRaw(port, head('POST /app/v2/pipeline', headers(4)) + body + smuggled)
+    expect(statuses(received).filter((status) => status !== 400)).toEqual([])
+    expect(received).not.toContain('affected_row_count')
+    await expectInnocence()
+  })
+
+  test('a body in chunks, with extensions and trailers, is one body', async () => {
+    const body = bodyOf('select 42 as a')
+    const [left, right] = [body.slice(0, 7), body.slice(7)]
+    const chunks =
+      `${left.length.toString(16)};name="a\\";b"\r\n${left}\r\n` +
+      `${right.length.toString(16)};x=1\r\n${right}\r\n0\r\nx-namespace: other\r\n\r\n`
+    const received = await sendRaw(
+      port,
+      `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${post('select 43 as a')}`,
+    )
+    expect(statuses(received)).toEqual([200, 200])
+    expect([...received.matchAll(/"value":"(4\d)"/g)].map(([, value]) => value)).toEqual(['42', '43'])
+  })
+
+  test.each([
+    ['with a line feed alone', '5\nhello\n0\n\n'],
+    ['of a size that is too large', 'ffffffffffffffff1\r\nhello\r\n0\r\n\r\n'],
+    ['of a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
+    ['with text behind it', '5\r\nhelloGET / HTTP/1.1\r\n0\r\n\r\n'],
+  ])('a chunk %s', async (_, chunks) => {
+    const received = await sendRaw(
+      port,
+      `${head('POST /app/v2/pipeline', 'transfer-encoding: chunked\r\n')}${chunks}${smuggled}`,
+    )
+    expect(statuses(received).filter((status) => status !== 400)).toEqual([])
+    await expectInnocence()
+  })
+
+  test('requests in one go are answered each in its turn', async () => {
+    const many = Array.from({ length: 20 }, (_, n) => post(`select ${1000 + n} as a`)).join('')
+    const received = await sendRaw(port, many)
+    const values = [...received.matchAll(/"value":"(\d{4})"/g)].map(([, value]) => Number(value))
+    expect(values).toEqual(Array.from({ length: 20 }, (_, n) => 1000 + n))
+  })
+
+  test('absolute request lines mean what they say', async () => {
+    const line = 'POST http://127.0.0.1/app/v2/pipeline'
+    const body = bodyOf('select 42')
+    const length = `content-length: ${body.length}\r\n`
+    expect(statuses(await sendRaw(port, head(line, length) + body))).toEqual([200])
+    const other = head('POST http://app.localhost/v2/pipeline', length) + body
+    expect(statuses(await sendRaw(port, other))).toEqual([400])
+    const evil = head('POST http://evil.example/app/v2/pipeline', length) + body
+    expect(statuses(await sendRaw(port, evil))).toEqual([400])
+    expect(statuses(await sendRaw(port, head('OPTIONS *')))).toEqual([404])
+    expect(statuses(await sendRaw(port, head('CONNECT 127.0.0.1:80')))).toEqual([])
+  })
+
+  test('an upgrade is not one', async () => {
+    const upgrade =
+      'connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n'
+    const received = await sendRaw(port, post('select 42 as a', upgrade) + smuggled.replace('666', '667'))
+    expect(received).not.toContain('HTTP/1.1 101')
+  })
+})

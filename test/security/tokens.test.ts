@@ -1,0 +1,214 @@
+import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { databaseIdOf } from '../server/planted-key.ts'
+import { close, execute } from '../server/wire.ts'
+import { AttackedServer, BACKENDS } from './attacked-server.ts'
+
+/** JSON, also as text that no value is written as. */
+const part = (value: unknown): string =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+const SELECT = { requests: [execute('select 42'), close] }
+
+describe.each(BACKENDS)('tokens that are none: %s', (backend) => {
+  let attacked: AttackedServer
+  let key: KeyObject
+  let token: string
+  let claims: Record<string, unknown>
+
+  beforeAll(async () => {
+    attacked = await AttackedServer.start({ backend, auth: true })
+    key = attacked.key
+    token = await attacked.server.createToken('app')
+    claims = JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString()) as typeof claims
+  })
+  afterAll(() => attacked[Symbol.asyncDispose]())
+
+  async function statusOf(authorization: string, path = '/app/v3/pipeline'): Promise<number> {
+    const { status, text } = await attacked.post(path, SELECT, { authorization })
+    if (status !== 200) expect(text).not.toContain('"value":"42"')
+    return status
+  }
+
+  function forge(header: unknown, body: unknown, by: KeyObject | null = key): string {
+    const text = `${part(header)}.${part(body)}`
+    return `Bearer ${text}.${by === null ? '' : sign(null, Buffer.from(text), by).toString('base64url')}`
+  }
+
+  const good = { alg: 'EdDSA', typ: 'JWT' }
+
+  test('its like is good: the forge works', async () => {
+    expect(await statusOf(`Bearer ${token}`)).toBe(200)
+    expect(await statusOf(forge(good, claims))).toBe(200)
+    expect(await statusOf(`bearer ${token}`)).toBe(200)
+  })
+
+  test('algorithms', async () => {
+    for (const alg of ['none', 'None', 'HS256', 'RS256', 'ES256', 'Ed25519', 'eddsa', '', null, ['EdDSA']]) {
+      expect([alg, await statusOf(forge({ ...good, alg }, claims))]).toEqual([alg, 401])
+      expect([alg, await statusOf(forge({ ...good, alg }, claims, null))]).toEqual([alg, 401])
+    }
+    const pem = createPublicKey(key).export({ type: 'spki', format: 'pem' })
+    const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part(claims)}`
+    const mac = createHmac('sha256', pem).update(text).digest('base64url')
+    expect(await statusOf(`Bearer ${text}.${mac}`)).toBe(401)
+  })
+
+  test('keys', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    expect(await statusOf(forge(good, claims, privateKey))).toBe(401)
+    expect(
+      await statusOf(forge({ ...good, jwk: publicKey.export({ format: 'jwk' }) }, claims, privateKey)),
+    ).toBe(401)
+    expect(await statusOf(forge({ ...good, kid: '../../signing-key.pem' }, claims, privateKey))).toBe(401)
+  })
+
+  test('spellings', async () => {
+    const [head, body, signature] = token.split('.') as [string, string, string]
+    const last = signature.at(-1) as string
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    // the last digit of 86 has four bits too many
+    const sameBytes = alphabet[alphabet.indexOf(last) ^ 1] as string
+    const spellings = [
+      `${token}!!`,
+      `${head}.${body}.!!${signature}`,
+      `${head}!!.${body}.${signature}`,
+      `${token}=`,
+      `${token}==`,
+      `${token}.`,
+      `${token}.x`,
+      `.${token}`,
+      `${head}.${body}.${signature.slice(0, -1)}${sameBytes}`,
+      `${head}.${body}.${signature.slice(0, -1)}`,
+      `${head}.${body}`,
+      `${head}.${body}.`,
+      `${head}.${part({ ...claims, id: 'x' })}.${signature}`,
+      '..',
+      '',
+    ]
+    for (const spelling of spellings)
+      expect([spelling, await statusOf(`Bearer ${spelling}`)]).toEqual([spelling, 401])
+  })
+
+  test('claims', async () => {
+    const other = await attacked.server.createToken('other')
+    // signed with the key of another database, and with that of the group for another database
+    expect(await statusOf(`Bearer ${other}`)).toBe(401)
+    expect(await statusOf(forge(good, { ...claims, id: databaseIdOf(other) }))).toBe(404)
+    for (const body of [
+      { ...claims, id: 'other' },
+      { ...claims, id: '' },
+      { ...claims, p: { rw: { ns: ['other'] } } },
+      { p: { rw: { ns: 'app' } } },
+    ])
+      expect([body, await statusOf(forge(good, body))]).not.toEqual([body, 200])
+    for (const body of [
+      { ...claims, exp: 1 },
+      { ...claims, exp: '9999999999' },
+      JSON.stringify({ ...claims, exp: 0 }).replace('"exp":0', '"exp":1e999'),
+      { ...claims, a: 'admin' },
+      [],
+      null,
+    ])
+      expect([body, await statusOf(forge(good, body))]).toEqual([body, 401])
+  })
+
+  test('paths that lead elsewhere', async () => {
+    const other = `Bearer ${await attacked.server.createToken('other')}`
+    const paths = [
+      '/other/../app/v3/pipeline',
+      '/other/%2e%2e/app/v3/pipeline',
+      '/other%2f..%2fapp/v3/pipeline',
+      '//app/v3/pipeline',
+      '/other//app/v3/pipeline',
+      '/dev/app/v3/pipeline',
+      '/other/dev/app/v3/pipeline',
+      '/%61pp/v3/pipeline',
+      '/APP/v3/pipeline',
+      '/app%00/v3/pipeline',
+      '/app;x/v3/pipeline',
+      '/__proto__/v3/pipeline',
+      '/v3/../app/v3/pipeline',
+    ]
+    for (const path of paths) {
+      const status = await rawPost(path, other)
+      expect([path, status >= 400]).toEqual([path, true])
+    }
+    // the protocol's first version is not there
+    const first = ['/', '/v1/execute', '/v1/batch', '/app/', '/app/v1/execute', '/app/v1/batch']
+    for (const path of [...first, '/v1/namespaces/x/create', '/metrics', '/console', '/v3-protobuf/pipeline'])
+      expect([path, await rawPost(path, other)]).toEqual([path, 404])
+  })
+
+  /** With a path that was not normalized. */
+  async function rawPost(path: string, authorization: string): Promise<number> {
+    const { request } = await import('node:http')
+    return await new Promise((resolve, reject) => {
+      const { port } = attacked.server
+      const call = request(
+        { host: '127.0.0.1', port, path, method: 'POST', headers: { authorization } },
+        (answer) => {
+          answer.resume()
+          resolve(answer.statusCode ?? 0)
+        },
+      )
+      call.on('error', reject)
+      call.end(JSON.stringify(SELECT))
+    })
+  }
+
+  test('headers that name another database', async () => {
+    const other = `Bearer ${await attacked.server.createToken('other')}`
+    const id = String(claims['id'])
+    const binary = (text: string): string => Buffer.from(text).toString('base64').replace(/=+$/, '')
+    for (const headers of [
+      { 'x-namespace-bin': binary(id) },
+      { 'x-namespace-bin': binary('app') },
+      { 'x-namespace': 'app' },
+      { 'x-namespace': id },
+      { host: 'app.localhost' },
+      { 'x-forwarded-host': 'app.localhost', 'x-namespace': 'app' },
+      { connection: 'x-namespace-bin', 'x-namespace-bin': binary('app') },
+      { 'x-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
+      { 'x-proxy-authorization': `Bearer ${token}`, 'x-namespace': 'app' },
+    ]) {
+      const answer = await attacked.post('/v3/pipeline', SELECT, {
+        ...headers,
+        authorization: other,
+      })
+      expect([headers, answer.status]).not.toEqual([headers, 200])
+    }
+    // what stands in the path goes before any header
+    const named = { authorization: other, 'x-namespace-bin': binary(id), 'x-namespace': 'app' }
+    const where = { requests: [execute('select count(*) from sqlite_schema'), close] }
+    expect((await attacked.post('/other/v3/pipeline', where, named)).status).toBe(200)
+    expect((await attacked.post('/app/v3/pipeline', where, named)).status).toBe(401)
+  })
+
+  test('a read-only token that writes by a cursor is refused as elsewhere', async () => {
+    const headers = await attacked.headers('app', 'read-only')
+    const body = {
+      batch: { steps: [{ stmt: { sql: 'create table made(a)' } }, { stmt: { sql: 'select 42' } }] },
+    }
+    const { status, text } = await attacked.post('/app/v3/cursor', body, headers)
+    const refusal = "Current session doesn't not have Write permission"
+    expect([status, text.includes(refusal), text.includes('"42"')]).toEqual([403, true, false])
+    const read = { batch: { steps: [{ stmt: { sql: 'select 42' } }] } }
+    expect((await attacked.post('/app/v3/cursor', read, headers)).text).toContain('"value":"42"')
+    const check = { requests: [execute('select count(*) from sqlite_schema'), close] }
+    expect((await attacked.post('/app/v3/pipeline', check, await attacked.headers())).text).toContain(
+      '"value":"0"',
+    )
+  })
+})
+
+test.each(BACKENDS)('asking for what does not exist leaves nothing behind: %s', async (backend) => {
+  await using attacked = await AttackedServer.start({ backend, auth: false })
+  for (let n = 0; n < 200; n += 1) {
+    const { status } = await attacked.post(`/no-${n}/v3/pipeline`, SELECT)
+    expect(status).toBe(404)
+  }
+  expect(attacked.server.requestCount('no-7')).toBe(0)
+  expect(attacked.server.requestCount()).toBe(200)
+  await attacked.post('/app/v3/pipeline', SELECT)
+  expect(attacked.server.requestCount('app')).toBe(1)
+})

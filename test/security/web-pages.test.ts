@@ -1,0 +1,207 @@
+import http from 'node:http'
+import { createHandler, startLocalServer } from '@batonsql/local-server'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, execute } from '../server/wire.ts'
+import { AttackedServer, KINDS } from './attacked-server.ts'
+import { sendRaw, statuses } from './raw-exchange.ts'
+
+interface PageAnswer {
+  readonly status: number
+  readonly allowed: string | undefined
+  readonly headers: http.IncomingHttpHeaders
+}
+
+/** `fetch` does not let us choose the headers that only browsers may set. */
+async function ask(
+  url: string,
+  method: string,
+  headers: Record<string, string>,
+  body?: string,
+): Promise<PageAnswer> {
+  return await new Promise((resolve, reject) => {
+    const request = http.request(url, { method, headers, agent: false }, (response) => {
+      response.resume()
+      const allowed = response.headers['access-control-allow-origin']
+      resolve({ status: response.statusCode ?? 0, allowed, headers: response.headers })
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
+const INSERT = JSON.stringify({ requests: [execute('insert into t values (666)'), close] })
+
+const FOREIGN_ORIGINS = [
+  'https://evil.example',
+  'http://evil.example:8080',
+  'http://localhost.evil.example',
+  'http://127.0.0.1.evil.example',
+  'http://evil.example#localhost',
+  'http://localhost@evil.example',
+  'http://evillocalhost',
+  'http://127.0.0.1@evil.example',
+  'http://[::1].evil.example',
+  'http://128.0.0.1',
+  'http://192.168.1.5:3000',
+  'http://0.0.0.0:3000',
+  'http://2130706433',
+  'https://localhost/evil',
+  'http://localhost:1 https://evil.example',
+  'chrome-extension://abcdefghijklmnopabcdefghijklmnop',
+  'file://',
+  'null',
+  '',
+]
+const OWN_ORIGINS = [
+  'http://localhost',
+  'http://localhost:3000',
+  'https://localhost:5173',
+  'http://app.localhost:3000',
+  'http://127.0.0.1:3000',
+  'http://127.1.2.3',
+  'http://[::1]:3000',
+]
+const FOREIGN_HOSTS = [
+  'evil.example',
+  'evil.example:8080',
+  'localhost.evil.example',
+  '127.0.0.1.evil.example',
+  '127.0.0.1.',
+  '192.168.1.5',
+  '0.0.0.0',
+  '[::2]',
+  '[::ffff:127.0.0.1]',
+  'evil.example@localhost',
+  'localhost#evil.example',
+  'localhost,evil.example',
+  '__proto__',
+  'constructor',
+]
+const OWN_HOSTS = [
+  'localhost',
+  'LOCALHOST:8080',
+  'app.localhost:1',
+  '127.0.0.1',
+  '127.0.0.2:80',
+  '[::1]:8080',
+]
+
+describe.each(KINDS)('web pages: $backend, auth $auth', (kind) => {
+  let attacked: AttackedServer
+  let headers: Record<string, string>
+  let url: string
+
+  beforeAll(async () => {
+    attacked = await AttackedServer.start(kind, {
+      allowOrigins: ['https://app.example', 'tauri://localhost'],
+      domains: { 'db.example': 'app' },
+    })
+    headers = await attacked.headers()
+    url = `${attacked.server.url}/app/v2/pipeline`
+    const requests = [execute('create table t(a)'), close]
+    expect((await attacked.post('/app/v2/pipeline', { requests }, headers)).status).toBe(200)
+  })
+  afterAll(async () => {
+    const requests = [execute('select count(*) from t'), close]
+    const { text } = await attacked.post('/app/v2/pipeline', { requests }, headers)
+    await attacked[Symbol.asyncDispose]()
+    expect(text).toContain('"value":"0"')
+  })
+
+  test.each(FOREIGN_ORIGINS)('of %j are refused', async (origin) => {
+    for (const type of ['text/plain', 'application/json', 'application/x-www-form-urlencoded']) {
+      const answer = await ask(url, 'POST', { ...headers, origin, 'content-type': type }, INSERT)
+      expect([answer.status, answer.allowed]).toEqual([403, undefined])
+    }
+    const preflight = await ask(url, 'OPTIONS', { origin, 'access-control-request-method': 'POST' })
+    expect([preflight.status, preflight.allowed]).toEqual([403, undefined])
+    expect(preflight.headers['access-control-allow-headers']).toBeUndefined()
+    for (const path of ['/version', '/health', '/v2', '/app/dump', '/nothing'])
+      expect((await ask(attacked.server.url + path, 'GET', { ...headers, origin })).status).toBe(403)
+  })
+
+  test.each([...OWN_ORIGINS, 'https://app.example', 'tauri://localhost'])(
+    'of %j are let in',
+    async (origin) => {
+      const body = JSON.stringify({ requests: [execute('select 1'), close] })
+      const answer = await ask(url, 'POST', { ...headers, origin }, body)
+      expect([answer.status, answer.allowed]).toEqual([200, origin])
+      expect(answer.headers.vary).toMatch(/\borigin\b/)
+      const preflight = await ask(url, 'OPTIONS', {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,content-type',
+        'access-control-request-private-network': 'true',
+      })
+      expect([preflight.status, preflight.allowed]).toEqual([200, origin])
+      // `*` would not stand for authorization
+      expect(preflight.headers['access-control-allow-headers']).toBe('authorization,content-type')
+      expect(preflight.headers['access-control-allow-methods']).toContain('POST')
+      expect(preflight.headers['access-control-allow-private-network']).toBe('true')
+    },
+  )
+
+  test('without an origin no answer says that pages may', async () => {
+    const answer = await ask(url, 'POST', headers, JSON.stringify({ requests: [close] }))
+    expect([answer.status, answer.allowed]).toEqual([200, undefined])
+  })
+
+  test('loaded by a tag of another site', async () => {
+    for (const path of ['/app/dump', '/app/beta/listen?table=t']) {
+      const site = { ...headers, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
+      expect((await ask(attacked.server.url + path, 'GET', site)).status).toBe(403)
+    }
+    const site = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', accept: 'text/html' }
+    expect((await ask(attacked.server.url, 'GET', site)).status).toBe(200)
+  })
+
+  test.each(FOREIGN_HOSTS)('asked for as %j: refused', async (host) => {
+    const answer = await ask(url, 'POST', { ...headers, host }, INSERT)
+    expect([403, 400]).toContain(answer.status)
+    expect((await ask(`${attacked.server.url}/version`, 'GET', { host })).status).toBe(answer.status)
+  })
+
+  test.each([...OWN_HOSTS, 'db.example', 'db.example:80'])('asked for as %j: answered', async (host) => {
+    expect((await ask(url, 'POST', { ...headers, host }, JSON.stringify({ requests: [close] }))).status).toBe(
+      200,
+    )
+  })
+
+  test('two hosts, or none', async () => {
+    const { port } = attacked.server
+    const two = 'GET /version HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n'
+    expect(statuses(await sendRaw(port, two))).toEqual([400])
+    expect(statuses(await sendRaw(port, 'GET /version HTTP/1.1\r\n\r\n'))).toEqual([400])
+    expect(statuses(await sendRaw(port, 'GET /version HTTP/1.0\r\n\r\n'))).toEqual([400])
+    expect(statuses(await sendRaw(port, 'GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n'))).toEqual([200])
+  })
+})
+
+test('a server for other machines is asked for by its address, not by any name', async () => {
+  await using server = await startLocalServer({ host: '0.0.0.0' })
+  const version = `${server.url}/version`
+  expect((await ask(version, 'GET', { host: '192.168.1.5:8080' })).status).toBe(200)
+  expect((await ask(version, 'GET', { host: '[fe80::1]:8080' })).status).toBe(200)
+  expect((await ask(version, 'GET', { host: 'evil.example' })).status).toBe(403)
+  // its own page
+  const own = { host: '192.168.1.5:8080', origin: 'http://192.168.1.5:8080' }
+  expect((await ask(version, 'GET', own)).status).toBe(200)
+  expect((await ask(version, 'GET', { ...own, origin: 'http://192.168.1.5:9090' })).status).toBe(403)
+})
+
+test('a handler without a socket asks the same', async () => {
+  await using handler = createHandler({ allowOrigins: ['https://app.example'] })
+  const from = async (origin: string, url = 'http://localhost/version'): Promise<number> =>
+    (await handler.fetch(new Request(url, { headers: { origin } }))).status
+  expect(await from('https://evil.example')).toBe(403)
+  expect(await from('https://app.example')).toBe(200)
+  expect(await from('http://localhost:3000')).toBe(200)
+  expect(await from('http://evil.example', 'http://evil.example/version')).toBe(403)
+})
+
+test.each(['*', 'app.example', 'https://app.example/', 'https://*.example', 'https://a b', ''])(
+  'the origin %j cannot be let in',
+  async (origin) => {
+    await expect(startLocalServer({ allowOrigins: [origin] })).rejects.toThrow(TypeError)
+  },
+)

@@ -1,0 +1,65 @@
+import { type Client, createClient } from '@batonsql/core'
+import type { LocalServer } from '@batonsql/local-server'
+import { close, execute, pipeline } from '../server/wire.ts'
+
+/** A transaction that holds the write lock of `app` while another waits for it. */
+export interface LockScene extends AsyncDisposable {
+  /** Commits, and lets the waiter write. */
+  finish(): Promise<void>
+}
+
+/** Starts a transaction that writes, and then another writer. */
+export async function lockScene(url: string): Promise<LockScene> {
+  const first = await pipeline(url, [
+    execute('begin immediate'),
+    execute('update orders set state = ? where id = ?', 'paid', 2),
+  ])
+  let waiting: Promise<unknown> | null = pipeline(url, [
+    execute("insert into orders (customer, state) values ('lin', 'new')"),
+    close,
+  ])
+  const finish = async (): Promise<void> => {
+    if (waiting === null) return
+    await pipeline(url, [execute('commit'), close], { baton: first.baton })
+    await waiting
+    waiting = null
+  }
+  return { finish, [Symbol.asyncDispose]: finish }
+}
+
+/** What a small shop does: reads, writes, transactions, a mistake. */
+export async function shopScene(server: LocalServer): Promise<void> {
+  const app = createClient({ url: server.urlOf('app') })
+  const billing = createClient({ url: server.urlOf('billing') })
+  try {
+    await app.batch([
+      'create table orders (id integer primary key, customer text, state text)',
+      "insert into orders (customer, state) values ('ada', 'new'), ('bob', 'new'), ('eve', 'paid')",
+    ])
+    await billing.batch(['create table invoice (id integer primary key, order_id int, cents int)'])
+    await sale(app, billing, 1)
+    await app.execute('select * from order').catch(() => {})
+    await sale(app, billing, 2)
+  } finally {
+    await Promise.all([app.close(), billing.close()])
+  }
+}
+
+async function sale(app: Client, billing: Client, id: number): Promise<void> {
+  await app.transaction(async (tx) => {
+    await tx.execute('select * from orders where id = ?', [id])
+    await pauseBetweenStatements(350)
+    await tx.execute("update orders set state = 'paid' where id = ?", [id])
+    await billing.execute('insert into invoice (order_id, cents) values (?, ?)', [id, 4_200])
+    await pauseBetweenStatements(300)
+  })
+  await Promise.all([
+    app.execute('select customer, count(*) from orders group by customer'),
+    billing.execute('select sum(cents) from invoice where order_id in (1, 2, 3)'),
+  ])
+}
+
+/** A program thinks between its statements; the time line shows it. */
+function pauseBetweenStatements(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

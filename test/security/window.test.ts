@@ -1,0 +1,381 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import http from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type ClientEvent, createClient } from '@batonsql/core'
+import { createHandler, type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { close, execute, pipeline, query } from '../server/wire.ts'
+import { findBrowser } from '../support/browser.ts'
+import { BACKENDS } from './attacked-server.ts'
+import { lockScene, shopScene } from './window-scene.ts'
+
+const { path: browserPath, unavailable } = await findBrowser()
+const PICTURES = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
+
+const PATHS = ['/_baton', '/_baton/page.js', '/_baton/page.css', '/_baton/events']
+
+/** `fetch` does not let us choose the headers that only browsers may set. */
+async function statusOf(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<number> {
+  return await new Promise((resolve, reject) => {
+    const request = http.request(url, { method, headers, agent: false }, (response) => {
+      response.destroy()
+      resolve(response.statusCode ?? 0)
+    })
+    request.on('error', reject)
+    request.end()
+  })
+}
+
+test('there is no window unless it is asked for', async () => {
+  await expect(startLocalServer({ window: true, auth: true })).rejects.toThrow('without a token')
+  await expect(startLocalServer({ window: true, platform: {} })).rejects.toThrow('without a token')
+  await using server = await startLocalServer()
+  expect(server.windowUrl).toBeNull()
+  for (const path of [...PATHS, '/_baton/v3/pipeline'])
+    expect([path, await statusOf(server.url + path)]).toEqual([path, 404])
+  await using handler = createHandler()
+  expect((await handler.fetch('http://localhost/_baton')).status).toBe(404)
+  await expect(server.createDatabase('_baton')).rejects.toThrow(TypeError)
+})
+
+describe('the window refuses', () => {
+  let server: LocalServer
+  beforeAll(async () => {
+    server = await startLocalServer({
+      window: true,
+      allowOrigins: ['https://app.example'],
+      domains: { 'db.example': 'default' },
+    })
+  })
+  afterAll(() => server.close())
+
+  test.each([
+    { origin: 'https://evil.example' },
+    // these may use the databases
+    { origin: 'https://app.example' },
+    { origin: 'http://localhost:3000' },
+    { origin: 'null' },
+    { host: 'evil.example' },
+    { host: 'db.example' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'x-forwarded-for': '203.0.113.7' },
+  ])('%j', async (headers) => {
+    for (const path of PATHS) expect([path, await statusOf(server.url + path, headers)]).toEqual([path, 403])
+  })
+
+  test('and lets its own page in', async () => {
+    for (const path of PATHS) {
+      expect(await statusOf(server.url + path)).toBe(200)
+      expect(await statusOf(server.url + path, { 'sec-fetch-site': 'same-origin' })).toBe(200)
+    }
+    const { port } = server
+    const named = { host: `localhost:${port}`, origin: `http://localhost:${port}` }
+    expect(await statusOf(`${server.url}/_baton/events`, named)).toBe(200)
+  })
+
+  test.each(['POST', 'PUT', 'HEAD', 'OPTIONS'])('%s', async (method) => {
+    expect(await statusOf(`${server.url}/_baton`, {}, method)).toBe(405)
+  })
+
+  test.each(['/../../package.json', '/tsconfig.json', '/page.html', '/%2e%2e/x', '/__proto__', '/'])(
+    'files that are none of its own: %s',
+    async (path) => {
+      expect(await statusOf(`${server.url}/_baton${path}`)).toBe(404)
+    },
+  )
+})
+
+describe.skipIf(browserPath === null)(
+  `the request inspector${unavailable === null ? '' : `: ${unavailable}`}`,
+  () => {
+    let browser: Browser
+    beforeAll(async () => {
+      const args = ['--no-sandbox', '--disable-dev-shm-usage']
+      browser = await chromium.launch({ executablePath: browserPath as string, args })
+    }, 60_000)
+    afterAll(() => browser.close())
+
+    test.each(BACKENDS)('statements show up as they come, with what became of them: %s', async (backend) => {
+      await using server = await startLocalServer({ backend, window: true })
+      const { url } = await server.createDatabase('app')
+      await using scene = await open(browser, server)
+      const { page, problems } = scene
+      expect(await page.locator('#empty').isVisible()).toBe(true)
+      const db = createClient({ url })
+      await db.execute('create table note (text)')
+      await db.execute('insert into note values (?)', ['SECRET-ARGUMENT'])
+      await db.execute('select * from note')
+      await db.execute('select * from missing').catch(() => {})
+      await db.close()
+      const rows = page.locator('#rows tr')
+      await rows.filter({ hasText: 'no such table: missing' }).waitFor()
+      expect(await rows.count()).toBe(4)
+      const selected = await rows.filter({ hasText: 'select * from note' }).locator('td').allTextContents()
+      expect([selected[1], selected[5]]).toEqual(['app', '1'])
+      expect(selected[4]).toMatch(/ m?s$/)
+      const html = await page.content()
+      expect(html).not.toContain('SECRET-ARGUMENT')
+      // opened later, it shows what happened before
+      await using second = await open(browser, server)
+      await second.page.locator('#rows tr').nth(3).waitFor()
+      expect(problems).toEqual([])
+    })
+
+    test('a transaction is on the time line, with its round trips', async () => {
+      await using server = await startLocalServer({ window: true })
+      await using scene = await open(browser, server)
+      const { page } = scene
+      const db = createClient({ url: server.url })
+      await db.execute('create table t (a)')
+      await db.transaction(async (tx) => {
+        await tx.execute('insert into t values (1)')
+        await tx.execute('insert into t values (2)')
+      })
+      await db.transaction((tx) => tx.execute('insert into missing values (2)')).catch(() => {})
+      await db.close()
+      const titles = page.locator('#timeline g.span > title')
+      await expect.poll(() => titles.allTextContents()).toHaveLength(2)
+      const [committed, rolledBack] = (await titles.allTextContents()).sort()
+      expect(committed).toMatch(/: committed, .* [23] round trips$/)
+      expect(rolledBack).toMatch(/: rolled back, /)
+      expect(await page.locator('#timeline .transaction.committed + .locked').count()).toBe(1)
+    })
+
+    test('the holder of the write lock, its waiters, and the one that has lost it', async () => {
+      await using server = await startLocalServer({ window: true })
+      await query(server.url, 'create table t (a)')
+      await using scene = await open(browser, server)
+      const { page } = scene
+      const locks = page.locator('#locks')
+      expect(await locks.textContent()).toContain('No stream holds')
+      const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
+      await locks.getByText('has the write lock').waitFor()
+      expect(await locks.textContent()).toContain('none waits')
+      // it takes the lock away when the five seconds are over
+      const waiter = query(server.url, 'insert into t values (2)')
+      await locks.getByText('insert into t values (2)').waitFor()
+      expect(await locks.textContent()).toMatch(/default #1.*#2 waits/)
+      expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
+      expect(await page.locator('#streams li').count()).toBe(2)
+      await waiter
+      await locks.getByText('No stream holds').waitFor()
+      await expect
+        .poll(() => page.locator('#timeline g.span > title').textContent())
+        .toMatch(/stream 1: lost/)
+      // it is drawn as waiting, not as work, also when it is over
+      expect(await page.locator('#timeline rect.waiting').count()).toBe(1)
+      expect((await pipeline(server.url, [close], { baton: holder.baton })).status).toBe(200)
+      await page.locator('#rows tr').filter({ hasText: 'end of the stream' }).waitFor()
+    })
+
+    test('fits on a narrow screen, and says when it is not live any more', async () => {
+      const server = await startLocalServer({ window: true })
+      await using scene = await open(browser, server)
+      const { page } = scene
+      await page.setViewportSize({ width: 480, height: 800 })
+      await query(server.url, `select '${'long '.repeat(40)}'`)
+      await page.locator('#rows tr').first().waitFor()
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(480)
+      expect(await page.locator('#source').textContent()).toBe('live')
+      await server.close()
+      await page.getByText('not connected').waitFor()
+      expect(await page.locator('#source').textContent()).toBe('not live')
+    })
+
+    test('the page of the server links to it, where there is one', async () => {
+      for (const window of [true, false]) {
+        await using server = await startLocalServer({ window })
+        const page = await (await fetch(server.url, { headers: { accept: 'text/html' } })).text()
+        expect(page.includes('href="/_baton"')).toBe(window)
+      }
+    })
+
+    test('filter, errors only, pause, copy and keyboard', async () => {
+      await using server = await startLocalServer({ window: true })
+      await using scene = await open(browser, server)
+      const { page, problems } = scene
+      const rows = page.locator('#rows tr')
+      await query(server.url, 'select 1 as apple')
+      await query(server.url, 'select 2 as pear')
+      await query(server.url, 'select * from plum').catch(() => {})
+      await rows.nth(2).waitFor()
+
+      await page.keyboard.press('/')
+      await page.keyboard.type('SELECT pear')
+      expect(await rows.allTextContents()).toEqual([expect.stringContaining('select 2 as pear')])
+      await query(server.url, 'select 3 as apple')
+      await query(server.url, 'select 4 as pear')
+      await expect.poll(() => rows.count()).toBe(2)
+      await page.fill('#filter', '')
+      await page.check('#errors-only')
+      expect(await rows.allTextContents()).toEqual([expect.stringContaining('no such table: plum')])
+      await page.uncheck('#errors-only')
+      expect(await rows.count()).toBe(5)
+
+      // by keys alone, with the focus anywhere
+      await page.locator('h1').click()
+      await page.keyboard.press('ArrowDown')
+      expect(await page.locator('tr[aria-selected=true]').textContent()).toContain('select 4 as pear')
+      await page.keyboard.press('ArrowDown')
+      expect(await page.locator('tr[aria-selected=true]').textContent()).toContain('select 3 as apple')
+      expect(await page.locator('#details').textContent()).toContain('select 3 as apple')
+      await page.keyboard.press('c')
+      await page.getByText('Copied').waitFor()
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe('select 3 as apple')
+      await page.keyboard.press('End')
+      await page.getByRole('button', { name: 'Copy' }).click()
+      await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe('select 1 as apple')
+      await page.keyboard.press('Escape')
+      expect(await page.locator('#details').isHidden()).toBe(true)
+
+      await page.keyboard.press('p')
+      expect(await page.locator('#pause').getAttribute('aria-pressed')).toBe('true')
+      await query(server.url, 'select 5 as late')
+      await page.getByText('Resume (1 new)').waitFor()
+      expect(await rows.count()).toBe(5)
+      await page.click('#pause')
+      await expect.poll(() => rows.first().textContent()).toContain('select 5 as late')
+      expect(problems).toEqual([])
+    })
+
+    test.each([
+      '<img src=x onerror="globalThis.attacked = 1">',
+      '</script><script>globalThis.attacked = 1</script>',
+      '<svg onload="globalThis.attacked = 1"><a href="javascript:globalThis.attacked=1">x</a>',
+    ])('hostile text stays text: %s', async (text) => {
+      await using server = await startLocalServer({ window: true })
+      await using scene = await open(browser, server)
+      const { page, problems } = scene
+      const sql = `select '${text}' as "${text.replaceAll('"', '""')}"`
+      await query(server.url, sql)
+      await pipeline(server.url, [execute(`begin`), execute(`select * from "${text.replaceAll('"', '')}"`)])
+      await page.locator('#rows tr').nth(1).waitFor()
+      for (const row of await page.locator('#rows tr').all()) await row.click()
+      expect(await page.locator('#details pre').allTextContents()).toContain(sql)
+      expect(await page.locator('main img, main script, main a').count()).toBe(0)
+      expect(await page.evaluate('globalThis.attacked')).toBeUndefined()
+      expect(problems).toEqual([])
+    })
+
+    test('its policy lets no script in, and no page around it', async () => {
+      await using server = await startLocalServer({ window: true })
+      await using scene = await open(browser, server)
+      const { page, problems } = scene
+      await page.evaluate(`{
+        const script = document.createElement('script')
+        try { script.textContent = 'globalThis.attacked = 1' } catch {}
+        document.body.append(script)
+      }`)
+      expect(await page.evaluate('globalThis.attacked')).toBeUndefined()
+      const elsewhere = await page.evaluate<string>(
+        `fetch('http://localhost:1/').then(() => 'sent', () => 'refused')`,
+      )
+      expect(elsewhere).toBe('refused')
+      expect(problems.join()).toMatch(/Content Security Policy/)
+    })
+
+    test('events of a client, written as lines of JSON, give the same time line', async () => {
+      await using server = await startLocalServer({ window: true })
+      const lines: string[] = []
+      const db = createClient({
+        url: server.url,
+        observe: (event: ClientEvent) =>
+          lines.push(JSON.stringify({ at: Date.now(), database: 'shop', ...event }, withMessages)),
+      })
+      await db.execute('create table t (a)')
+      await db.transaction((tx) => tx.execute('insert into t values (1)'))
+      await db.execute('select * from missing').catch(() => {})
+      await db.close()
+      const folder = await mkdtemp(join(tmpdir(), 'baton-log-'))
+      try {
+        const [log, other] = [join(folder, 'shop.jsonl'), join(folder, 'other.jsonl')]
+        await writeFile(log, `${lines.join('\n')}\nno event\n`)
+        await writeFile(other, '{"type":"query:start"}\n[]\nnull\n')
+        await using scene = await open(browser, server)
+        const { page, problems } = scene
+        await page.setInputFiles('#file', other)
+        await page.getByText('has no events with a time').waitFor()
+        await page.setInputFiles('#file', log)
+        await page.getByText('1 line left out').waitFor()
+        expect(await page.locator('#rows tr').count()).toBe(3)
+        expect(await page.locator('#rows tr.failed').textContent()).toContain('no such table: missing')
+        expect(await page.locator('#timeline .lane-name').textContent()).toBe('shop')
+        expect(await page.locator('#timeline g.span > title').textContent()).toMatch(/: committed, /)
+        // dropped, it is the same
+        await page.evaluate(`{
+          const data = new DataTransfer()
+          data.items.add(new File([${JSON.stringify(lines.slice(0, 4).join('\n'))}], 'dropped.jsonl'))
+          document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+        }`)
+        await page.getByText('4 events of dropped.jsonl').waitFor()
+        // what comes meanwhile is there afterwards
+        await query(server.url, 'select 9 as meanwhile')
+        await page.click('#back')
+        await page.locator('#rows tr', { hasText: 'select 9 as meanwhile' }).waitFor()
+        expect(await page.locator('#rows tr').count()).toBe(1)
+        expect(problems).toEqual([])
+      } finally {
+        await rm(folder, { recursive: true })
+      }
+    })
+
+    test.each(['light', 'dark'] as const)('pictures of the manual: %s', async (colorScheme) => {
+      await using server = await startLocalServer({ window: true })
+      for (const name of ['app', 'billing']) await server.createDatabase(name)
+      await using scene = await open(browser, server, { colorScheme })
+      const { page } = scene
+      await page.selectOption('#range', '5')
+      const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+      expect(ground).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
+      await shopScene(server)
+      await using lock = await lockScene(server.urlOf('app'))
+      await page.getByText('waits').first().waitFor()
+      // long enough to be seen
+      await page.waitForTimeout(1_200)
+      expect(scene.problems).toEqual([])
+      await page.locator('#rows tr', { hasText: 'update orders' }).first().click()
+      const picture = await page.screenshot()
+      await lock.finish()
+      expect(picture.length).toBeLessThan(150_000)
+      if (process.env['WRITE_PICTURES'] === '1')
+        await writeFile(`${PICTURES}window-${colorScheme}.png`, picture)
+    })
+  },
+)
+
+/** An error has no text of its own in JSON. */
+function withMessages(_: string, value: unknown): unknown {
+  return value instanceof Error ? Object.assign({ message: value.message }, value) : value
+}
+
+interface OpenPage extends AsyncDisposable {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** What the page has said of mistakes: errors, and what its policy has refused. */
+  readonly problems: readonly string[]
+}
+
+async function open(
+  browser: Browser,
+  server: LocalServer,
+  options: { readonly colorScheme?: 'light' | 'dark' } = {},
+): Promise<OpenPage> {
+  const context = await browser.newContext({
+    viewport: { width: 1_160, height: 700 },
+    permissions: ['clipboard-read', 'clipboard-write'],
+    ...options,
+  })
+  const page = await context.newPage()
+  const problems: string[] = []
+  page.on('pageerror', (error) => problems.push(String(error)))
+  page.on('console', (message) => {
+    if (message.type() === 'error') problems.push(message.text())
+  })
+  await page.goto(String(server.windowUrl))
+  await page.getByText('connected', { exact: true }).waitFor()
+  return { page, context, problems, [Symbol.asyncDispose]: () => context.close() }
+}

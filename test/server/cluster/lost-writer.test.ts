@@ -1,0 +1,108 @@
+import { execFile } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { startLocalServer } from '@batonsql/local-server'
+import { startSqld } from '@batonsql/local-server/sqld'
+import { expect, onTestFinished, test } from 'vitest'
+import { blocksOf } from '../../docs/readme/blocks.ts'
+import { freezeProcess } from '../../support/freeze-process.ts'
+
+// What the pages on self-hosting and on the defect of libsql-server have to copy.
+
+const probeText = textsOf('docs/self-hosting.md', 'sh').find((text) => text.startsWith('#!')) ?? ''
+const units = textsOf('docs/self-hosting.md', 'ini')
+const [programText = ''] = textsOf('docs/libsql-server-lost-writer.md', 'js')
+
+function textsOf(page: string, language: string): string[] {
+  return blocksOf(page)
+    .filter((block) => block.language === language)
+    .map(({ code }) => code)
+}
+
+/** Puts a text into a file that can be run. */
+async function fileOf(name: string, text: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-docs-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const file = join(directory, name)
+  await writeFile(file, text)
+  await chmod(file, 0o755)
+  return file
+}
+
+interface Run {
+  readonly code: number
+  readonly stdout: string
+}
+
+async function run(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
+  return await promisify(execFile)(file, args, { env: { ...process.env, ...env } }).then(
+    ({ stdout }) => ({ code: 0, stdout }),
+    ({ code, stdout }: Run) => ({ code, stdout }),
+  )
+}
+
+const SAYS_SO = ['echo', 'ended']
+const IMPATIENT = { SQLD_PROBE_SECONDS: '1' }
+
+test('the probe ends a server that gives out its write lock no more, and no other', async () => {
+  const probe = await fileOf('sqld-probe', probeText)
+  await using sqld = await startSqld()
+  expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: '' })
+  await freezeProcess(sqld.pid)
+  expect(await run(probe, [sqld.url, ...SAYS_SO], IMPATIENT)).toEqual({ code: 0, stdout: 'ended\n' })
+  process.kill(sqld.pid, 'SIGCONT')
+  // a path that is not there is no reason
+  expect(await run(probe, [`${sqld.url}/nothing`, ...SAYS_SO], IMPATIENT)).toEqual({ code: 2, stdout: '' })
+})
+
+test('the probe sends a token from a file of headers', async () => {
+  const probe = await fileOf('sqld-probe', probeText)
+  await using server = await startLocalServer({ auth: true })
+  const { url, authToken } = await server.createDatabase('probed')
+  const headers = await fileOf('headers', `authorization: Bearer ${authToken}\n`)
+  const base = url.replace(/\/$/, '')
+  expect((await run(probe, [base, ...SAYS_SO])).code).toBe(2)
+  expect(await run(probe, [base, ...SAYS_SO], { SQLD_PROBE_HEADERS: headers })).toEqual({
+    code: 0,
+    stdout: '',
+  })
+})
+
+test('the units name the probe, and each other', () => {
+  const [service = '', timer = ''] = units
+  expect(service).toMatch(
+    /^ExecStart=\/usr\/local\/bin\/sqld-probe http\S+ systemctl kill .* sqld\.service$/m,
+  )
+  expect(timer).toMatch(/^OnUnitInactiveSec=\d+s$/m)
+  expect(timer).toContain('WantedBy=timers.target')
+})
+
+test('the program that shows the defect finds none behind the control plane', {
+  timeout: 60_000,
+}, async () => {
+  const program = await fileOf('lost-writer.mjs', programText)
+  await using server = await startLocalServer({ backend: 'sqld' })
+  const { code, stdout } = await run(process.execPath, [program, server.url, '5'])
+  expect(stdout).toMatch(/^[1-9]\d* committed\n$/)
+  expect(code).toBe(0)
+})
+
+test('a database on a server by URL that does not answer is not healthy', { timeout: 60_000 }, async () => {
+  const { publicKey } = generateKeyPairSync('ed25519')
+  const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
+  await using sqld = await startSqld({ namespaces: true, publicKeyPem })
+  await using server = await startLocalServer({
+    backend: 'sqld',
+    auth: true,
+    sqld: { url: sqld.url, ...sqld.adminAccess },
+  })
+  const health = async (): Promise<number> => (await fetch(`${server.url}/health`)).status
+  expect(await health()).toBe(200)
+  await freezeProcess(sqld.pid)
+  expect(await health()).toBe(503)
+  process.kill(sqld.pid, 'SIGCONT')
+  expect(await health()).toBe(200)
+})

@@ -1,0 +1,351 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Client, createClient, readRows } from '@batonsql/core'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { accountFor } from '../../generated/faults/accounting.ts'
+import { runListAppend } from '../../generated/faults/list-append.ts'
+import { drizzleLists, kyselyLists, ofCore } from '../../generated/faults/list-clients.ts'
+import { tearTransactions } from '../../generated/faults/torn-transactions.ts'
+import { type Cluster, startCluster } from '../../support/cluster.ts'
+import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
+import { seeded } from '../../support/random.ts'
+
+// The short forms. The long ones: npm run test:faults.
+const pairs = Number(process.env['FAULT_PAIRS'] ?? 300)
+const transactions = Number(process.env['FAULT_TRANSACTIONS'] ?? 100)
+const appends = Number(process.env['FAULT_APPENDS'] ?? 200)
+const writes = Number(process.env['FAULT_WRITES'] ?? 300)
+const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
+const limits = {
+  timeout: Number(process.env['FAULT_TIMEOUT_MS'] ?? 60_000),
+  // with a primary that gives out its write lock no more (docs/libsql-server-lost-writer.md) nothing is proved: it is started anew
+  retry: { count: 1, condition: /no answer from|timed out/ },
+}
+
+const directory = await mkdtemp(join(tmpdir(), 'baton-cluster-'))
+let cluster: Cluster
+let primary: Client
+/** One client for each replica. */
+let replicas: [Client, Client]
+
+beforeAll(async () => {
+  cluster = await startCluster(directory, 2)
+  primary = createClient({ url: cluster.primaryUrl })
+  const [first, second] = cluster.replicaUrls as [string, string]
+  replicas = [createClient({ url: first }), createClient({ url: second })]
+  // a replica that has never been asked knows no index to wait for
+  for (const replica of replicas) await replica.execute('select 1')
+})
+beforeEach(async () => {
+  if (!(await isStuck())) return
+  console.log('the primary gave out its write lock no more, and was started again')
+  await cluster.killPrimary()
+  await cluster.restartPrimary()
+})
+afterAll(async () => {
+  await Promise.all([primary, ...replicas].map((db) => db.close()))
+  await cluster[Symbol.asyncDispose]()
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** Whether a writer does not get the lock though a transaction is left with it for 5 s at most. */
+async function isStuck(): Promise<boolean> {
+  const requests = ['BEGIN IMMEDIATE', 'ROLLBACK'].map((sql) => ({ type: 'execute', stmt: { sql } }))
+  const body = JSON.stringify({ requests: [...requests, { type: 'close' }] })
+  const signal = AbortSignal.timeout(20_000)
+  try {
+    await (await fetch(`${cluster.primaryUrl}/v2/pipeline`, { method: 'POST', body, signal })).text()
+    return false
+  } catch {
+    return signal.aborted
+  }
+}
+
+/** Ways to write a number, and to read the largest. */
+const WRITES: readonly ((db: Client, n: number) => Promise<unknown>)[] = [
+  (db, n) => db.execute('insert into pair values (?)', [n]),
+  (db, n) => db.batch([{ sql: 'insert into pair values (?)', args: [n] }, 'select 1']),
+  (db, n) => db.transaction((tx) => tx.execute('insert into pair values (?)', [n])),
+]
+const READS: readonly ((db: Client) => Promise<unknown>)[] = [
+  async (db) => (await db.execute('select max(a) as n from pair')).rows[0]?.['n'],
+  async (db) => (await db.batch(['select max(a) as n from pair'], { mode: 'readonly' }))[0]?.rows[0]?.['n'],
+  async (db) => (await db.batch(['select max(a) as n from pair']))[0]?.rows[0]?.['n'],
+  (db) => db.transaction(async (tx) => (await tx.execute('select max(a) as n from pair')).rows[0]?.['n']),
+  (db) =>
+    db.transaction(async (tx) => (await tx.execute('select max(a) as n from pair')).rows[0]?.['n'], {
+      mode: 'readonly',
+    }),
+  async (db) => {
+    for await (const row of readRows(db, 'select max(a) as n from pair')) return row['n']
+    return undefined
+  },
+]
+
+describe('what was written is read', () => {
+  test('through the same replica, in every way to write and to read', limits, async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    const stale: string[] = []
+    for (let n = 0; n < pairs; n++) {
+      const [write, read] = [n % WRITES.length, Math.floor(n / WRITES.length) % READS.length]
+      await WRITES[write]?.(db, n)
+      const seen = await READS[read]?.(db)
+      if (seen !== n) stale.push(`write ${write}, read ${read}: ${String(seen)} for ${n}`)
+    }
+    console.log(`replicas: ${pairs} pairs, ${stale.length} stale`)
+    expect(stale).toEqual([])
+  })
+
+  test('through another replica, by its index', limits, async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    const stale: number[] = []
+    for (let n = 0; n < Math.min(pairs, 1_000); n++) {
+      await db.execute('insert into pair values (?)', [n])
+      // as in another process
+      await using other = createClient({
+        url: cluster.replicaUrls[1] as string,
+        minReplicationIndex: db.replicationIndex as string,
+      })
+      const { rows } = await other.execute('select max(a) as n from pair')
+      if (rows[0]?.['n'] !== n) stale.push(n)
+    }
+    expect(stale).toEqual([])
+  })
+
+  test('and without the index it is not: the test is about something', limits, async () => {
+    const [first] = replicas
+    await using db = createClient({ url: cluster.replicaUrls[0] as string, readYourWrites: false })
+    await first.batch(['drop table if exists pair', 'create table pair (a)'])
+    let stale = 0
+    for (let n = 0; n < 300; n++) {
+      await db.execute('insert into pair values (?)', [n])
+      if ((await db.execute('select max(a) as n from pair')).rows[0]?.['n'] !== n) stale += 1
+    }
+    expect(db.replicationIndex).toBe(null)
+    expect(stale).toBeGreaterThan(0)
+  })
+})
+
+test.each([
+  ['core', ofCore],
+  ['Kysely', kyselyLists],
+  ['Drizzle', drizzleLists],
+])(
+  'lists that are appended to through replicas: each client in its order, and no circles, through %s',
+  limits,
+  async (through, of) => {
+    const clients = replicas.map((client) => ({ client, list: of(client) }))
+    const report = await runListAppend(clients, primary, appends, seeded(seed), { order: 'session' })
+    console.log(`lists of replicas through ${through}: ${JSON.stringify({ ...report, seed })}`)
+    expect(report.mistakes).toEqual([])
+    expect(report.cycles).toBe(0)
+    expect(report.committed).toBeGreaterThan(0)
+  },
+)
+
+describe('an index that the database does not come to', () => {
+  const ahead = '999999'
+  /** A client of a replica that counts its requests. */
+  const counting = (minReplicationIndex: string) => {
+    const counted = { requests: 0 }
+    const url = cluster.replicaUrls[0] as string
+    const observe = (event: { type: string }) => event.type === 'request' && (counted.requests += 1)
+    return Object.assign(createClient({ url, minReplicationIndex, observe }), { counted })
+  }
+
+  test.each([
+    ['execute', READS[0]],
+    ['a readonly batch', READS[1]],
+    ['a batch', READS[2]],
+    ['a transaction', READS[3]],
+    ['a readonly transaction', READS[4]],
+    ['a cursor', READS[5]],
+  ] as const)('is dropped after a short wait: %s', async (_, read) => {
+    await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
+    await using db = counting(ahead)
+    // within its time of 30 s
+    expect(await read?.(db)).toBe(7)
+    expect(Number(db.replicationIndex)).toBeLessThan(Number(ahead))
+    db.counted.requests = 0
+    expect(await read?.(db)).toBe(7)
+    // as many as of a client that waits for no index
+    await using other = counting('0')
+    expect(await read?.(other)).toBe(7)
+    expect(db.counted).toEqual(other.counted)
+  })
+
+  test('is asked about once, and dropped for those that wait in line, too', async () => {
+    await primary.batch(['drop table if exists pair', 'create table pair (a)', 'insert into pair values (7)'])
+    let requests = 0
+    await using db = createClient({
+      url: cluster.replicaUrls[0] as string,
+      minReplicationIndex: ahead,
+      concurrency: 3,
+      observe: (event) => event.type === 'request' && (requests += 1),
+    })
+    const results = await Promise.all(
+      Array.from({ length: 30 }, () => db.execute('select max(a) as n from pair')),
+    )
+    expect(results.map(({ rows }) => rows[0]?.['n'])).toEqual(Array.from({ length: 30 }, () => 7))
+    // each once, those that had left twice, and the question
+    expect(requests).toBeLessThanOrEqual(30 + 3 + 1)
+  })
+
+  test('does not hold up a write', async () => {
+    await primary.batch(['drop table if exists pair', 'create table pair (a)'])
+    await using db = counting(ahead)
+    await db.execute('insert into pair values (1)')
+    expect(db.counted.requests).toBe(1)
+  })
+
+  test('lets a read that is only slow come to its end, and sends it once', async () => {
+    const proxy = await FaultProxy.start(cluster.replicaUrls[0] as string)
+    onTestFinished(() => proxy.close())
+    const asked = Promise.withResolvers<void>()
+    const seen: string[] = []
+    proxy.next = (body) => {
+      seen.push(body)
+      // the question which state the replica has, which comes after 2 s
+      if (seen.length === 3) asked.resolve()
+      return body.includes('select 7') ? { kind: 'hold-answer', until: asked.promise } : NO_FAULT
+    }
+    await using db = createClient({ url: proxy.url })
+    await db.execute('select 1')
+    expect((await db.execute('select 7 as n')).rows).toEqual([{ n: 7 }])
+    expect(seen).toHaveLength(3)
+  })
+})
+
+describe('errors of the primary, through a replica', () => {
+  test('a constraint', async () => {
+    const [db] = replicas
+    await db.batch([
+      'drop table if exists pair',
+      'create table pair (a unique)',
+      'insert into pair values (1)',
+    ])
+    await expect(db.execute('insert into pair values (1)')).rejects.toMatchObject({
+      code: 'SQLITE_CONSTRAINT',
+      extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
+      message: 'UNIQUE constraint failed: pair.a',
+      constraint: { kind: 'unique', table: 'pair', columns: ['a'] },
+    })
+    await expect(db.execute('insert into nowhere values (1)')).rejects.toMatchObject({
+      code: 'PROXY_ERROR',
+      message: 'no such table: nowhere',
+    })
+  })
+
+  test('a block', async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    await cluster.blockWrites('not paid')
+    await expect(db.execute('insert into pair values (1)')).rejects.toMatchObject({
+      code: 'BLOCKED',
+      message: 'Operation was blocked: not paid',
+    })
+    await cluster.blockWrites(null)
+    await db.execute('insert into pair values (1)')
+  })
+
+  test('a primary that is gone: reads go on, a write ends with its deadline, and it is not known whether it ran', async () => {
+    const [db] = replicas
+    await db.batch(['drop table if exists pair', 'create table pair (a)'])
+    // waits until the replica has it
+    await db.execute('select a from pair')
+    await cluster.killPrimary()
+    try {
+      expect((await db.execute('select a from pair')).rows).toEqual([])
+      await expect(db.execute('insert into pair values (1)', [], { timeoutMs: 500 })).rejects.toMatchObject({
+        code: 'TIMEOUT',
+        outcome: 'unknown',
+      })
+      await expect(
+        db.transaction((tx) => tx.execute('insert into pair values (2)', [], { timeoutMs: 500 })),
+      ).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
+    } finally {
+      await cluster.restartPrimary()
+    }
+    await db.execute('insert into pair values (3)')
+    const { rows } = await primary.execute('select a from pair')
+    expect(rows).toContainEqual({ a: 3 })
+    expect(rows).not.toContainEqual({ a: 2 })
+  })
+
+  test('a write lock that another writer took', { timeout: 30_000 }, async () => {
+    const [db] = replicas
+    // a table of its own: a replica may still send the write before, whose primary was gone
+    await db.batch(['drop table if exists taken', 'create table taken (a)'])
+    await using patient = createClient({
+      url: cluster.replicaUrls[0] as string,
+      transactionTimeoutMs: Infinity,
+    })
+    const lost = patient.transaction(async (tx) => {
+      await tx.execute('insert into taken values (1)')
+      await new Promise((resolve) => setTimeout(resolve, 5_100))
+      await primary.execute('insert into taken values (2)')
+      await tx.execute('insert into taken values (3)').catch(() => {})
+      await tx.execute('insert into taken values (4)').catch(() => {})
+    })
+    await expect(lost).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
+    expect((await primary.execute('select a from taken')).rows).toEqual([{ a: 2 }])
+  })
+})
+
+test(`no transaction through a replica is torn (seed ${seed})`, limits, async () => {
+  const account = await tearTransactions(replicas[1], primary, transactions, seeded(seed))
+  console.log(
+    `torn transactions through a replica: ${JSON.stringify({ ...account, leaks: account.leaks.length, seed })}`,
+  )
+  expect(account.leaks).toEqual([])
+  expect(account.committed).toBeGreaterThan(0)
+})
+
+test('a batch through a replica is all or nothing', async () => {
+  const [db] = replicas
+  await db.batch(['drop table if exists pair', 'create table pair (a unique)'])
+  await expect(
+    db.batch(['insert into pair values (1)', 'insert into pair values (1)']),
+  ).rejects.toMatchObject({
+    code: 'SQLITE_CONSTRAINT',
+    statementIndex: 1,
+  })
+  expect((await db.execute('select a from pair')).rows).toEqual([])
+})
+
+test(
+  `every write is accounted for when the primary is killed and started again (seed ${seed})`,
+  limits,
+  async () => {
+    await using db = createClient({
+      url: cluster.replicaUrls[0] as string,
+      requestTimeoutMs: 2_000,
+      concurrency: 8,
+    })
+    const writing = new AbortController()
+    let kills = 0
+    const killer = (async () => {
+      for (; !writing.signal.aborted; kills++) {
+        await new Promise((resolve) => setTimeout(resolve, 150))
+        await cluster.killPrimary()
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        await cluster.restartPrimary()
+      }
+    })()
+    const account = await accountFor(db, primary, writes, 8, seeded(seed), {
+      beforeCounting: async () => {
+        writing.abort()
+        await killer
+      },
+    })
+    console.log(
+      `accounting with ${kills} restarts of the primary: ${JSON.stringify({ ...account, mistakes: account.mistakes.length, seed })}`,
+    )
+    expect(account.mistakes).toEqual([])
+    expect(kills).toBeGreaterThan(0)
+    expect(account.acknowledged).toBeGreaterThan(0)
+  },
+)

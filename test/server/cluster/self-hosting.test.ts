@@ -1,0 +1,297 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createClient } from '@batonsql/core'
+import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
+import { type SqldProcess, startSqld } from '@batonsql/local-server/sqld'
+import { createPlatformClient, databaseUrl } from '@batonsql/platform'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { sql } from '../../platform/platform-scene.ts'
+import { ObjectStore } from '../../support/object-store.ts'
+import { stablePort } from '../../support/stable-port.ts'
+
+// The recipes of docs/self-hosting.md.
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'baton-recipe-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+  return directory
+}
+
+async function started(options: Parameters<typeof startSqld>[0]): Promise<SqldProcess> {
+  const server = await startSqld(options)
+  onTestFinished(() => server.close())
+  return server
+}
+
+function controlPlane(dataDirectory: string, { url, adminAccess }: SqldProcess): Promise<LocalServer> {
+  return startLocalServer(overSqld(dataDirectory, url, adminAccess))
+}
+
+function overSqld(
+  dataDirectory: string,
+  url: string,
+  access: { readonly adminUrl: string; readonly adminKey: string },
+): LocalServerOptions {
+  return { backend: 'sqld', dataDirectory, platform: {}, sqld: { url, ...access } }
+}
+
+function platformOf({ platform }: LocalServer) {
+  if (platform === null) throw new Error('no platform')
+  const { url, token, organization } = platform
+  return createPlatformClient({ url, token, organization })
+}
+
+/** A public key whose other half is thrown away: it closes what has no key of its own. */
+function closedKey(): string {
+  const { publicKey } = generateKeyPairSync('ed25519')
+  return publicKey.export({ type: 'spki', format: 'pem' }).toString()
+}
+
+test('a primary with two replicas behind the control plane', { timeout: 60_000 }, async () => {
+  const [grpc, port] = [`127.0.0.1:${await stablePort()}`, await stablePort()]
+  const own = `http://127.0.0.1:${port}`
+  const publicKeyPem = closedKey()
+  const primary = await started({
+    namespaces: true,
+    publicKeyPem,
+    port,
+    serverArguments: ['--grpc-listen-addr', grpc, '--http-self-url', own],
+  })
+  const replicas: SqldProcess[] = []
+  for (const _ of [1, 2]) {
+    const replicaPort = await stablePort()
+    const self = `http://127.0.0.1:${replicaPort}`
+    const of = ['--primary-grpc-url', `http://${grpc}`, '--http-primary-url', own, '--http-self-url', self]
+    replicas.push(await started({ namespaces: true, publicKeyPem, port: replicaPort, serverArguments: of }))
+  }
+  const directory = await temporaryDirectory()
+  let server = await controlPlane(directory, primary)
+  let platform = platformOf(server)
+  const created = await platform.databases.create({ name: 'app', group: 'default' })
+  const authToken = String(await platform.databases.createToken('app'))
+  const db = createClient({ url: databaseUrl(created.hostname), authToken })
+  await db.batch(['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
+
+  // a replica is asked by its own URL; the proxy in front of it says for which database
+  const headers = { 'x-namespace-bin': Buffer.from(created.dbId).toString('base64').replaceAll('=', '') }
+  const readers = replicas.map(({ url }) => createClient({ url, authToken, headers }))
+  for (const reader of readers) {
+    let rows: unknown[] = []
+    for (let attempt = 0; attempt < 100 && rows.length === 0; attempt += 1) {
+      rows = await reader.execute('SELECT a FROM t').then(
+        (result) => result.rows,
+        () => [],
+      )
+      if (rows.length === 0) await sleep(50)
+    }
+    expect(rows).toEqual([{ a: 1 }])
+  }
+  // libsql-server does not hand tokens on: writes belong to the primary
+  await expect(readers[0]?.execute('INSERT INTO t VALUES (2)')).rejects.toThrow('Error parsing auth header')
+  await expect(
+    createClient({ url: replicas[0]?.url ?? '', headers }).execute('SELECT 1'),
+  ).rejects.toMatchObject({
+    status: 401,
+  })
+
+  // what the control plane knows survives it; what it changes reaches the replicas
+  await db.close()
+  await server.close()
+  server = await controlPlane(directory, primary)
+  platform = platformOf(server)
+  expect((await platform.databases.get('app')).dbId).toBe(created.dbId)
+  await platform.databases.rotateTokens('app')
+  for (const reader of readers) {
+    let refused = false
+    for (let attempt = 0; attempt < 100 && !refused; attempt += 1) {
+      refused = await reader.execute('SELECT 1').then(
+        () => false,
+        (error: { status?: number }) => error.status === 401,
+      )
+      if (!refused) await sleep(50)
+    }
+    expect(refused).toBe(true)
+    await reader.close()
+  }
+  await platform.databases.delete('app')
+  await server.close()
+})
+
+test('a database that has moved to another group is not attached any more', async () => {
+  const sqld = await started({ namespaces: true, publicKeyPem: closedKey() })
+  await using server = await controlPlane(await temporaryDirectory(), sqld)
+  const { url = '', token: apiToken = '' } = server.platform ?? {}
+  const platform = platformOf(server)
+  await platform.groups.create({ name: 'team', location: 'local' })
+  const [app, other] = [
+    await platform.databases.create({ name: 'app', group: 'default' }),
+    await platform.databases.create({ name: 'other', group: 'default' }),
+  ]
+  await platform.databases.updateConfiguration('other', { allowAttach: true })
+  const token = String(await platform.databases.createToken('app', { readAttach: ['other'] }))
+  const attached = (name: string) =>
+    sql(app.hostname, token, [`ATTACH "${name}" AS x`, 'SELECT count(*) FROM x.sqlite_schema'])
+  for (const name of ['other', other.dbId]) expect((await attached(name)).rows).toEqual([['0']])
+  const { status } = await fetch(`${url}/v1/organizations/local/databases/other/transfer`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiToken}` },
+    body: JSON.stringify({ org: 'local', group: 'team' }),
+  })
+  expect(status).toBe(200)
+  for (const name of ['other', other.dbId]) expect((await attached(name)).status).toBe(403)
+})
+
+/** The settings of the recipe, for a bucket of a server on this machine. */
+function backupTo({ url, bucket }: ObjectStore): Record<'rowsOnly' | 'withList', readonly string[]> {
+  const environment = {
+    ENDPOINT: url,
+    BUCKET: bucket,
+    AWS_ACCESS_KEY_ID: 'key',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+    AWS_DEFAULT_REGION: 'us-east-1',
+    DATABASE_ID: 'one',
+    BATCH_INTERVAL_SECS: '1',
+  }
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(`LIBSQL_BOTTOMLESS_${name}`, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const list = {
+    'bucket-endpoint': url,
+    'bucket-name': bucket,
+    'access-key-id': 'key',
+    'secret-access-key': 'secret',
+    region: 'us-east-1',
+    'backup-id': 'one-list',
+    'backup-interval-s': '1',
+  }
+  const listArguments = Object.entries(list).flatMap(([name, value]) => [`--meta-store-${name}`, value])
+  const rowsOnly = ['--enable-bottomless-replication']
+  return { rowsOnly, withList: [...rowsOnly, '--backup-meta-store', ...listArguments] }
+}
+
+test('a backup to a bucket, and a restore after the disk is lost', { timeout: 60_000 }, async () => {
+  await using store = await ObjectStore.start('backup')
+  const { rowsOnly, withList } = backupTo(store)
+  const [directory, disk, port] = [await temporaryDirectory(), await temporaryDirectory(), await stablePort()]
+  const publicKeyPem = closedKey()
+  const start = (more: readonly string[]) =>
+    started({ namespaces: true, publicKeyPem, port, dataDirectory: disk, serverArguments: more })
+
+  let sqld = await start(withList)
+  let server = await controlPlane(directory, sqld)
+  const created = await platformOf(server).databases.create({ name: 'app', group: 'default' })
+  await platformOf(server).databases.create({ name: 'gone', group: 'default' })
+  await platformOf(server).databases.delete('gone')
+  const authToken = String(await platformOf(server).databases.createToken('app'))
+  const rows = (): Promise<readonly unknown[]> => read('SELECT a FROM t ORDER BY a')
+  const read = async (sql: string, token?: string): Promise<readonly unknown[]> => {
+    const { hostname } = await platformOf(server).databases.get('app')
+    const client = createClient({ url: databaseUrl(hostname), authToken: token ?? authToken })
+    try {
+      return (await client.execute(sql)).rows
+    } finally {
+      await client.close()
+    }
+  }
+  await read('CREATE TABLE t (a)')
+  await read('INSERT INTO t VALUES (1), (2), (3)')
+  // what is written reaches the bucket within the interval
+  await vi.waitFor(
+    () => {
+      expect(store.keys.filter((key) => key.includes(created.dbId) && /-\d+\.\w+$/.test(key))).not.toEqual([])
+      expect(store.keys.filter((key) => key.startsWith('one-list-'))).not.toEqual([])
+    },
+    { timeout: 15_000, interval: 100 },
+  )
+  await sleep(1_500)
+  const loseDisk = async (): Promise<void> => {
+    await server.close()
+    await sqld.kill()
+    await rm(disk, { recursive: true })
+    await mkdir(disk)
+  }
+  await loseDisk()
+
+  // without the settings the new disk stays empty: the database is lost, and it is not made anew in silence
+  sqld = await start([])
+  server = await controlPlane(directory, sqld)
+  await expect(rows()).rejects.toMatchObject({ status: 404 })
+  await expect(platformOf(server).databases.create({ name: 'app', group: 'default' })).rejects.toMatchObject({
+    status: 409,
+  })
+  await loseDisk()
+
+  // without the list of databases each is named once
+  sqld = await start(rowsOnly)
+  await sqld.admin.create(created.dbId, { allow_attach: false, block_reads: false, block_writes: false })
+  server = await controlPlane(directory, sqld)
+  expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+  await loseDisk()
+
+  // with both it is there again, with its keys; and what was deleted is not
+  sqld = await start(withList)
+  server = await controlPlane(directory, sqld)
+  expect(await rows()).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
+  await expect(read('SELECT 1', 'no-token')).rejects.toMatchObject({ status: 401 })
+  expect(await sqld.admin.exists(created.dbId)).toBe(true)
+  await read('INSERT INTO t VALUES (4)')
+  expect(await rows()).toHaveLength(4)
+  const listed = await platformOf(server).databases.list().toArray({ limit: 10 })
+  expect(listed.map(({ name }) => name)).toEqual(['default', 'app'])
+  await platformOf(server).databases.delete('app')
+  // its backup goes with it, a little later
+  await vi.waitFor(() => expect(store.keys.filter((key) => key.includes(created.dbId))).toEqual([]), 10_000)
+  await server.close()
+})
+
+test('a server that is not meant for it is refused with a reason', async () => {
+  const directory = await temporaryDirectory()
+  const single = await started({ namespaces: false })
+  await expect(controlPlane(directory, single)).rejects.toThrow('start it with --enable-namespaces')
+  const many = await started({ namespaces: true })
+  const { adminUrl } = many.adminAccess
+  const wrongKey = overSqld(directory, many.url, { adminUrl, adminKey: 'wrong' })
+  await expect(startLocalServer(wrongKey)).rejects.toThrow(`no admin API at ${adminUrl} takes the key`)
+  const unused = `http://127.0.0.1:${await stablePort()}`
+  await expect(startLocalServer(overSqld(directory, unused, many.adminAccess))).rejects.toThrow(
+    `no libsql-server answers at ${unused}`,
+  )
+  await expect(startLocalServer(overSqld(directory, 'localhost', many.adminAccess))).rejects.toThrow(
+    'sqld.url looks like http://HOST:PORT',
+  )
+  await expect(
+    startLocalServer({ ...overSqld(directory, many.url, many.adminAccess), backend: 'embedded' }),
+  ).rejects.toThrow('sqld needs the back end "sqld"')
+})
+
+test('more databases than are open at a time: none is denied', { timeout: 60_000 }, async () => {
+  // beyond it the server answers 404 for databases that it has, now and then
+  const sqld = await started({ namespaces: true, publicKeyPem: closedKey(), maxOpenDatabases: 4 })
+  const server = await controlPlane(await temporaryDirectory(), sqld)
+  const platform = platformOf(server)
+  const names = Array.from({ length: 16 }, (_, at) => `db-${at}`)
+  const hosts = await Promise.all(
+    names.map(async (name) => (await platform.databases.create({ name, group: 'default' })).hostname),
+  )
+  const authToken = String(await platform.groups.createToken('default'))
+  const statuses: Record<number, number> = {}
+  const body = '{"requests":[{"type":"execute","stmt":{"sql":"SELECT 1"}},{"type":"close"}]}'
+  const work = Array.from({ length: 1_200 }, (_, at) => hosts[at % hosts.length] ?? '').reverse()
+  const worker = async (): Promise<void> => {
+    for (let host = work.pop(); host !== undefined; host = work.pop()) {
+      const headers = { authorization: `Bearer ${authToken}` }
+      const { status, text } = await fetch(`http://${host}/v2/pipeline`, {
+        method: 'POST',
+        headers,
+        body,
+      }).then(async (response) => ({ status: response.status, text: await response.text() }))
+      statuses[status] = (statuses[status] ?? 0) + 1
+      if (status === 200) expect(text).toContain('"value":"1"')
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, worker))
+  expect(statuses).toEqual({ 200: 1_200 })
+  await server.close()
+})

@@ -1,0 +1,112 @@
+/*
+ * A reader of a cursor that is slow, while another client waits for the write lock. Each waits five seconds, the
+ * server's window; they run side by side.
+ */
+import { startLocalServer } from '@batonsql/local-server'
+import { describe, expect, test } from 'vitest'
+import { expectNoStall } from '../support/no-stall.ts'
+import { close, codes, execute, pipeline, query } from './wire.ts'
+
+const MANY_ROWS = 'SELECT value, hex(randomblob(50)) FROM generate_series(1, 100000)'
+
+/** A cursor of which only the beginning is read for now; the result reads on and answers the last lines. */
+async function slowCursor(url: string, statements: readonly string[]): Promise<() => Promise<unknown[]>> {
+  const steps = statements.map((sql) => ({ stmt: { sql } }))
+  const response = await fetch(`${url}/v3/cursor`, {
+    method: 'POST',
+    body: JSON.stringify({ batch: { steps } }),
+  })
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  let text = Buffer.from((await reader.read()).value ?? []).toString()
+  return async () => {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text = (text + Buffer.from(value).toString()).slice(-5_000)
+    }
+    const lines = text.trimEnd().split('\n').slice(1)
+    return lines
+      .map((line) => JSON.parse(line))
+      .filter(({ type }) => !['row', 'replication_index'].includes(type))
+  }
+}
+
+const timedOut = (step: number): object =>
+  expect.objectContaining({
+    type: 'step_error',
+    step,
+    error: { code: 'TRANSACTION_TIMEOUT', message: 'Transaction timed out' },
+  })
+
+describe.concurrent('the write lock is taken away while a cursor waits for its reader', () => {
+  test('what follows in its transaction does not run without it', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t (a)')
+    const rest = await slowCursor(server.url, [
+      'BEGIN IMMEDIATE',
+      "INSERT INTO t VALUES ('first')",
+      MANY_ROWS,
+      "INSERT INTO t VALUES ('second')",
+      'COMMIT',
+    ])
+    await query(server.url, "INSERT INTO t VALUES ('other')")
+    expect(await rest()).toEqual([timedOut(2), timedOut(3), timedOut(4)])
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
+  })
+
+  test('its own change is undone, and the other client gets no SQLITE_BUSY', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t (a, b)')
+    const rest = await slowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])
+    const other = await pipeline(server.url, [execute("INSERT INTO t VALUES ('other', 1)"), close])
+    expect(codes(other)).toEqual(['ok', 'ok'])
+    expect(await rest()).toEqual([timedOut(0)])
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['other']])
+  })
+
+  test('without a waiter for the lock, the slowest reader gets everything, and its transaction', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t (a)')
+    const rest = await slowCursor(server.url, [
+      'BEGIN IMMEDIATE',
+      MANY_ROWS,
+      'INSERT INTO t VALUES (1)',
+      'COMMIT',
+    ])
+    expect(await rest()).not.toContainEqual(expect.objectContaining({ type: 'step_error' }))
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1']])
+  })
+})
+
+test('a transaction whose snapshot is too old to write does not keep others from writing', async () => {
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE t (a)')
+  const open = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
+  await query(server.url, 'INSERT INTO t VALUES (1)')
+  const late = await pipeline(server.url, [execute('INSERT INTO t VALUES (2)')], { baton: open.baton })
+  expect(codes(late)).toEqual(['SQLITE_BUSY'])
+  await expectNoStall(() => query(server.url, 'INSERT INTO t VALUES (3)'))
+  const read = await pipeline(server.url, [execute('SELECT * FROM t'), execute('ROLLBACK'), close], {
+    baton: late.baton,
+  })
+  expect(codes(read)).toEqual(['ok', 'ok', 'ok'])
+  expect(read.results[0]?.response?.result?.rows).toEqual([])
+})
+
+test('a transaction that has written keeps the lock when one of its statements fails', async () => {
+  await using server = await startLocalServer()
+  await query(server.url, 'CREATE TABLE t (a UNIQUE)')
+  const open = await pipeline(server.url, [
+    execute('BEGIN'),
+    execute('INSERT INTO t VALUES (1)'),
+    execute('INSERT INTO t VALUES (1)'),
+  ])
+  expect(codes(open)).toEqual(['ok', 'ok', 'SQLITE_CONSTRAINT'])
+  const other = query(server.url, 'INSERT INTO t VALUES (2)')
+  expect(codes(await pipeline(server.url, [execute('COMMIT'), close], { baton: open.baton }))).toEqual([
+    'ok',
+    'ok',
+  ])
+  await other
+  expect(await query(server.url, 'SELECT a FROM t')).toEqual([['1'], ['2']])
+})

@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startLocalServer } from '@batonsql/local-server'
+import { describe, expect, test } from 'vitest'
+import { expectNoStall } from '../support/no-stall.ts'
+import { autocommit, close, codes, execute, pipeline, query } from './wire.ts'
+
+const ENDLESS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+
+describe('batons', () => {
+  test('are good once, for their own database, and cannot be made up', async () => {
+    await using server = await startLocalServer()
+    const a = await server.createDatabase('a')
+    const b = await server.createDatabase('b')
+    const opened = await pipeline(a.url, [])
+    const baton = opened.baton as string
+
+    const foreign = await pipeline(b.url, [execute('SELECT 1')], { baton })
+    expect([foreign.status, foreign.text]).toEqual([400, 'Received an invalid baton'])
+    const forged = await pipeline(a.url, [], { baton: `${baton.slice(0, 20)}AAAA${baton.slice(24)}` })
+    expect([forged.status, forged.text]).toEqual([400, 'Received an invalid baton'])
+
+    const next = await pipeline(a.url, [execute('SELECT 1')], { baton })
+    expect(next.status).toBe(200)
+    const again = await pipeline(a.url, [execute('SELECT 1')], { baton })
+    expect([again.status, again.text]).toEqual([400, 'Received a baton that has already been used'])
+    expect((await pipeline(a.url, [close], { baton: next.baton })).baton).toBeNull()
+  })
+
+  test('of a removed database are worth nothing, and its name answers 404', async () => {
+    await using server = await startLocalServer()
+    const { url } = await server.createDatabase('a')
+    const { baton } = await pipeline(url, [execute('BEGIN')])
+    await server.removeDatabase('a')
+    const gone = await pipeline(url, [execute('SELECT 1')], { baton })
+    expect([gone.status, gone.text]).toEqual([404, '{"error":"Namespace `a` doesn\'t exist"}'])
+    await server.createDatabase('a')
+    const reborn = await pipeline(url, [execute('SELECT 1')], { baton })
+    expect([reborn.status, reborn.text]).toEqual([400, 'Received an invalid baton'])
+  })
+
+  test('a server has 128 streams; the next one waits a second for one (waits 2 s)', async () => {
+    await using server = await startLocalServer()
+    const opened = await Promise.all(Array.from({ length: 128 }, () => pipeline(server.url, [])))
+    expect(opened.every(({ status }) => status === 200)).toBe(true)
+    const refused = await pipeline(server.url, [close])
+    expect([refused.status, refused.text]).toEqual([
+      429,
+      '{"error":"Timed out while opening database connection"}',
+    ])
+    const crowd = await Promise.all(Array.from({ length: 140 }, () => pipeline(server.url, [close])))
+    expect(crowd.filter(({ text }) => text.includes('Too many concurrent requests'))).toHaveLength(12)
+    const waiting = pipeline(server.url, [execute('SELECT 1'), close])
+    await pipeline(server.url, [close], { baton: opened[0]?.baton ?? null })
+    expect((await waiting).status).toBe(200)
+  })
+})
+
+describe('the write lock', () => {
+  test('a hundred writers at once all get their turn', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const writers = Array.from({ length: 100 }, (_, index) =>
+      pipeline(server.url, [
+        execute('BEGIN IMMEDIATE'),
+        execute('INSERT INTO t VALUES (?)', BigInt(index)),
+        execute('COMMIT'),
+        close,
+      ]),
+    )
+    for (const answer of await Promise.all(writers)) expect(codes(answer)).toEqual(['ok', 'ok', 'ok', 'ok'])
+    expect(await query(server.url, 'SELECT count(DISTINCT a) FROM t')).toEqual([['100']])
+  })
+
+  test('is taken away from a transaction after 5 s when another one waits (waits 5 s)', {
+    timeout: 15_000,
+  }, async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])
+    const waiting = pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
+    let isTaken = false
+    void waiting.then(() => (isTaken = true))
+    // it keeps the lock while it works, long after the other one has begun to wait
+    await sleep(1_000)
+    const working = await pipeline(server.url, [execute("INSERT INTO t VALUES ('holder')")], {
+      baton: holder.baton,
+    })
+    expect([codes(working), isTaken]).toEqual([['ok'], false])
+    expect(codes(await waiting)).toEqual(['ok', 'ok'])
+    const victim = await pipeline(
+      server.url,
+      [autocommit, execute('COMMIT'), execute("INSERT INTO t VALUES ('after')"), close],
+      {
+        baton: working.baton,
+      },
+    )
+    expect(victim.results[0]?.response?.is_autocommit).toBe(true)
+    expect(codes(victim)).toEqual(['ok', 'TRANSACTION_TIMEOUT', 'ok', 'ok'])
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['waiter'], ['after']])
+  })
+
+  test('a reader is never kept waiting by a writer', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
+    expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['0']])
+  })
+})
+
+describe('a client that leaves', () => {
+  test('takes its transaction along, and statements not yet begun are not begun', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const open = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
+    await leaveAfter(100, (signal) =>
+      pipeline(server.url, [execute(ENDLESS), execute('COMMIT'), close], { baton: open.baton, signal }),
+    )
+    await settled(server.url)
+    expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['0']])
+    const late = await pipeline(server.url, [execute('INSERT INTO t VALUES (2)'), close])
+    expect(codes(late)).toEqual(['ok', 'ok'])
+  })
+
+  test('while its statement keeps the engine busy: its transaction ends at once, and stalls no other', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const requests = [execute('BEGIN IMMEDIATE'), execute("INSERT INTO t VALUES ('gone')"), execute(ENDLESS)]
+    await Promise.all(
+      Array.from({ length: 4 }, () =>
+        leaveAfter(150, (signal) => pipeline(server.url, requests, { signal })),
+      ),
+    )
+    await expectNoStall(() => query(server.url, "INSERT INTO t VALUES ('next')"))
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['next']])
+  })
+
+  test('while its write waits for the write lock: it waits no longer, and is not applied', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a)')
+    const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])
+    await leaveAfter(100, (signal) =>
+      pipeline(server.url, [execute("INSERT INTO t VALUES ('gone')"), close], { signal }),
+    )
+    await sleep(50)
+    await pipeline(server.url, [execute('COMMIT'), close], { baton: holder.baton })
+    await settled(server.url)
+    expect(await query(server.url, 'SELECT a FROM t')).toEqual([['holder']])
+  })
+})
+
+async function leaveAfter(delayMs: number, send: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
+  await expect(send(AbortSignal.timeout(delayMs))).rejects.toThrow()
+}
+
+/** Waits until the engine has worked off what was sent before. */
+async function settled(url: string): Promise<void> {
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    if ((await pipeline(url, [execute('SELECT 1'), close])).status === 200) return
+  }
+  throw new Error('the database does not answer any more')
+}

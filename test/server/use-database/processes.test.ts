@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+// Whole runs of the two runners: what runs at the same time is apart, and when they end, nothing is left.
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const VITEST = here('../../../node_modules/vitest/vitest.mjs')
+
+interface Ended {
+  readonly status: number | null
+  readonly output: string
+  /** What is in the directory for temporary files. */
+  readonly left: readonly string[]
+}
+
+/** Runs node until it ends by itself. */
+function run(args: readonly string[]): Ended {
+  const temporary = mkdtempSync(join(tmpdir(), 'baton-runs-'))
+  onTestFinished(() => rmSync(temporary, { recursive: true, force: true }))
+  const { NODE_OPTIONS: _, VITEST: __, ...env } = process.env
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    encoding: 'utf8',
+    env: { ...env, TMPDIR: temporary, NO_COLOR: '1', NODE_OPTIONS: '--conditions=@batonsql/source' },
+    timeout: 30_000,
+  })
+  const left = readdirSync(temporary).filter((name) => name.startsWith('baton-'))
+  return { status, output: stdout + stderr, left }
+}
+
+describe('node --test', () => {
+  const nodeTest = (...names: string[]): Ended =>
+    run(['--test', '--test-reporter=tap', ...names.map((name) => here(`node-project/${name}`))])
+
+  test('two files at the same time', () => {
+    const { status, output, left } = nodeTest('notes.ts', 'same-notes.ts')
+    expect(output).toMatch(/^# pass 8$/m)
+    expect(output).toMatch(/^# fail 0$/m)
+    expect({ status, left }).toEqual({ status: 0, left: [] })
+  })
+
+  test('a template that throws', () => {
+    const { status, output, left } = nodeTest('failing-template.ts')
+    expect(output).toMatch(/^# fail 2$/m)
+    expect(output.match(/error: .*the template "makeTables" failed: no tables today/g)).toHaveLength(2)
+    expect({ status, left }).toEqual({ status: 1, left: [] })
+  })
+
+  test('a file that is run by itself', () => {
+    expect(run([here('node-project/notes.ts')])).toMatchObject({ status: 0, left: [] })
+  })
+})
+
+describe('vitest', () => {
+  const vitest = (...args: string[]): Ended =>
+    run([VITEST, 'run', '--configLoader', 'native', '--root', here('vitest-project'), ...args])
+  const notes = ['notes.test.ts']
+
+  test.each([
+    ['processes', ['--pool', 'forks']],
+    ['threads', ['--pool', 'threads']],
+    ['one worker for all files', ['--no-isolate', '--maxWorkers', '1']],
+  ])('two files: %s', (_, args) => {
+    const { status, output, left } = vitest(...notes, ...args)
+    expect(output).toMatch(/Tests {2}6 passed \(6\)/)
+    expect(output).toMatch(/Test Files {2}2 passed \(2\)/)
+    expect({ status, left }).toEqual({ status: 0, left: [] })
+  })
+
+  test('two files of an application whose client lives in module scope', () => {
+    const { status, output, left } = vitest('app.test.ts')
+    expect(output).toMatch(/Tests {2}2 passed \(2\)/)
+    expect({ status, left }).toEqual({ status: 0, left: [] })
+    // files that share their modules share the client, which has the database of the first
+    const shared = vitest('app.test.ts', '--no-isolate', '--maxWorkers', '1')
+    expect(shared.output).toMatch(/Tests {2}1 failed \| 1 passed \(2\)/)
+  })
+
+  test('a template that throws', () => {
+    const { status, output, left } = vitest('failing-template.test.ts')
+    expect(output).toMatch(/Tests {2}2 failed \(2\)/)
+    expect(output).toMatch(/the template "makeTables" failed: no tables today/)
+    expect({ status, left }).toEqual({ status: 1, left: [] })
+  })
+})

@@ -1,0 +1,103 @@
+import { type Client, createClient } from '@batonsql/core'
+import { drizzle } from '@batonsql/drizzle-driver'
+import { BatonDialect } from '@batonsql/kysely-dialect'
+import { type TestDatabase, useDatabase } from '@batonsql/local-server/testing'
+import { sql } from 'drizzle-orm'
+import { Kysely } from 'kysely'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { expectNoStall } from '../../support/no-stall.ts'
+
+let migrations = 0
+async function migrate(config: TestDatabase['config']): Promise<void> {
+  migrations += 1
+  const db = createClient(config)
+  await db.batch(['create table note (text)', "insert into note values ('from the template')"])
+  await db.close()
+}
+
+const notes = 'select text from note'
+const add = "insert into note values ('of a test')"
+function connect({ config }: TestDatabase, onFinished = onTestFinished): Client {
+  const db = createClient(config)
+  onFinished(() => db.close())
+  return db
+}
+
+describe('a database for each test', () => {
+  const database = useDatabase({ template: migrate })
+  const urls = new Set<string>()
+  beforeEach(() => {
+    urls.add(database.url)
+  })
+
+  test.each([1, 2])('begins as the template, whatever another test did: %i', async () => {
+    const db = connect(database)
+    expect((await db.execute(notes)).rows).toEqual([{ text: 'from the template' }])
+    await db.execute(add)
+    await db.execute('drop table note')
+  })
+
+  test('is there for Kysely', async () => {
+    const db = new Kysely<{ note: { text: string } }>({ dialect: new BatonDialect(database.config) })
+    onTestFinished(() => db.destroy())
+    expect(await db.selectFrom('note').selectAll().execute()).toEqual([{ text: 'from the template' }])
+  })
+
+  test('is there for Drizzle', async () => {
+    const db = drizzle({ connection: database.config })
+    onTestFinished(() => db.$client.close())
+    expect(await db.all(sql.raw(notes))).toEqual([{ text: 'from the template' }])
+  })
+
+  test('may be left with a transaction that holds the write lock', async () => {
+    const leaver = createClient(database.config)
+    void leaver
+      .transaction(async (tx) => {
+        await tx.execute(add)
+        await new Promise(() => {})
+      })
+      .catch(() => {})
+    await expect.poll(async () => await lockHolder(database)).toMatch(/no answer .* within 100 ms/)
+  })
+
+  test('does not wait for what the test before has left', async () => {
+    await expectNoStall(() => connect(database).execute(add))
+  })
+
+  test('was another one each time, of one migration', () => {
+    expect(urls.size).toBe(7)
+    expect(migrations).toBe(1)
+  })
+})
+
+/** The error of a writer that does not wait long. */
+async function lockHolder({ config }: TestDatabase): Promise<string> {
+  const db = createClient(config)
+  return await db.execute(add, [], { timeoutMs: 100 }).then(
+    () => 'nobody',
+    (error: unknown) => String(error),
+  )
+}
+
+describe('a database for the file', () => {
+  const database = useDatabase({ template: migrate, scope: 'file' })
+
+  test('is shared by tests', async () => {
+    await connect(database).execute(add)
+  })
+
+  test.concurrent.for([1, 2])(
+    'that may run at the same time: %i',
+    async (_number, { onTestFinished: onThisFinished }) => {
+      expect((await connect(database, onThisFinished).execute(notes)).rows).toHaveLength(2)
+    },
+  )
+})
+
+describe('without a template', () => {
+  const database = useDatabase()
+
+  test('it is empty', async () => {
+    expect((await connect(database).execute('select * from sqlite_schema')).rows).toEqual([])
+  })
+})

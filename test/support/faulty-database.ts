@@ -1,0 +1,35 @@
+import { type Client, createClient } from '@batonsql/core'
+import { afterAll, beforeEach } from 'vitest'
+import { FaultProxy, NO_FAULT } from './fault-proxy.ts'
+import { openTestServer, type TestDatabase } from './test-server.ts'
+
+/** What random runs begin with; `FAULT_SEED=1` repeats one. */
+export const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 2 ** 31)
+
+/** How much a run does, or how long it may take. */
+export const sizeOf = (variable: string, usual: number): number => Number(process.env[variable] ?? usual)
+
+interface FaultyDatabase {
+  readonly database: TestDatabase
+  /** A client that reaches the database itself. */
+  readonly direct: Client
+  /** What lies before the database for all others. It lets everything through at the beginning of each test. */
+  readonly proxy: FaultProxy
+}
+
+/** Makes a database behind a proxy for the test file that calls this. */
+export async function openFaultyDatabase(): Promise<FaultyDatabase> {
+  const server = await openTestServer()
+  const database = await server.createDatabase()
+  const direct = createClient(database.config)
+  const proxy = await FaultProxy.start(database.url)
+  afterAll(async () => {
+    await direct.close()
+    await proxy.close()
+  })
+  beforeEach(() => {
+    proxy.next = () => NO_FAULT
+    proxy.hidesV3 = false
+  })
+  return { database, direct, proxy }
+}

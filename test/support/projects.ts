@@ -1,0 +1,171 @@
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { findTargets, type TargetName } from './targets.ts'
+
+/** Versions of Kysely, of each the newest. */
+export type KyselyVersion = '0.28' | '0.29' | '0.30'
+/** The one in all projects that name none. */
+const USUAL_KYSELY: KyselyVersion = '0.29'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    target: TargetName
+    kysely: KyselyVersion
+  }
+}
+
+/** How many test files run at a time: more than there are cores, as most of them wait for a server. */
+export const MAX_WORKERS = availableParallelism() + 2
+
+/** What is waited for comes at once, but on a machine that is busy. */
+export const POLLING = { poll: { timeout: 20_000 } }
+
+/** How many tests of one file run at a time where they may: they wait for seconds. */
+const MAX_CONCURRENCY = 24
+
+const fileOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+const CONTAINER = fileOf('libsql-container.ts')
+
+/** When a test hangs. What a test says about times it measures itself. */
+export const TEST_TIMEOUT_MS = 60_000
+
+/** Tests that run on each server. */
+export const ON_EACH_SERVER = [
+  'test/adapters/{drizzle,kysely,libsql-client,works-with}/*.test.ts',
+  'test/client/*.test.ts',
+  'test/client/serverless/*.test.ts',
+  'test/command/on-each-server/*.test.ts',
+  'test/server/real-clients.test.ts',
+]
+/** Tests of the platform API, by calls and by the command. */
+const ON_OUR_SERVERS = ['test/platform/*.test.ts', 'test/command/on-our-servers/*.test.ts']
+
+/** One vitest project for each server that can be tested against. */
+export async function endToEndProjects() {
+  const targets = await findTargets()
+  return targets
+    .filter((target) => target.unavailable === null)
+    .map(({ name }) => ({
+      name,
+      include: [
+        ...ON_EACH_SERVER,
+        // a cluster is one of real servers
+        ...(name === 'sqld' ? ['test/server/cluster/*.test.ts'] : []),
+        // only a server of ours has the platform API
+        ...(name === 'sqld' || name === 'embedded' ? ON_OUR_SERVERS : []),
+      ],
+      testTimeout: TEST_TIMEOUT_MS,
+      expect: POLLING,
+      maxConcurrency: MAX_CONCURRENCY,
+      // files share a process: to start one for each costs a quarter of the CPU time
+      isolate: false,
+      setupFiles: [fileOf('end-processes.ts')],
+      provide: { target: name, kysely: USUAL_KYSELY },
+      // one database for everybody: the files take turns
+      maxWorkers: name === 'url' ? 1 : MAX_WORKERS,
+      ...(name === 'container' && { globalSetup: CONTAINER }),
+    }))
+}
+
+/** What starts servers by itself, with the server's program out of the image. */
+export async function imageProjects() {
+  const projects = await endToEndProjects()
+  return projects
+    .filter(({ name }) => name === 'container')
+    .map((project) => ({
+      ...project,
+      name: 'container-sqld',
+      include: ['test/server/cluster/*.test.ts', ...ON_OUR_SERVERS],
+      setupFiles: [...project.setupFiles, fileOf('sqld-of-image.ts')],
+      provide: { ...project.provide, target: 'sqld' as const },
+    }))
+}
+
+/**
+ * The server that another version of Kysely or Drizzle is tested on. What depends on the version does not depend on the server:
+ * each meets all of them with `TEST_RELEASE=1` only, which `npm run test:release` sets.
+ */
+const SERVER_OF: Readonly<Record<string, TargetName>> = {
+  'drizzle-0.44': 'embedded',
+  'kysely-0.28': 'sqld',
+  'kysely-0.30': 'embedded',
+}
+const isTested = (name: string, target: string): boolean =>
+  (SERVER_OF[name] ?? target) === target || process.env['TEST_RELEASE'] !== undefined
+
+/** Versions of Drizzle besides the one that the end-to-end tests meet anyway, and the tests that run on each. */
+const DRIZZLE_VERSIONS = [
+  {
+    name: 'drizzle-0.44',
+    include: [
+      'test/adapters/drizzle-0.44/*.test.ts',
+      'test/adapters/drizzle/*.test.ts',
+      'packages/drizzle-driver/src/internals.test.ts',
+    ],
+    // drizzle-kit brings a Drizzle of its own
+    exclude: ['test/adapters/drizzle/kit.test.ts'],
+    alias: [],
+  },
+  {
+    name: 'drizzle-1',
+    include: [
+      'test/adapters/drizzle-1/*.test.ts',
+      'test/adapters/drizzle/{faults,queries,transactions}.test.ts',
+    ],
+    exclude: [],
+    alias: [
+      {
+        find: /^@batonsql\/drizzle-driver(?=$|\/migrator$)/,
+        replacement: '@batonsql/drizzle-driver/v1',
+      },
+    ],
+  },
+]
+
+/** The same servers, with another version of Drizzle under the name of Drizzle. */
+export async function drizzleProjects() {
+  const projects = await endToEndProjects()
+  return DRIZZLE_VERSIONS.flatMap(({ name, alias, ...files }) =>
+    projects
+      .filter((project) => isTested(name, project.name))
+      .map((project) => ({
+        alias: [
+          ...alias,
+          { find: /^drizzle-orm(?=\/|$)/, replacement: name.replace('drizzle', 'drizzle-orm') },
+        ],
+        test: { ...project, name: `${project.name}-${name}`, ...files },
+      })),
+  )
+}
+
+/** All tests of the Kysely dialect, with other versions under the name of Kysely for them and for the dialect. */
+export async function kyselyProjects() {
+  const projects = await endToEndProjects()
+  return (['0.28', '0.30'] as const).flatMap((version) =>
+    projects
+      .filter((project) => isTested(`kysely-${version}`, project.name))
+      .map((project) => ({
+        alias: kyselyAliases(version),
+        test: {
+          ...project,
+          name: `${project.name}-kysely-${version}`,
+          include: ['test/adapters/kysely/*.test.ts'],
+          // kysely-ctl brings a Kysely of its own
+          exclude: ['test/adapters/kysely/tools.test.ts'],
+          provide: { ...project.provide, kysely: version },
+        },
+      })),
+  )
+}
+
+function kyselyAliases(version: KyselyVersion) {
+  const entry = import.meta.resolve(`kysely-${version}`)
+  const file = (path: string): string => fileURLToPath(new URL(path, entry))
+  // in 0.28 it is part of the main entry
+  const migration = version === '0.28' ? 'index.js' : 'migration/index.js'
+  return [
+    { find: /^kysely$/, replacement: fileURLToPath(entry) },
+    { find: /^kysely\/migration$/, replacement: file(migration) },
+    { find: /^kysely\/helpers\/sqlite$/, replacement: file('helpers/sqlite.js') },
+  ]
+}
