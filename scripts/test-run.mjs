@@ -13,7 +13,7 @@ const VITEST = [
 ]
 
 /** Caches that tools of others keep there. */
-const CACHES = /^(?:tsx-\d+|node-compile-cache|v8-compile-cache-\d+|\.?com\.google\..*)$/
+const CACHES = /^(?:tsx-\d+|jest_\d+|jiti|node-compile-cache|v8-compile-cache-\d+|\.?com\.google\..*)$/
 
 /**
  * One run of the tests, with a temporary directory of its own, which is gone after it, also when the run fails or is
@@ -45,7 +45,7 @@ export class TestRun {
     }
   }
 
-  /** Ends the run. @returns what is left of it: entries of the temporary directory, and processes, which are ended */
+  /** Ends the run. @returns what it has left: entries of the temporary directory, and processes, which are killed */
   async end() {
     let processes = this.#processes()
     // what was killed may take a moment to be gone
@@ -56,7 +56,7 @@ export class TestRun {
     const entries = readdirSync(this.#temporary).filter((name) => !CACHES.test(name))
     for (const { pid } of processes) process.kill(pid, 'SIGKILL')
     rmSync(this.#directory, { recursive: true, force: true })
-    return [...entries, ...processes.map(({ pid, command }) => `process ${pid} (${command})`)]
+    return { entries, processes: processes.map(({ pid, command }) => `${pid} (${command})`) }
   }
 
   /** Processes that have the temporary directory of this run, where the system tells. */

@@ -1,6 +1,7 @@
 // Runs the tests, or those of one part of the repository: `npm test -- core`. Other arguments go to vitest. A test process that
 // node itself ended (a failed check inside V8, for instance) says nothing about what was tested: its file is run once more, and
-// the end of the output says so. A run has a temporary directory of its own, and fails when something is left in it, or a process.
+// the end of the output says so. A run has a temporary directory of its own, removed with it: what is left there is counted at the end,
+// and a process left running fails the run.
 import { TestRun } from './test-run.mjs'
 
 /** The parts that can be tested by themselves in about a minute: where their tests lie, and on which servers they run. */
@@ -49,12 +50,16 @@ if (status !== 0 && first.crashes.length > 0 && first.failed === first.crashes.l
     )
   }
 }
-const left = await run.end()
-// what a run that was interrupted or failed leaves says nothing about the tests
-if (status === 0 && left.length > 0) {
+const { entries, processes } = await run.end()
+if (entries.length > 0)
+  console.log(
+    `left in the temporary directory, now removed: ${entries.length} entries, such as ${entries[0]}`,
+  )
+// what a run that was interrupted or failed leaves running says nothing about the tests
+if (status === 0 && processes.length > 0) {
   status = 1
   failed += 1
-  lines.push(`left behind: ${left.join(', ')}`)
+  lines.push(`left running: ${processes.join(', ')}`)
 }
 for (const line of lines) console.log(line)
 if (lines.length > 0)
