@@ -19,13 +19,16 @@ export interface TestServer {
   createDatabase(): Promise<TestDatabase>
 }
 
-/** Starts the server that this run of the tests is about; it is stopped after the file. */
+const cleanUp: (() => Promise<unknown>)[] = []
+/** Stops what a test file has opened. For a hook of the file: one that is registered within a hook never runs. */
+export async function closeTestServers(): Promise<void> {
+  for (const task of cleanUp.splice(0).reverse()) await task()
+}
+afterAll(closeTestServers)
+
+/** Starts the server that this run of the tests is about; it is stopped after the file, also when a hook has opened it. */
 export async function openTestServer(): Promise<TestServer> {
   const target = inject('target')
-  const cleanUp: (() => Promise<unknown>)[] = []
-  afterAll(async () => {
-    for (const task of cleanUp.reverse()) await task()
-  })
   const throughProxy = async (url: string, authToken?: string, host?: string): Promise<TestDatabase> => {
     const proxy = await CountingProxy.start(url, host)
     cleanUp.push(() => proxy.close())
