@@ -434,4 +434,9 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     ],
     { client: { coalesce: true } },
   ),
+  keep(
+    'a script of one statement that ran, answered by an error with a code that nobody knows',
+    [[{ do: 'script', sql: ['insert'] }]],
+    { faults: [{ request: 0, kind: 'foreign answer', value: 6 }] },
+  ),
 ]

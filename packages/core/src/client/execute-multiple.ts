@@ -131,7 +131,9 @@ function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStat
 /** Adds the place of the failing statement in the script to its error. */
 function placed(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
   if (!(error instanceof SqlError)) return error
-  const at = error.statementIndex ?? (chunk.length === 1 ? 0 : null)
+  // an answer with a code that is not known may come from something in between, and then says nothing about the statement
+  const isOnlyOne = chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
+  const at = error.statementIndex ?? (isOnlyOne ? 0 : null)
   const statement = at === null ? undefined : chunk[at]
   if (at === null || !statement) return error
   const message = `line ${statement.line}, column ${statement.column}: ${error.message}`
