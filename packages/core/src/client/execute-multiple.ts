@@ -87,11 +87,6 @@ async function runTransaction(
     try {
       await stream.batch(chunk, options)
     } catch (error) {
-      // it travels with the first statements
-      const ofBegin = await findFailingStatement(error, [begin], {
-        batch: () => stream.batch(['select 1'], options),
-      })
-      if (ofBegin !== error) throw atCaller(placed(ofBegin, [begin], offset - 1))
       throw await locate(error, chunk, done, stream, options)
     }
     done += chunk.length

@@ -132,6 +132,8 @@ test.each([
   ['end transaction transaction', 'END'],
   ['rollback work', 'ROLLBACK'],
   ['begin immediate deferred', 'BEGIN'],
+  ['begin work', 'BEGIN'],
+  ['commit\u00a0', 'COMMIT'],
   ["begin 'x'", 'BEGIN'],
   ["commit 'x'", 'COMMIT'],
   ['commit transaction a b', 'COMMIT'],

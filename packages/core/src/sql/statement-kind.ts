@@ -31,9 +31,9 @@ const VERBS: readonly (readonly [StatementKind, string])[] = [
 ]
 const KINDS = new Map(VERBS.flatMap(([kind, verbs]) => verbs.split(' ').map((verb) => [verb, kind] as const)))
 
-// Blanks and comments; one that is not ended goes to the end of the text. Each alternative ends in one way only, so that
-// nothing is tried twice.
-const BLANK = String.raw`\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|$)`
+// Blanks, as SQLite has them, and comments; one that is not ended goes to the end of the text. Each alternative ends in one way
+// only, so that nothing is tried twice.
+const BLANK = String.raw`[ \t\n\f\r\ufeff]|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|$)`
 const START = `^(?:[;(]|${BLANK})*`
 const VERB = new RegExp(`${START}([a-z]+)`, 'i')
 const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
@@ -41,7 +41,7 @@ const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true
 const GAP = `(?:${BLANK})+`
 // with the name that SQLite lets a transaction have
 const WHOLE_CONTROL = new RegExp(
-  `${START}(?:begin(?:${GAP}[a-z]+)?|commit|end|rollback)(?:${GAP}transaction(?:${GAP}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
+  `${START}(?:begin(?:${GAP}(?:deferred|immediate|exclusive|readonly))?|commit|end|rollback)(?:${GAP}transaction(?:${GAP}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
   'i',
 )
 const CHANGES = /\b(?:insert|update|delete|replace)\b/i
