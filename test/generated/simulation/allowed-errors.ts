@@ -197,8 +197,9 @@ class ErrorChecker {
   #ofType(call: Call, error: TypeError): string | null {
     const { message } = error
     if (message.startsWith('the client is closed')) return this.#isClosed(call) ? null : 'it was not closed'
-    if (/rows are being read/.test(message)) return this.#readsRows(call) ? null : 'no rows were being read'
-    if (/await is missing/.test(message)) return call.inner.length > 0 ? null : 'no callback of its own'
+    if (/rows are being read|rows were being read/.test(message))
+      return this.#readsRows(call) ? null : 'no rows were being read'
+    if (/missing await/.test(message)) return call.inner.length > 0 ? null : 'no callback of its own'
     // misuse of streams
     const { kind } = call.scope
     const isStream = kind === 'stream' && /transaction|SAVEPOINT|stand here/.test(message)

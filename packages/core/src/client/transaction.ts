@@ -164,7 +164,7 @@ export class Transaction extends SqlExecutor {
       const result = await callback(this)
       if (this.#end === null && (this.#child || this.#stream.breakCursor(this)))
         throw new TypeError(
-          `${this.#child ? 'a savepoint is running' : 'rows are being read'} still, but the callback around it has returned: an await is missing`,
+          `callback returned while ${this.#child ? 'a savepoint was running' : 'rows were being read'} (missing await?)`,
         )
       this.#end ??= 'committed'
       return result

@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  canShareConnection,
-  checkControl,
-  type StatementKind,
-  statementKind,
-  verbOf,
-} from './statement-kind.ts'
+import { canShareConnection, checkControl, type StatementKind, statementKind } from './statement-kind.ts'
+import { verbOf } from './verb.ts'
 
 test.each<[string, StatementKind]>([
   ['BEGIN', 'begin'],

@@ -1,3 +1,5 @@
+import { BLANK, START, verbOf } from './verb.ts'
+
 /**
  * What a statement does, as far as its text tells:
  * - `begin`, `commit` (also END), `rollback`: begins or ends a transaction;
@@ -31,11 +33,6 @@ const VERBS: readonly (readonly [StatementKind, string])[] = [
 ]
 const KINDS = new Map(VERBS.flatMap(([kind, verbs]) => verbs.split(' ').map((verb) => [verb, kind] as const)))
 
-// Blanks, as SQLite has them, and comments; one that is not ended goes to the end of the text. Each alternative ends in one way
-// only, so that nothing is tried twice.
-const BLANK = String.raw`[ \t\n\f\r\ufeff]|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|$)`
-const START = `^(?:[;(]|${BLANK})*`
-const VERB = new RegExp(`${START}([a-z]+)`, 'i')
 const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
 const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')
 const GAP = `(?:${BLANK})+`
@@ -46,12 +43,6 @@ const WHOLE_CONTROL = new RegExp(
 )
 const CHANGES = /\b(?:insert|update|delete|replace)\b/i
 const INSERTS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
-
-/** The first word of a statement, in lower case, behind blanks and comments; empty when there is none. */
-export const verbOf = (sql: string): string => VERB.exec(sql)?.[1]?.toLowerCase() ?? ''
-
-/** A statement without the blanks and comments in front. */
-export const trimStart = (sql: string): string => sql.replace(new RegExp(START), '')
 
 /** What a statement does. Conservative: a word such as DELETE, also in quotes, makes a WITH a change. */
 export function statementKind(sql: string): StatementKind {

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
-import { verbOf } from '../../sql/statement-kind.ts'
+import { verbOf } from '../../sql/verb.ts'
 
 // Names of OpenTelemetry's semantic conventions for database clients (1.45).
 
