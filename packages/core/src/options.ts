@@ -1,4 +1,4 @@
-import type { TransactionMode } from './codec/batch.ts'
+import type { TransactionMode } from './codec/control.ts'
 import type { ArrayRow, ObjectRow, ResultSet, RowMode } from './codec/result.ts'
 import type { InArgs, InStatement } from './codec/statement.ts'
 

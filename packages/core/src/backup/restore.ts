@@ -6,7 +6,7 @@ import { type Client, runWithinCall } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
 import { httpOf } from '../client/http-of.ts'
 import type { ObjectRow } from '../codec/result.ts'
-import { encodeBatch, encodeSql } from '../codec/statement.ts'
+import { encodeBatch, encodeStatement } from '../codec/statement.ts'
 import type { Lifetime } from '../http/lifetime.ts'
 import { backoffMs } from '../http/retry.ts'
 import type { CallOptions } from '../options.ts'
@@ -150,7 +150,7 @@ class Restore {
   }
 
   async #execute(sql: string): Promise<Results[number]> {
-    const [result] = await runWithinCall(this.#db, [encodeSql(sql)], 'autocommit', this.#options)
+    const [result] = await runWithinCall(this.#db, [encodeStatement(sql)], 'autocommit', this.#options)
     return result as Results[number]
   }
 

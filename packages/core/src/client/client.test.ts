@@ -17,7 +17,7 @@ test.each(['', '<html>no such page</html>', 'not found'])(
         const { requests } = JSON.parse(request.body) as { requests: { batch?: { steps: ScriptedStep[] } }[] }
         const within = { message: 'within', code: 'SQLITE_UNKNOWN' }
         const result = batchAnswer(requests[0]?.batch?.steps ?? [], row, (sql) =>
-          sql === 'BEGIN' ? within : null,
+          sql === 'BEGIN DEFERRED' ? within : null,
         )
         answer(response, {
           baton: `b${count}`,
@@ -37,7 +37,7 @@ test.each(['', '<html>no such page</html>', 'not found'])(
     expect(steps.map(({ stmt }) => stmt.sql)).toEqual([
       'BEGIN IMMEDIATE',
       'select 1',
-      'BEGIN',
+      'BEGIN DEFERRED',
       'ROLLBACK',
       'select 2',
     ])

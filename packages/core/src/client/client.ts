@@ -1,6 +1,6 @@
 import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
 import { HttpError } from '../base/errors.ts'
-import { beginStatement, type TransactionMode } from '../codec/batch.ts'
+import { beginStatement, FOREIGN_KEYS_OFF, type TransactionMode } from '../codec/control.ts'
 import { type EncodedStatement, refuseControl, refuseSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
@@ -103,7 +103,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     try {
       for (let attempt = 0; ; attempt++) {
         const stream = new ServerStream(this.#http, true)
-        stream.begin(mode)
+        stream.begin(beginStatement(mode))
         try {
           return await Transaction.run(stream, callback)
         } catch (error) {
@@ -169,7 +169,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     const isRead = areRead(statements, options)
     const prefix = scope === 'atomic' ? [beginStatement(batchMode(isRead, options))] : []
     // inside a transaction the pragma would do nothing
-    if (options.foreignKeys === 'off') prefix.unshift('PRAGMA foreign_keys = off')
+    if (options.foreignKeys === 'off') prefix.unshift(FOREIGN_KEYS_OFF)
     return http.events.query(statements, null, () => {
       const deadline = http.deadline(options.timeoutMs)
       return new Promise((resolve, reject) => {

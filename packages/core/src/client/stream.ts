@@ -1,5 +1,5 @@
 import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
-import type { TransactionMode } from '../codec/batch.ts'
+import { parseBegin, type TransactionMode } from '../codec/control.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
 import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint } from '../codec/statement.ts'
 import type { CallOptions, StatementOptions } from '../options.ts'
@@ -81,7 +81,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
    * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
    */
   begin(mode?: TransactionMode | (string & {})): void {
-    this.#state.begin(mode)
+    this.#state.begin(parseBegin(mode))
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */

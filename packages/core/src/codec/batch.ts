@@ -1,22 +1,6 @@
-import { checkOption, TRANSACTION_OPTIONS } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireBatchResult, WireError, WireResult } from '../base/wire.ts'
-
-/**
- * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with
- * the first write (which fails with SQLITE_BUSY when someone else wrote in between), `readonly` never.
- */
-export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
-
-/** The statement that begins a transaction. @throws TypeError for another mode */
-export function beginStatement(mode: TransactionMode = 'immediate'): string {
-  // another word would become SQL
-  if (mode !== 'immediate') checkOption('mode', mode, TRANSACTION_OPTIONS.mode)
-  return `BEGIN ${mode.toUpperCase()}`
-}
-
-/** Whether a statement of ours, or one without a beginning of blanks and comments, begins a transaction. */
-export const isBegin = (sql: string | undefined): boolean => sql !== undefined && /^begin/i.test(sql)
+import { beginStatement, PROBE, ROLLBACK } from './control.ts'
 
 /** Puts a replication index into a statement or a batch. */
 export const withIndex = (json: string | undefined, index: string | null): string =>
@@ -29,11 +13,6 @@ export class BatchSteps {
   /** Adds a step and returns its number. @param condition wire JSON under which it runs; absent = always */
   add(statementJson: string, condition?: string): number {
     return this.#steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
-  }
-
-  /** Adds SQL of our own. */
-  addSql(sql: string, condition?: string): number {
-    return this.add(JSON.stringify({ sql }), condition)
   }
 
   get length(): number {
@@ -70,8 +49,8 @@ export class TransactionGuard {
   /** Condition under which the next statement may run. */
   next(steps: BatchSteps): string {
     if (this.#isV3) return ifNot('{"type":"is_autocommit"}')
-    const probe = steps.addSql('BEGIN', ifAll(this.#inTransaction))
-    steps.addSql('ROLLBACK', ifOk(probe))
+    const probe = steps.add(beginStatement('deferred').json, ifAll(this.#inTransaction))
+    steps.add(ROLLBACK.json, ifOk(probe))
     this.#inTransaction.push(ifNot(ifOk(probe)))
     return ifAll(this.#inTransaction)
   }
@@ -85,7 +64,7 @@ export class TransactionGuard {
   proveLoss(steps: BatchSteps, own: readonly number[]): number {
     // on /v2 the BEGIN that was tried before them, and the ROLLBACK of that
     if (!this.#isV3) return (own[0] as number) - 2
-    return steps.addSql('SELECT 1', ifAll(['{"type":"is_autocommit"}', ifNot(ifOk(own.at(-1) as number))]))
+    return steps.add(PROBE.json, ifAll(['{"type":"is_autocommit"}', ifNot(ifOk(own.at(-1) as number))]))
   }
 
   /** Notes that step `begin` begins the transaction. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { InsertedRowids } from './inserted-rowids.ts'
-import { encodeSql } from './statement.ts'
+import { encodeStatement } from './statement.ts'
 
 const answer = (rowid: string | null, count = 1) => ({
   cols: [],
@@ -12,24 +12,29 @@ const UPSERT = 'insert into t values (1) on conflict do update set a = 2'
 
 test('an insert has its rowid, exactly', () => {
   const rowids = new InsertedRowids()
-  expect(rowids.read(answer('9223372036854775807'), encodeSql('insert into t values (1)'))).toBe(
+  expect(rowids.read(answer('9223372036854775807'), encodeStatement('insert into t values (1)'))).toBe(
     9223372036854775807n,
   )
-  expect(rowids.read(answer('-5'), encodeSql('/* x */ REPLACE into t values (1)'))).toBe(-5n)
-  expect(rowids.read(answer('7'), encodeSql('with x as (select 1) insert into t select * from x'))).toBe(7n)
-  expect(rowids.read(answer('7'), encodeSql('insert into other values (1)'))).toBe(7n)
+  expect(rowids.read(answer('-5'), encodeStatement('/* x */ REPLACE into t values (1)'))).toBe(-5n)
+  expect(
+    rowids.read(answer('7'), encodeStatement('with x as (select 1) insert into t select * from x')),
+  ).toBe(7n)
+  expect(rowids.read(answer('7'), encodeStatement('insert into other values (1)'))).toBe(7n)
 })
 
 test('rowid 0 is one', () => {
   const rowids = new InsertedRowids()
-  expect(rowids.read(answer('0'), encodeSql('insert into t (id) values (0)'))).toBe(0n)
-  expect(rowids.read(answer('0'), encodeSql('insert into t (id) values (0)'))).toBe(0n)
+  expect(rowids.read(answer('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
+  expect(rowids.read(answer('0'), encodeStatement('insert into t (id) values (0)'))).toBe(0n)
 })
 
 test('a WITH that updates has none, also when it has a function replace()', () => {
   const rowids = new InsertedRowids()
   expect(
-    rowids.read(answer('5'), encodeSql("with x as (select 1) update t set a = replace(a, 'insert', '')")),
+    rowids.read(
+      answer('5'),
+      encodeStatement("with x as (select 1) update t set a = replace(a, 'insert', '')"),
+    ),
   ).toBeNull()
 })
 
@@ -40,12 +45,12 @@ test.each([
   ['is on a stream that has inserted nothing', answer('0'), UPSERT],
   ['has none', answer(null), 'insert into t values (1)'],
 ])('a statement that %s has none', (_, result, sql) => {
-  expect(new InsertedRowids().read(result, encodeSql(sql))).toBeNull()
+  expect(new InsertedRowids().read(result, encodeStatement(sql))).toBeNull()
 })
 
 test('an upsert that became an update does not have the rowid of the insert before it', () => {
   const rowids = new InsertedRowids()
-  expect(rowids.read(answer('5'), encodeSql('insert into other values (1)'))).toBe(5n)
-  expect(rowids.read(answer('5'), encodeSql(UPSERT))).toBeNull()
-  expect(rowids.read(answer('6'), encodeSql(UPSERT))).toBe(6n)
+  expect(rowids.read(answer('5'), encodeStatement('insert into other values (1)'))).toBe(5n)
+  expect(rowids.read(answer('5'), encodeStatement(UPSERT))).toBeNull()
+  expect(rowids.read(answer('6'), encodeStatement(UPSERT))).toBe(6n)
 })

@@ -73,10 +73,3 @@ export function refuseSavepoint({ kind }: EncodedStatement): void {
       'SAVEPOINT outside of a transaction begins one; use transaction() and its savepoint()',
     )
 }
-
-/** SQL of our own as a statement. */
-export const encodeSql = (sql: string): EncodedStatement => ({
-  sql,
-  kind: statementKind(sql),
-  json: JSON.stringify({ sql }),
-})

@@ -1,4 +1,5 @@
 import type { Deadline } from '../base/deadline.ts'
+import type { ControlStatement } from '../codec/control.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { StatementOptions } from '../options.ts'
@@ -28,7 +29,7 @@ export interface QueuedCall {
   /** What reads the rows of the statement, if it is not read as a whole. */
   readonly cursor?: Cursor | undefined
   /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that travel in front. */
-  prefix: readonly string[]
+  prefix: readonly ControlStatement[]
   /** Whether it may share a request with others. */
   canCoalesce: boolean
   /** Whether it does no harm to run it twice. */

@@ -7,15 +7,14 @@ import {
   decodeBatch,
   ifNot,
   ifOk,
-  isBegin,
   isWireError,
   TransactionGuard,
-  type TransactionMode,
   withIndex,
 } from '../codec/batch.ts'
+import { COMMIT, type ControlStatement, ROLLBACK, type TransactionMode } from '../codec/control.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
-import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import type { BatchOptions } from '../options.ts'
 import type { QueuedCall, Results } from './queued-call.ts'
@@ -25,7 +24,7 @@ export interface Settled {
   /** Nothing ran: these have to be sent once more. */
   readonly again?: readonly QueuedCall[]
   /** Control statements that have not taken place and still have to. */
-  readonly prefix?: readonly string[]
+  readonly prefix?: readonly ControlStatement[]
   /** Whether nothing of the request has run. */
   readonly ranNothing?: boolean
 }
@@ -40,8 +39,6 @@ export interface SettleContext {
 
 /** Declares a transaction gone. @returns its error, the first one if there was one before */
 export type MarkLost = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
-
-export const COMMIT = encodeSql('COMMIT')
 
 /** The SQL operation of one HTTP request: what it says for its entries, and what they hear. */
 export class SqlRequest {
@@ -84,15 +81,15 @@ export class SqlRequest {
         if (own.length > 0) return ifOk(own.at(-1) as number)
         return scope === 'transaction' ? guard.next(steps) : ''
       }
-      for (const sql of prefix) {
-        const begins = isBegin(sql)
-        own.push(steps.addSql(sql, begins && scope === 'transaction' ? '' : condition()))
+      for (const { json, kind } of prefix) {
+        const begins = kind === 'begin'
+        own.push(steps.add(json, begins && scope === 'transaction' ? '' : condition()))
         if (begins) guard.begun(own.at(-1) as number)
       }
       for (const { json } of statements) own.push(steps.add(json, condition()))
       if (scope === 'atomic') {
         own.push(steps.add(COMMIT.json, condition()))
-        steps.addSql('ROLLBACK', ifNot(ifOk(own.at(-1) as number)))
+        steps.add(ROLLBACK.json, ifNot(ifOk(own.at(-1) as number)))
       }
       if (ends === 'commit') this.#lossProof = guard.proveLoss(steps, own)
       return own
@@ -180,7 +177,7 @@ export class SqlRequest {
   /** Whether this request fixes the snapshot; in a transaction its first one did. */
   get isFirst(): boolean {
     const [{ scope, prefix }] = this.calls as [QueuedCall]
-    return scope !== 'transaction' || isBegin(prefix[0])
+    return scope !== 'transaction' || prefix[0]?.kind === 'begin'
   }
 
   get lastSql(): string | undefined {
@@ -210,7 +207,7 @@ export const batchMode = (isRead: boolean, { mode }: BatchOptions): TransactionM
 
 /** Whether a call takes the write lock, as far as its texts tell. */
 export const takesLock = (call: QueuedCall): boolean =>
-  !call.isRead || call.prefix.some((sql) => isBegin(sql) && /immediate|exclusive/i.test(sql))
+  !call.isRead || call.prefix.some(({ needsWriteLock }) => needsWriteLock)
 
 function settle(call: QueuedCall, read: () => Results): void {
   try {
@@ -252,7 +249,7 @@ function readChain(
     const statement = statements[index]
     const error = batch.step_errors[step]
     if (error) {
-      const sql = statement?.sql ?? prefix[at]
+      const sql = (statement ?? prefix[at])?.sql
       const isUnchanged = statements.slice(0, results.length).every(({ kind }) => kind === 'read')
       // it was rolled back, or there is nothing that it could keep; or the statements before it stay
       const outcome = isAtomic || call.isRead ? 'not_applied' : isUnchanged ? undefined : 'unknown'
@@ -276,10 +273,11 @@ function checkTransaction(
     const step = own[at] as number
     const refused = batch.step_errors[step]
     if (refused) {
-      const cause = new SqlError(refused, prefix[at])
+      const sql = prefix[at]?.sql
+      const cause = new SqlError(refused, sql)
       if (cause.code === 'TRANSACTION_TIMEOUT') throw stolen(cause, markLost)
       if (at < prefix.length) {
-        markLost('TRANSACTION_LOST', `${prefix[at]} failed`, cause)
+        markLost('TRANSACTION_LOST', `${sql} failed`, cause)
         throw cause
       }
     } else if (!batch.step_results[step]) {

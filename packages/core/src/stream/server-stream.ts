@@ -3,17 +3,15 @@ import type { Deadline } from '../base/deadline.ts'
 import { Deferred } from '../base/deferred.ts'
 import { ProtocolError, SqlError, StreamError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
-import { beginStatement, type TransactionMode } from '../codec/batch.ts'
+import { beginStatement, COMMIT, type ControlStatement, ROLLBACK } from '../codec/control.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
-import { type EncodedStatement, encodeSql } from '../codec/statement.ts'
+import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
 import type { WriteSlot } from '../http/write-lock.ts'
 import type { BatchOptions, CallOptions, StatementOptions } from '../options.ts'
 import type { Cursor, QueuedCall, Results } from '../request/queued-call.ts'
-import { areRead, batchMode, COMMIT, type MarkLost, SqlRequest, takesLock } from '../request/sql-request.ts'
-import { checkControl, statementKind } from '../sql/statement-kind.ts'
-import { trimStart } from '../sql/verb.ts'
+import { areRead, batchMode, type MarkLost, SqlRequest, takesLock } from '../request/sql-request.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import { OpenTransaction } from './open-transaction.ts'
@@ -42,8 +40,6 @@ type Phase = 'idle' | 'gathering' | 'waiting' | 'sending' | Cursor | 'closing' |
 
 /** For so many microtasks a request gathers: what is issued behind an `await` or two still leaves with it. */
 const GATHERING_HOPS = 4
-
-const ROLLBACK = encodeSql('ROLLBACK')
 
 /** Calls in one request where each carries the conditions of all before it. */
 const V2_CALLS = 32
@@ -126,8 +122,8 @@ export class ServerStream implements OpenStream {
     )
   }
 
-  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. @param mode a mode, or a BEGIN statement */
-  begin(mode?: TransactionMode | (string & {})): void {
+  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. */
+  begin(statement: ControlStatement): void {
     this.checkOpen()
     if (this.#transaction)
       throw new TypeError(
@@ -135,9 +131,7 @@ export class ServerStream implements OpenStream {
           ? 'a transaction is open on this stream; use a savepoint'
           : 'the transaction before is not over yet',
       )
-    const isStatement = mode !== undefined && statementKind(mode) === 'begin'
-    if (isStatement) checkControl(mode)
-    this.#queue.addPrefix(isStatement ? trimStart(mode) : beginStatement(mode as TransactionMode | undefined))
+    this.#queue.addPrefix(statement)
     const transaction = new OpenTransaction(this.http, {
       isIdle: () => this.#phase === 'idle' && this.#transaction === transaction,
       expire: (message) => this.markLost('TRANSACTION_EXPIRED', message),

@@ -1,6 +1,11 @@
 import { Deferred } from '../base/deferred.ts'
-import { isBegin } from '../codec/batch.ts'
-import { encodeSql } from '../codec/statement.ts'
+import {
+  type ControlStatement,
+  PROBE,
+  releaseStatement,
+  rollbackToStatement,
+  savepointStatement,
+} from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import { queueFull, timeoutError } from '../transport/failure.ts'
@@ -11,7 +16,7 @@ export class StatementQueue {
   readonly #calls: QueuedCall[] = []
   readonly #onGivenUp: () => void
   /** BEGIN and savepoints that wait for a call to travel with. */
-  #prefix: readonly string[] = []
+  #prefix: readonly ControlStatement[] = []
   /** A reading of rows whose control statements are under way. */
   #behindPrefix: QueuedCall | null = null
 
@@ -32,18 +37,18 @@ export class StatementQueue {
 
   /** Whether a BEGIN waits for a call, so that the server knows of no transaction. */
   get isToBegin(): boolean {
-    return isBegin(this.#prefix[0])
+    return this.#prefix[0]?.kind === 'begin'
   }
 
   /** Whether the call at the head brings the BEGIN. */
   get headBegins(): boolean {
     const [head] = this.#calls
-    return head?.scope === 'transaction' && isBegin(head.prefix[0])
+    return head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
   }
 
   /** Lets a control statement travel with the next call. */
-  addPrefix(sql: string): void {
-    this.#prefix = [...this.#prefix, sql]
+  addPrefix(statement: ControlStatement): void {
+    this.#prefix = [...this.#prefix, statement]
   }
 
   dropPrefix(): void {
@@ -51,21 +56,21 @@ export class StatementQueue {
   }
 
   savepoint(name: string): void {
-    this.addPrefix(`SAVEPOINT ${quote(name)}`)
+    this.addPrefix(savepointStatement(name))
   }
 
   rollbackTo(name: string): void {
-    if (!this.#hasJustMarked(name)) this.addPrefix(`ROLLBACK TO ${quote(name)}`)
+    if (!this.#hasJustMarked(name)) this.addPrefix(rollbackToStatement(name))
   }
 
   release(name: string): void {
     if (this.#hasJustMarked(name)) this.#prefix = this.#prefix.slice(0, -1)
-    else this.addPrefix(`RELEASE ${quote(name)}`)
+    else this.addPrefix(releaseStatement(name))
   }
 
   /** Whether nothing happened since a savepoint was asked for, so that neither it nor its end has to travel. */
   #hasJustMarked(name: string): boolean {
-    return this.#prefix.at(-1) === `SAVEPOINT ${quote(name)}`
+    return this.#prefix.at(-1)?.sql === savepointStatement(name).sql
   }
 
   /** Adds a call, which takes the control statements along. @throws TransportError `QUEUE_FULL` */
@@ -123,12 +128,12 @@ export class StatementQueue {
       resolve()
       this.remove(call, error)
     }
-    const statements = [encodeSql('SELECT 1')]
+    const statements = [PROBE]
     return { ...call, prefix, statements, options: {}, isRead: true, cursor: undefined, resolve, reject }
   }
 
   /** Gives control statements that did not travel to the next call, from a place in the queue on, or to the next that comes. */
-  passPrefix(prefix: readonly string[], at = 0): void {
+  passPrefix(prefix: readonly ControlStatement[], at = 0): void {
     const next = this.#calls.slice(at).find(({ scope }) => scope === 'transaction')
     if (next) next.prefix = [...prefix, ...next.prefix]
     else this.#prefix = [...prefix, ...this.#prefix]
@@ -192,5 +197,3 @@ function unwatch(call: QueuedCall): void {
   call.stopWatch?.()
   call.stopWatch = undefined
 }
-
-const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

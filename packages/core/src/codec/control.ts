@@ -1,0 +1,58 @@
+import { checkOption, TRANSACTION_OPTIONS } from '../base/check-options.ts'
+import { checkControl, statementKind } from '../sql/statement-kind.ts'
+import { trimStart } from '../sql/verb.ts'
+import type { EncodedStatement } from './statement.ts'
+
+/**
+ * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with
+ * the first write (which fails with SQLITE_BUSY when someone else wrote in between), `readonly` never.
+ */
+export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
+
+/** A statement without rows that is sent in front of others: BEGIN, a savepoint command, or a pragma. */
+export interface ControlStatement extends EncodedStatement {
+  /** Whether it acquires the write lock. */
+  readonly needsWriteLock: boolean
+}
+
+/** Encodes SQL of our own. */
+export const encodeOwn = (
+  sql: string,
+  kind: EncodedStatement['kind'],
+  needsWriteLock = false,
+): ControlStatement => ({ sql, kind, needsWriteLock, json: JSON.stringify({ sql }) })
+
+const BEGIN: Record<TransactionMode, ControlStatement> = {
+  immediate: encodeOwn('BEGIN IMMEDIATE', 'begin', true),
+  deferred: encodeOwn('BEGIN DEFERRED', 'begin'),
+  readonly: encodeOwn('BEGIN READONLY', 'begin'),
+}
+export const COMMIT = encodeOwn('COMMIT', 'commit')
+export const ROLLBACK = encodeOwn('ROLLBACK', 'rollback')
+export const FOREIGN_KEYS_OFF = encodeOwn('PRAGMA foreign_keys = off', 'session')
+/** Returns one row and changes nothing. */
+export const PROBE = encodeOwn('SELECT 1', 'read')
+
+/** Returns the statement that begins a transaction. @throws TypeError for another mode */
+export function beginStatement(mode: TransactionMode = 'immediate'): ControlStatement {
+  // another word would become SQL
+  if (mode !== 'immediate') checkOption('mode', mode, TRANSACTION_OPTIONS.mode)
+  return BEGIN[mode]
+}
+
+/** Reads a mode, or a BEGIN statement that a user wrote. @throws SyntaxError for text after BEGIN; TypeError for anything else */
+export function parseBegin(mode?: TransactionMode | (string & {})): ControlStatement {
+  if (mode === undefined || statementKind(mode) !== 'begin')
+    return beginStatement(mode as TransactionMode | undefined)
+  checkControl(mode)
+  return encodeOwn(trimStart(mode), 'begin', /immediate|exclusive/i.test(mode))
+}
+
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+export const savepointStatement = (name: string): ControlStatement =>
+  encodeOwn(`SAVEPOINT ${quote(name)}`, 'savepoint')
+export const rollbackToStatement = (name: string): ControlStatement =>
+  encodeOwn(`ROLLBACK TO ${quote(name)}`, 'release')
+export const releaseStatement = (name: string): ControlStatement =>
+  encodeOwn(`RELEASE ${quote(name)}`, 'release')
