@@ -1,6 +1,6 @@
-import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { ProtocolError } from '../base/errors.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
 import { AnswerBody } from '../http/answer-body.ts'
@@ -38,10 +38,10 @@ export interface Dump extends AsyncIterable<string> {
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
   const own = { ...options }
-  let isRead = false
+  let isReadOnly = false
   const parts = (): AsyncGenerator<Uint8Array, void, undefined> => {
-    if (isRead) throw new TypeError('a dump can be read once: call dump() again')
-    isRead = true
+    if (isReadOnly) throw new TypeError('a dump can be read once: call dump() again')
+    isReadOnly = true
     return readDump(db, own)
   }
   return {
@@ -56,7 +56,7 @@ async function* statementsOf(
   try {
     for await (const { sql } of readStatements(parts)) yield `${sql};\n`
   } catch (error) {
-    throw atCaller(error)
+    throw withCallerStack(error)
   }
 }
 
@@ -106,7 +106,7 @@ function streamOf(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableS
           if (part.done) controller.close()
           else controller.enqueue(part.value)
         } catch (error) {
-          controller.error(atCaller(error))
+          controller.error(withCallerStack(error))
         }
       },
       async cancel() {

@@ -1,7 +1,7 @@
-import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { DatabaseError, RestoreError, SqlError } from '../base/errors.ts'
 import { MAX_RETRIES } from '../base/limits.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, runWithinCall } from '../client/client.ts'
 import { failWhen, isFailedAssertion } from '../client/failed-assertion.ts'
 import { httpOf } from '../client/http-of.ts'
@@ -61,7 +61,7 @@ export async function restore(
     await run.finish()
   } catch (error) {
     const isOurs = error instanceof DatabaseError && !(error instanceof RestoreError)
-    throw atCaller(isOurs ? new RestoreError(run.progress.statements, error) : error)
+    throw withCallerStack(isOurs ? new RestoreError(run.progress.statements, error) : error)
   } finally {
     lifetime.end()
   }
@@ -155,7 +155,7 @@ class Restore {
   }
 
   async #pause(attempt: number): Promise<void> {
-    await this.#lifetime.wait({ ms: backoffMs(attempt), signal: this.#options.signal }).promise
+    await this.#lifetime.sleep(backoffMs(attempt), this.#options.signal)
   }
 
   /** What stands before and after the statements of a batch, so that it is applied once. */

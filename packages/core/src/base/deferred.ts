@@ -5,7 +5,7 @@ export interface DeferredOptions {
   readonly ms?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Makes the error when the time is over. Without it the wait ends well then. */
-  readonly late?: (() => unknown) | undefined
+  readonly onTimeout?: (() => unknown) | undefined
   /** Called when the wait is over, however it ends. */
   readonly onEnd?: (() => void) | undefined
 }
@@ -18,7 +18,7 @@ export class Deferred<T = void> {
   isOver = false
   isResolved = false
 
-  constructor(clock: Clock, { ms = Infinity, signal, late, onEnd }: DeferredOptions) {
+  constructor(clock: Clock, { ms = Infinity, signal, onTimeout, onEnd }: DeferredOptions) {
     this.promise = new Promise((resolve, reject) => {
       const abort = (): void => this.reject(signal?.reason)
       const end = (): void => {
@@ -40,7 +40,9 @@ export class Deferred<T = void> {
       }
       this.resolve = resolveOnce
       this.reject = rejectOnce
-      const cancel = clock.after(ms, () => (late ? this.reject(late()) : this.resolve(undefined as T)))
+      const cancel = clock.after(ms, () =>
+        onTimeout ? this.reject(onTimeout()) : this.resolve(undefined as T),
+      )
       signal?.addEventListener('abort', abort)
       // not at once: the caller must have this waiter first
       if (signal?.aborted) queueMicrotask(abort)

@@ -270,7 +270,7 @@ export function withOutcome(error: unknown, outcome: Outcome): unknown {
 }
 
 /** Lets the error of a read say that nothing was applied, whether it has run or not. */
-export function ofRead(error: unknown): unknown {
+export function asNotApplied(error: unknown): unknown {
   const hasNoAnswer = error instanceof TransportError || error instanceof HttpError
   return hasNoAnswer ? withOutcome(error, 'not_applied') : error
 }

@@ -8,9 +8,9 @@ import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
 import type { BatchOptions, CallOptions } from '../options.ts'
 import { Coalescer } from '../request/coalescer.ts'
-import type { QueuedCall, Results } from '../request/queued-call.ts'
+import { areReadOnly, batchPrefix, type QueuedCall, type Results } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
-import { areRead, batchMode, SqlRequest } from '../request/sql-request.ts'
+import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
@@ -103,7 +103,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     try {
       for (let attempt = 0; ; attempt++) {
         const stream = new ServerStream(this.#http, true)
-        stream.begin(beginStatement(mode))
+        stream.transaction.begin(beginStatement(mode))
         try {
           return await Transaction.run(stream, callback)
         } catch (error) {
@@ -111,7 +111,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
           if (!(attempt < retry) || lifetime.isClosed || !isTransient(error)) throw error
           const delayMs = backoffMs(attempt)
           events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
-          await lifetime.wait({ ms: delayMs }).promise
+          await lifetime.sleep(delayMs)
         }
       }
     } finally {
@@ -166,10 +166,10 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   ): Promise<Results> {
     const http = this.#http
     if (statements.length === 0) return Promise.resolve([])
-    const isRead = areRead(statements, options)
-    const prefix = scope === 'atomic' ? [beginStatement(batchMode(isRead, options))] : []
+    const isReadOnly = areReadOnly(statements, options)
+    let prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
     // inside a transaction the pragma would do nothing
-    if (options.foreignKeys === 'off') prefix.unshift(FOREIGN_KEYS_OFF)
+    if (options.foreignKeys === 'off') prefix = [FOREIGN_KEYS_OFF, ...prefix]
     return http.events.query(statements, null, () => {
       const deadline = http.deadline(options.timeoutMs)
       return new Promise((resolve, reject) => {
@@ -177,7 +177,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
           statements,
           scope,
           prefix,
-          isRead,
+          isReadOnly,
           canCoalesce: false,
           options,
           deadline,

@@ -1,7 +1,7 @@
-import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { SqlError, withOutcome } from '../base/errors.ts'
 import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { CallOptions } from '../options.ts'
 import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from '../sql/script.ts'
 import { statementKind } from '../sql/statement-kind.ts'
@@ -106,7 +106,7 @@ async function locate(
   options: CallOptions,
 ): Promise<unknown> {
   const found = await findFailingStatement(error, chunk, { batch: (batch) => stream.batch(batch, options) })
-  return atCaller(placed(found, chunk, offset), chunk)
+  return withCallerStack(placed(found, chunk, offset), chunk)
 }
 
 function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStatement[]> {

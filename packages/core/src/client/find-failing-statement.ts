@@ -1,5 +1,5 @@
-import { atCaller } from '../base/at-caller.ts'
 import { SqlError } from '../base/errors.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
 /** A batch ends with the first of its statements that fails, and its statements are all read before one is run. */
@@ -39,7 +39,7 @@ export async function findFailingStatement(
     else readable = middle
   }
   return (await isRefused(readable, refused))
-    ? atCaller(located(error, statements[readable]?.sql, readable))
+    ? withCallerStack(located(error, statements[readable]?.sql, readable))
     : error
 }
 

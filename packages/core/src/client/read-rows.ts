@@ -1,5 +1,5 @@
-import { atCaller } from '../base/at-caller.ts'
 import { checkOptions, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { ArrayRow, ObjectRow } from '../codec/result.ts'
 import {
   type EncodedStatement,
@@ -80,7 +80,7 @@ async function* read(
     const reason = reader ? reader.fail(error) : error
     report?.fail(reason)
     report = null
-    throw atCaller(reason, [encoded])
+    throw withCallerStack(reason, [encoded])
   } finally {
     // also when the loop over the rows was left early
     if (reader?.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })

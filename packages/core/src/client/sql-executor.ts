@@ -1,5 +1,5 @@
-import { atCaller } from '../base/at-caller.ts'
 import { BATCH_OPTIONS, checkOptions, type OptionRules, STATEMENT_OPTIONS } from '../base/check-options.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import {
   type EncodedStatement,
   encodeBatch,
@@ -44,7 +44,7 @@ class Base<Options extends BatchOptions> {
     try {
       return (await this.#run([encoded], 'autocommit', { ...options }))[0] as Results[number]
     } catch (error) {
-      throw atCaller(error, [encoded])
+      throw withCallerStack(error, [encoded])
     }
   }
 
@@ -57,7 +57,7 @@ class Base<Options extends BatchOptions> {
     try {
       return await this.#run(encoded, 'atomic', { ...options })
     } catch (error) {
-      throw atCaller(error, encoded)
+      throw withCallerStack(error, encoded)
     }
   }
 }

@@ -38,7 +38,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
 
   /** Whether a transaction was begun and not ended, as far as the client knows. */
   get inTransaction(): boolean {
-    return this.#state.inTransaction
+    return this.#state.transaction.isOpen
   }
 
   /** Whether statements can still be run: neither closed nor lost. */
@@ -48,7 +48,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
 
   /** When others that wait to write may take over, in ms since the epoch; null as long as no transaction holds them up. */
   get expiresAt(): number | null {
-    return this.#state.expiresAt
+    return this.#state.transaction.expiresAt
   }
 
   /** Runs a statement; one that begins or ends a transaction as the method of that name does. @throws TypeError for SAVEPOINT outside of one; SyntaxError for text after COMMIT */
@@ -81,32 +81,32 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
    * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
    */
   begin(mode?: TransactionMode | (string & {})): void {
-    this.#state.begin(parseBegin(mode))
+    this.#state.transaction.begin(parseBegin(mode))
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
   commit(options?: CallOptions): Promise<void> {
-    return this.#state.commit(options)
+    return this.#state.transaction.commit(options)
   }
 
   /** Rolls back. Never rejects because the transaction is gone already. @throws the signal's reason; TransportError `TIMEOUT`: given up behind a COMMIT */
   rollback(options?: CallOptions): Promise<void> {
-    return this.#state.rollback(options)
+    return this.#state.transaction.rollback(options)
   }
 
   /** Marks a point in the transaction; travels with the next statement. */
   savepoint(name: string): void {
-    this.#state.savepoint(name)
+    this.#state.transaction.savepoint(name)
   }
 
   /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
   rollbackTo(name: string): void {
-    this.#state.rollbackTo(name)
+    this.#state.transaction.rollbackTo(name)
   }
 
   /** Forgets a savepoint and keeps what was done since; travels with the next statement. */
   release(name: string): void {
-    this.#state.release(name)
+    this.#state.transaction.release(name)
   }
 
   /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */

@@ -51,7 +51,7 @@ export class Transaction extends SqlExecutor {
 
   /** When others that wait to write may take over, in ms since the epoch; null as long as it has not got the write lock. */
   get expiresAt(): number | null {
-    return this.#stream.expiresAt
+    return this.#stream.transaction.expiresAt
   }
 
   /** Time until then in ms; Infinity as long as it has not got the write lock. */
@@ -63,12 +63,12 @@ export class Transaction extends SqlExecutor {
   /** What is sent was written when the call was made, whatever it waits for. */
   #run(statements: readonly EncodedStatement[], options: StatementOptions): Promise<Results> {
     const run = (deadline: Deadline): Promise<Results> =>
-      this.#stream.run(statements, 'atomic', options, { deadline, refusal: this.#refusal })
+      this.#stream.run(statements, 'atomic', options, { deadline, cancelReason: this.#cancelReason })
     return this.#whenFree(options, run)
   }
 
   /** Why what is queued must not run any more. */
-  readonly #refusal = (): Error | null => (this.#isUndone ? this.#endError() : null)
+  readonly #cancelReason = (): Error | null => (this.#isUndone ? this.#endError() : null)
 
   /**
    * Waits for savepoints inside this one, in which this handle's statements must not land, and acts in the same tick in which
@@ -136,7 +136,7 @@ export class Transaction extends SqlExecutor {
     // before the callback runs: its first statement may be one of this handle
     parent.#child = this
     const name = `baton_${this.#depth}`
-    stream.savepoint(name)
+    stream.transaction.savepoint(name)
     try {
       const result = await this.#perform(callback)
       if (parent.#child !== this) throw this.#endError()
@@ -146,8 +146,8 @@ export class Transaction extends SqlExecutor {
       if (this.#end === 'rolled back') await stream.answered
       // ended from outside, it has nothing to do with the stream any more
       if (parent.#child === this) {
-        if (this.#end === 'rolled back') stream.rollbackTo(name)
-        stream.release(name)
+        if (this.#end === 'rolled back') stream.transaction.rollbackTo(name)
+        stream.transaction.release(name)
         parent.#child = null
         this.#tellEnded()
       }
@@ -189,12 +189,12 @@ export class Transaction extends SqlExecutor {
   async rollback(): Promise<void> {
     this.#checkOpen()
     this.#undo()
-    if (this.#parent === null) await Promise.all([this.#stream.rollback(), this.#stream.close()])
+    if (this.#parent === null) await Promise.all([this.#stream.transaction.rollback(), this.#stream.close()])
   }
 
   static {
     actOn = (tx, options, act) =>
-      tx.#whenFree(options, (deadline) => act(tx.#stream, { deadline, refusal: tx.#refusal }))
+      tx.#whenFree(options, (deadline) => act(tx.#stream, { deadline, cancelReason: tx.#cancelReason }))
   }
 
   /** Whether what it did is undone, by itself or by a handle around it. */
@@ -218,12 +218,12 @@ export class Transaction extends SqlExecutor {
     try {
       result = await tx.#perform(callback)
     } catch (error) {
-      await Promise.all([stream.rollback(), stream.close()])
+      await Promise.all([stream.transaction.rollback(), stream.close()])
       throw error
     }
     if (tx.#end === 'committed') {
       // in this order and in one tick: COMMIT and the stream's end share a request
-      const committed = stream.commit()
+      const committed = stream.transaction.commit()
       const closed = stream.close()
       try {
         await committed

@@ -1,7 +1,7 @@
-import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
 import { ProtocolError, SqlError } from '../base/errors.ts'
 import type { WireError } from '../base/wire.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
@@ -49,10 +49,10 @@ export async function describe(
   try {
     const body = pipelineBody([`{"type":"describe","sql":${JSON.stringify(sql)}}`, CLOSE])
     const { signal, timeoutMs } = options
-    const call = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, isRepeatable: true }
+    const call = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
     return read(await http.post('/v2/pipeline', body, call), sql)
   } catch (error) {
-    throw atCaller(error, [{ sql }])
+    throw withCallerStack(error, [{ sql }])
   } finally {
     http.lifetime.end()
   }

@@ -97,7 +97,7 @@ export const jobs = {
         if (job.status === 'RunSuccess') return job
         if (job.status === 'RunFailure')
           throw new SqlError({ message: job.error ?? `job ${id} failed`, code: 'SCHEMA_MIGRATION_ERROR' })
-        await http.lifetime.wait({ ms: Math.min(pollMs, deadline.leftMs), signal }).promise
+        await http.lifetime.sleep(Math.min(pollMs, deadline.leftMs), signal)
       }
     } finally {
       http.lifetime.end()

@@ -1,6 +1,6 @@
-import { atCaller } from '../base/at-caller.ts'
 import { checkOptions, TIME } from '../base/check-options.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
 import { AnswerBody, type BodyRequest } from '../http/answer-body.ts'
@@ -92,11 +92,11 @@ async function* readEvents(http: Http, request: BodyRequest): AsyncGenerator<Cha
         const delayMs = backoffMs(attempt, FIRST_WAIT_MS, LONGEST_WAIT_MS)
         attempt += 1
         http.events.emit({ type: 'retry', attempt, delayMs, error })
-        await http.lifetime.wait({ ms: delayMs, signal }).promise
+        await http.lifetime.sleep(delayMs, signal)
       }
     }
   } catch (error) {
-    throw atCaller(error)
+    throw withCallerStack(error)
   }
 }
 

@@ -1,9 +1,9 @@
 import { HttpError } from '../base/errors.ts'
 import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
-import { timeoutError } from '../transport/failure.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
 import { type Http, urlOf, valueOf } from './http.ts'
 import { openObservedBody } from './observed-body.ts'
+import { READ } from './policies.ts'
 
 /** What is asked, and how long there may be silence. */
 export interface BodyRequest {
@@ -60,7 +60,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
         throw new HttpError(answer.status, urlOf(address, path), await errorTextOf(body), answer.retryAfter)
       },
     } satisfies Parameters<typeof http.send<TransportBody, AnswerBody>>[0]
-    const options = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, isRepeatable: true }
+    const options = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
     return valueOf(await http.send<TransportBody, AnswerBody>(message, options))
   }
 
@@ -75,9 +75,9 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
 
   async #next(): Promise<Uint8Array | null> {
     const { silenceMs, signal } = this.#request
-    const { lifetime, config } = this.#http
-    const late = (): Error => timeoutError(silenceMs, config.address.origin, true)
-    const waiter = lifetime.wait<IteratorResult<Uint8Array, unknown>>({ ms: silenceMs, signal, late })
+    const { lifetime } = this.#http
+    const deadline = { leftMs: silenceMs, timeoutMs: silenceMs }
+    const waiter = lifetime.wait<IteratorResult<Uint8Array, unknown>>({ deadline, signal })
     this.#parts.next().then(waiter.resolve, waiter.reject)
     const part = await waiter.promise
     return part.done ? null : part.value

@@ -1,11 +1,10 @@
 import { createTransport } from '#transport'
-import { atCaller } from '../base/at-caller.ts'
 import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../base/check-options.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
-import { Deferred, type DeferredOptions } from '../base/deferred.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
 import { GIVE_UP_LIMIT_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
@@ -21,6 +20,7 @@ import type {
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
 import { Limiter } from './limiter.ts'
+import { CONTINUE, READ, type RequestPolicy } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
 import { WriteLock } from './write-lock.ts'
@@ -31,26 +31,18 @@ export interface RequestOptions {
   readonly deadline: Deadline
   /** Where it queues for its turn; null for what continues a stream: behind others it could keep the write lock from them. */
   readonly limiter: Limiter | null
-  /** Whether it does no harm to run it twice. */
-  readonly isRepeatable?: boolean | undefined
+  readonly policy: RequestPolicy
   /** Whether a replica must have what this client has written or seen: the index goes into its body. */
   readonly needsIndex?: boolean | undefined
   /**
    * Whether it may be sent once more, without the index, to a replica that waits for one that will not come.
-   * @default isRepeatable
+   * @default policy.isIdempotent
    */
   readonly mayOmitIndex?: boolean | undefined
-  /**
-   * Whether it may hold or get the write lock. When its call is given up, it is left to finish, so that its stream can be
-   * closed: the server would keep the lock for the rest of its 5 s otherwise.
-   */
-  readonly mayHoldLock?: boolean | undefined
   /** Called before it is sent again: nothing of it has run, or it does no harm to run it twice. */
   readonly onRetry?: (() => void) | undefined
   /** Slots of its own transaction among the client's that write. @default 0 */
-  readonly ownSlots?: number | undefined
-  /** Whether it ends a stream, which goes on when the client is closed meanwhile. */
-  readonly endsStream?: boolean | undefined
+  readonly ownPermits?: number | undefined
 }
 
 /** What became of a request. */
@@ -113,7 +105,7 @@ export class Http {
     this.clock = clock
     this.replica = new ReplicaIndex(clock, () => this.#askIndex(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
-    this.lifetime = new Lifetime(clock)
+    this.lifetime = new Lifetime(clock, config.address.origin)
     this.reads = new Limiter(this.lifetime, concurrency, queueLimit)
     this.writes = new Limiter(this.lifetime, concurrency, queueLimit)
     this.coalescedWrites = new Limiter(this.lifetime, 1, queueLimit)
@@ -183,12 +175,12 @@ export class Http {
   async get(path: string, options: CallOptions = {}, hasBegun = false): Promise<string> {
     checkOptions(options, CALL_OPTIONS)
     const { signal, timeoutMs } = options
-    const rules = { signal, deadline: this.deadline(timeoutMs), limiter: this.reads, isRepeatable: true }
+    const rules = { signal, deadline: this.deadline(timeoutMs), limiter: this.reads, policy: READ }
     this.lifetime.begin(hasBegun)
     try {
       return valueOf(await this.exchange(path, null, rules, (text) => text))
     } catch (error) {
-      throw atCaller(error)
+      throw withCallerStack(error)
     } finally {
       this.lifetime.end()
     }
@@ -204,7 +196,8 @@ export class Http {
     options: RequestOptions,
     attempt: number,
   ): Promise<Sent<R>> {
-    const { signal, deadline, limiter, endsStream } = options
+    const { signal, deadline, limiter, policy } = options
+    const { outlivesClient } = policy
     const { method, path, address } = message
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
@@ -214,15 +207,14 @@ export class Http {
     let stopWatch: (() => void) | undefined
     let failure: Sent<R> & { isOk: false }
     const isSent = (): boolean => exchange?.isSent === true
-    const late = (): Error => {
-      const mayBeBlocked = options.mayHoldLock && limiter && isSent()
-      const hint = mayBeBlocked ? this.writeLock.hint(options.ownSlots) : ''
+    const onTimeout = (): Error => {
+      const mayBeBlocked = policy.keepRunning && limiter && isSent()
+      const hint = mayBeBlocked ? this.writeLock.hint(options.ownPermits) : ''
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     try {
-      let ms = deadline.leftMs
-      if (ms <= 0) throw late()
-      const queued = limiter?.acquire({ signal, ms, late })
+      if (deadline.leftMs <= 0) throw onTimeout()
+      const queued = limiter?.acquire({ signal, deadline, onTimeout })
       if (queued) await queued.promise
       place = limiter
       const { authToken } = this.config
@@ -231,10 +223,15 @@ export class Http {
       signal?.throwIfAborted()
       if (options.needsIndex) index = this.replica.value
       const body = message.body?.(index) ?? null
-      ms = deadline.leftMs
-      if (ms <= 0) throw late()
-      const waiter = this.#wait<T>({ signal, ms, late }, endsStream, isSent)
-      if (index !== null && (options.mayOmitIndex ?? options.isRepeatable))
+      if (deadline.leftMs <= 0) throw onTimeout()
+      const waiter = this.lifetime.wait<T>({
+        signal,
+        deadline,
+        onTimeout,
+        mayHaveRun: isSent,
+        outlivesClient,
+      })
+      if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({ method, origin, path: basePath + path, headers, body })
       exchange.answer.then(
@@ -254,8 +251,8 @@ export class Http {
     } catch (error) {
       failure = { isOk: false, error, isSent: isSent(), readLateResponse: null }
       // one that waits for an index has not begun
-      const isLeft = options.mayHoldLock && isSent() && error !== INDEX_RESET
-      if (exchange && !isAnswered && !isLeft) exchange.abort()
+      const keepRunning = policy.keepRunning && isSent() && error !== INDEX_RESET
+      if (exchange && !isAnswered && !keepRunning) exchange.abort()
       else if (exchange && !isAnswered) {
         const { answer } = exchange
         this.#finishInBackground(exchange, place)
@@ -280,13 +277,13 @@ export class Http {
     if (error === INDEX_RESET) return await this.#attempt(message, options, attempt)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
       void this.replica.resetIfBehind(index)
-    const { signal, deadline, isRepeatable = false } = options
-    const delayMs = this.#retries.delayMs(error, attempt, isRepeatable)
+    const { signal, deadline, policy } = options
+    const delayMs = this.#retries.delayMs(error, attempt, policy.isIdempotent)
     if (signal?.aborted || delayMs === null || delayMs >= deadline.leftMs) return failure
     options.onRetry?.()
     this.events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
     try {
-      await this.lifetime.wait({ ms: delayMs, signal }).promise
+      await this.lifetime.sleep(delayMs, signal)
     } catch (reason) {
       return notSent(reason)
     }
@@ -296,13 +293,8 @@ export class Http {
   /** Asks the server to which state of the database it has come. */
   async #askIndex(): Promise<string | number | null | undefined> {
     const probe = pipelineBody(['{"type":"execute","stmt":{"sql":"select 1"}}', CLOSE])
-    const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null }
+    const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
     return replicationIndexOf(decodePipeline(await this.post('/v2/pipeline', probe, options)))
-  }
-
-  /** Waits for something in the middle of a call. */
-  #wait<T>(options: DeferredOptions, endsStream: boolean | undefined, isSent?: () => boolean): Deferred<T> {
-    return endsStream ? new Deferred<T>(this.clock, options) : this.lifetime.wait<T>(options, isSent)
   }
 
   /** Lets a request finish that was given up; it keeps its place. */
@@ -337,9 +329,8 @@ export class Http {
     authToken: () => string | Promise<string>,
     options: RequestOptions,
   ): Promise<Record<string, string>> {
-    const { signal, deadline, endsStream } = options
-    const late = (): Error => timeoutError(deadline.timeoutMs, this.config.address.origin, false)
-    const waiter = this.#wait<string>({ signal, ms: deadline.leftMs, late }, endsStream)
+    const { signal, deadline, policy } = options
+    const waiter = this.lifetime.wait<string>({ signal, deadline, outlivesClient: policy.outlivesClient })
     new Promise<string>((resolve) => resolve(authToken())).then(waiter.resolve, waiter.reject)
     return { ...this.#headers, ...authorization(await waiter.promise) }
   }

@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.ts'
+import type { Deadline } from '../base/deadline.ts'
 import { Deferred, type DeferredOptions } from '../base/deferred.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
-import { closedError } from '../transport/failure.ts'
+import { closedError, timeoutError } from '../transport/failure.ts'
 
 /** A stream that the server holds. */
 export interface OpenStream {
@@ -9,9 +10,19 @@ export interface OpenStream {
   abandon(): Promise<void>
 }
 
+export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
+  /** Absent: without a time limit. */
+  readonly deadline?: Pick<Deadline, 'leftMs' | 'timeoutMs'> | undefined
+  /** Asked when the wait ends too early: whether what is waited for may have run. @default never */
+  readonly mayHaveRun?: (() => boolean) | undefined
+  /** Whether it goes on while the client is being closed. */
+  readonly outlivesClient?: boolean | undefined
+}
+
 /** What a client has under way, and how that ends when the client is closed. */
 export class Lifetime {
   readonly clock: Clock
+  readonly #origin: string
   readonly #streams = new Set<OpenStream>()
   /** Calls that wait: for a place, a token, an answer, or before they are sent again. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, () => boolean>()
@@ -23,8 +34,10 @@ export class Lifetime {
   #isClosed = false
   #aborted: Promise<unknown> | undefined
 
-  constructor(clock: Clock) {
+  /** @param origin of the server, for errors */
+  constructor(clock: Clock, origin: string) {
     this.clock = clock
+    this.#origin = origin
   }
 
   /** Whether new calls are refused. */
@@ -44,20 +57,30 @@ export class Lifetime {
   }
 
   /**
-   * Lets a call wait for something. @param mayHaveRun asked when the client is closed meanwhile
+   * Lets a call wait for something: until it happens, the deadline passes, the signal is aborted, or the client is closed.
    * @throws TransportError once the client is closed
    */
-  wait<T = void>(options: DeferredOptions, mayHaveRun = (): boolean => false): Deferred<T> {
-    if (this.#aborted) throw closedError()
+  wait<T = void>({ deadline, mayHaveRun = never, outlivesClient, ...options }: WaitOptions): Deferred<T> {
+    if (this.#aborted && !outlivesClient) throw closedError()
     const waiter: Deferred<T> = new Deferred<T>(this.clock, {
-      ...options,
+      ms: deadline?.leftMs,
+      signal: options.signal,
+      onTimeout: options.onTimeout ?? (() => timeoutError(deadline?.timeoutMs, this.#origin, mayHaveRun())),
       onEnd: () => {
         this.#pending.delete(waiter)
         options.onEnd?.()
       },
     })
-    this.#pending.set(waiter, mayHaveRun)
+    if (!outlivesClient) this.#pending.set(waiter, mayHaveRun)
     return waiter
+  }
+
+  /** Waits for a time in ms. @throws the signal's reason; TransportError when the client is closed */
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    const timer = new Deferred(this.clock, { ms })
+    const waiter = this.wait({ signal, onEnd: () => timer.resolve() })
+    void timer.promise.then(waiter.resolve)
+    await waiter.promise
   }
 
   /** Lets work go on in the background, for `close` to wait for. */
@@ -115,3 +138,5 @@ export class Lifetime {
     return this.#calls === 0 && this.#streams.size === 0
   }
 }
+
+const never = (): boolean => false

@@ -1,6 +1,6 @@
-import type { Deferred, DeferredOptions } from '../base/deferred.ts'
+import type { Deferred } from '../base/deferred.ts'
 import { queueFull } from '../transport/failure.ts'
-import type { Lifetime } from './lifetime.ts'
+import type { Lifetime, WaitOptions } from './lifetime.ts'
 
 /** Lets a number of calls through at once; the others queue, in the order in which they came. */
 export class Limiter {
@@ -31,7 +31,7 @@ export class Limiter {
    * Takes a place. @returns what waits for it; null when there is one at once
    * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects as `options` say
    */
-  acquire(options: Omit<DeferredOptions, 'onEnd'>): Deferred | null {
+  acquire(options: Omit<WaitOptions, 'onEnd'>): Deferred | null {
     options.signal?.throwIfAborted()
     if (this.#free > 0) {
       this.#free -= 1

@@ -20,22 +20,22 @@ export class RetryPolicy {
 
   /**
    * How long to wait before sending again, in ms; null when it must not be.
-   * @param attempt from 0 @param isRepeatable whether it does no harm to run the request twice
+   * @param attempt from 0 @param isIdempotent whether the request may run twice
    */
-  delayMs(error: unknown, attempt: number, isRepeatable: boolean): number | null {
-    if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isRepeatable)) return null
+  delayMs(error: unknown, attempt: number, isIdempotent: boolean): number | null {
+    if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isIdempotent)) return null
     this.#budget -= 1
     return (error instanceof HttpError && error.retryAfterMs) || backoffMs(attempt)
   }
 }
 
-function isRetryable(error: unknown, isRepeatable: boolean): boolean {
+function isRetryable(error: unknown, isIdempotent: boolean): boolean {
   if (error instanceof TransportError) {
-    return error.code === 'NETWORK' && (isRepeatable || error.outcome === 'not_applied')
+    return error.code === 'NETWORK' && (isIdempotent || error.outcome === 'not_applied')
   }
   return (
     error instanceof HttpError &&
-    (error.status === 429 || (isRepeatable && error.status >= 502 && error.status <= 504))
+    (error.status === 429 || (isIdempotent && error.status >= 502 && error.status <= 504))
   )
 }
 

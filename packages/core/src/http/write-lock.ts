@@ -24,30 +24,33 @@ export class WriteLock {
 
   /**
    * Explains the timeout of a write that a transaction of the same client may have blocked; empty where none can have.
-   * @param ownSlots slots of the transaction that the write belongs to
+   * @param ownPermits slots of the transaction that the write belongs to
    */
-  hint(ownSlots = 0): string {
-    return this.#slots.taken > ownSlots
+  hint(ownPermits = 0): string {
+    return this.#slots.taken > ownPermits
       ? `; another transaction of this client held the write lock. ${REMEDY}`
       : ''
   }
 
   /** Asks for a transaction's slot. @throws TransportError when too many wait */
-  acquireSlot(): WriteSlot {
+  acquirePermit(): WritePermit {
     const timeoutMs = this.#timeoutMs
     const ahead = this.#slots.queued
-    const late = (): Error =>
+    const onTimeout = (): Error =>
       new TransportError(
         'TIMEOUT',
         `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    return new WriteSlot(this.#slots, this.#slots.acquire({ ms: timeoutMs, late }))
+    return new WritePermit(
+      this.#slots,
+      this.#slots.acquire({ deadline: { leftMs: timeoutMs, timeoutMs }, onTimeout }),
+    )
   }
 }
 
 /** The slot of a transaction among those of its client that write. */
-export class WriteSlot {
+export class WritePermit {
   /** What waits for it; null when it came at once. */
   readonly waiter: Deferred | null
   readonly #slots: Limiter

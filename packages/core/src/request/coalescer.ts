@@ -1,4 +1,3 @@
-import { Deferred } from '../base/deferred.ts'
 import { HttpError, ProtocolError } from '../base/errors.ts'
 import { COALESCED_CHARACTERS, COALESCED_STATEMENTS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
@@ -34,14 +33,15 @@ export class Coalescer {
   /** Sends a call with others. Settles when the call is settled. */
   send({ resolve, reject, ...call }: QueuedCall): Promise<void> {
     return new Promise((done) => {
-      const { clock, config, writeLock } = this.#http
+      const { config, lifetime, writeLock } = this.#http
       const { deadline, options } = call
-      const late = (): Error => {
-        const { isEncoded, isRead, writes } = entry.operation
-        const hint = isEncoded && writes ? writeLock.hint() : ''
-        return timeoutError(deadline.timeoutMs, config.address.origin, isEncoded && !isRead, hint)
+      const mayHaveRun = (): boolean => entry.operation.isEncoded && !entry.operation.isReadOnly
+      const onTimeout = (): Error => {
+        const { isEncoded, needsWriteLock } = entry.operation
+        const hint = isEncoded && needsWriteLock ? writeLock.hint() : ''
+        return timeoutError(deadline.timeoutMs, config.address.origin, mayHaveRun(), hint)
       }
-      const watch = new Deferred(clock, { ms: deadline.leftMs, signal: options.signal, late })
+      const watch = lifetime.wait({ deadline, signal: options.signal, onTimeout, mayHaveRun })
       const end = (): void => {
         entry.isOver = true
         watch.resolve()
@@ -76,8 +76,8 @@ export class Coalescer {
   readonly #flush = (): void => {
     const waiting = this.#waiting.filter(({ isOver }) => !isOver)
     this.#waiting = []
-    const writes = waiting.filter(({ operation }) => operation.writes)
-    const reads = waiting.filter(({ operation }) => !operation.writes)
+    const writes = waiting.filter(({ operation }) => operation.needsWriteLock)
+    const reads = waiting.filter(({ operation }) => !operation.needsWriteLock)
     for (const entries of [...this.#requests(reads), ...this.#requests(writes)]) void this.#send(entries)
   }
 
@@ -119,7 +119,7 @@ export class Coalescer {
       await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, coalescedWrites)
     } catch (error) {
       const open = entries.filter(({ isOver }) => !isOver)
-      const mayGoAlone = operations.every(({ isRead }) => isRead) && isOfOneResult(error)
+      const mayGoAlone = operations.every(({ isReadOnly }) => isReadOnly) && isOfOneResult(error)
       // not by the number of open calls: one that was given up may be the one to blame
       if (operations.length > 1 && mayGoAlone) for (const entry of open) void this.#send([entry])
       else for (const call of calls) call.reject(copyOf(error))
@@ -129,7 +129,7 @@ export class Coalescer {
 
 /** Whether a call may be a write that returns rows. */
 const returnsRows = ({ operation }: Entry): boolean =>
-  operation.writes && /\breturning\b/i.test(operation.lastSql ?? '')
+  operation.needsWriteLock && /\breturning\b/i.test(operation.lastSql ?? '')
 
 /** Whether the result of one statement may have kept the others from their answers. */
 const isOfOneResult = (error: unknown): boolean =>

@@ -1,8 +1,9 @@
-import { ofRead } from '../base/errors.ts'
+import { asNotApplied } from '../base/errors.ts'
 import { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Http, RequestOptions } from '../http/http.ts'
 import type { Limiter } from '../http/limiter.ts'
+import { READ, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from './sql-request.ts'
 
 /**
@@ -16,8 +17,8 @@ export async function sendStateless(
   call: Pick<RequestOptions, 'deadline' | 'signal'>,
   writing: Limiter = http.writes,
 ): Promise<void> {
-  const isRepeatable = operations.every((operation) => operation.isRead)
-  const writes = operations.some((operation) => operation.writes)
+  const isReadOnly = operations.every((operation) => operation.isReadOnly)
+  const writes = operations.some((operation) => operation.needsWriteLock)
   // what comes after the first sees at least what that saw
   const encode = (index: string | null): string =>
     pipelineBody([
@@ -28,15 +29,14 @@ export async function sendStateless(
   const options = {
     ...call,
     limiter,
-    isRepeatable,
     needsIndex: true,
-    mayHoldLock: writes,
+    policy: isReadOnly && !writes ? READ : WRITE,
     onRetry: () => {
       for (const operation of operations) operation.isEncoded = false
     },
   }
   const sent = await http.exchange('/v2/pipeline', encode, options, decodePipeline)
-  if (!sent.isOk) throw isRepeatable ? ofRead(sent.error) : sent.error
+  if (!sent.isOk) throw isReadOnly ? asNotApplied(sent.error) : sent.error
   const response = sent.value
   const context = { intMode: http.config.intMode, rowids: new InsertedRowids() }
   for (const [at, operation] of operations.entries()) {

@@ -16,8 +16,7 @@ import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
-import type { BatchOptions } from '../options.ts'
-import type { QueuedCall, Results } from './queued-call.ts'
+import { needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
 
 /** What the answer means for the stream. */
 export interface Settled {
@@ -44,9 +43,9 @@ export type MarkLost = (code: StreamError['code'], message: string, cause?: unkn
 export class SqlRequest {
   readonly calls: readonly QueuedCall[]
   /** Whether it does no harm to send it twice, as the first of its stream. */
-  readonly isRead: boolean
+  readonly isReadOnly: boolean
   /** Whether it takes the write lock, as far as the texts tell. */
-  readonly writes: boolean
+  readonly needsWriteLock: boolean
   /** Whether it was written for a request, which may have left and run. */
   isEncoded = false
   /** For each call the numbers of its steps: the prefix's, then the statements', then the COMMIT of an atomic batch. */
@@ -57,8 +56,8 @@ export class SqlRequest {
 
   constructor(calls: readonly QueuedCall[]) {
     this.calls = calls
-    this.isRead = calls.every(({ isRead }) => isRead)
-    this.writes = calls.some(takesLock)
+    this.isReadOnly = calls.every(({ isReadOnly }) => isReadOnly)
+    this.needsWriteLock = calls.some(needsWriteLock)
   }
 
   /** Writes it as wire JSON. */
@@ -74,7 +73,7 @@ export class SqlRequest {
   encodeBatch(isV3: boolean, index: string | null): string {
     const steps = new BatchSteps()
     const guard = new TransactionGuard(isV3)
-    this.#steps = this.calls.map(({ prefix, statements, scope, ends }) => {
+    this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
       const own: number[] = []
       // each depends on the one before: the server goes on with the steps of a batch whose client has left
       const condition = (): string => {
@@ -91,7 +90,7 @@ export class SqlRequest {
         own.push(steps.add(COMMIT.json, condition()))
         steps.add(ROLLBACK.json, ifNot(ifOk(own.at(-1) as number)))
       }
-      if (ends === 'commit') this.#lossProof = guard.proveLoss(steps, own)
+      if (transactionEnd === 'commit') this.#lossProof = guard.proveLoss(steps, own)
       return own
     })
     this.#length = steps.length
@@ -129,9 +128,9 @@ export class SqlRequest {
 
   /** @throws ProtocolError when the answer does not prove whether a COMMIT took effect */
   #checkCommit({ step_results: results, step_errors: errors }: WireBatchResult): void {
-    const [{ scope, ends }] = this.calls as [QueuedCall]
+    const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
     const isAtomic = scope === 'atomic'
-    if (!isAtomic && ends !== 'commit') return
+    if (!isAtomic && transactionEnd !== 'commit') return
     const own = this.#steps[0] ?? []
     const commit = own.at(-1) as number
     const refused = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
@@ -152,14 +151,14 @@ export class SqlRequest {
     const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, prefix, scope } = call
     const sql = statements.length === 1 ? statements[0]?.sql : null
-    const error = new SqlError(wireError, sql, null, [], this.isRead ? 'not_applied' : undefined)
+    const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
     // COMMIT is correct SQL: an answer that refuses it as a whole is not the server's
-    if (call.ends === 'commit') throw unclearCommit(error)
+    if (call.transactionEnd === 'commit') throw unclearCommit(error)
     // what the server's parser refuses has not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
     // Else, as when a response is too large, the server does not say what ran. Only reads are sure to have done nothing, and
     // control statements in front of the first to have run, as they have no rows.
-    const isHarmless = ranNothing || (this.isRead && others.every((each) => each.prefix.length === 0))
+    const isHarmless = ranNothing || (this.isReadOnly && others.every((each) => each.prefix.length === 0))
     if (isHarmless && others.length > 0) {
       // one of them has spoilt it for all: each has to go by itself
       for (const each of this.calls) each.canCoalesce = false
@@ -197,24 +196,12 @@ export class SqlRequest {
 const unclearCommit = (cause?: SqlError): ProtocolError =>
   new ProtocolError('the answer does not say whether the COMMIT took effect', cause && { cause })
 
-/** Whether it does no harm to run statements twice. */
-export const areRead = (statements: readonly EncodedStatement[], { readOnly }: BatchOptions): boolean =>
-  readOnly ?? statements.every(({ kind }) => kind === 'read')
-
-/** How a batch that is a transaction of its own begins, if it is not said: what only reads need not wait for the write lock. */
-export const batchMode = (isRead: boolean, { mode }: BatchOptions): TransactionMode =>
-  mode ?? (isRead ? 'deferred' : 'immediate')
-
-/** Whether a call takes the write lock, as far as its texts tell. */
-export const takesLock = (call: QueuedCall): boolean =>
-  !call.isRead || call.prefix.some(({ needsWriteLock }) => needsWriteLock)
-
 function settle(call: QueuedCall, read: () => Results): void {
   try {
     call.resolve(read())
   } catch (error) {
     const reason = ProtocolError.of(error)
-    if (reason instanceof RangeError && !call.isRead) {
+    if (reason instanceof RangeError && !call.isReadOnly) {
       reason.message += '; the statement has run'
       Object.assign(reason, { outcome: 'unknown' })
     }
@@ -252,7 +239,7 @@ function readChain(
       const sql = (statement ?? prefix[at])?.sql
       const isUnchanged = statements.slice(0, results.length).every(({ kind }) => kind === 'read')
       // it was rolled back, or there is nothing that it could keep; or the statements before it stay
-      const outcome = isAtomic || call.isRead ? 'not_applied' : isUnchanged ? undefined : 'unknown'
+      const outcome = isAtomic || call.isReadOnly ? 'not_applied' : isUnchanged ? undefined : 'unknown'
       throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
     }
     const result = batch.step_results[step]
@@ -275,7 +262,7 @@ function checkTransaction(
     if (refused) {
       const sql = prefix[at]?.sql
       const cause = new SqlError(refused, sql)
-      if (cause.code === 'TRANSACTION_TIMEOUT') throw stolen(cause, markLost)
+      if (cause.code === 'TRANSACTION_TIMEOUT') throw writeLockTakenOver(cause, markLost)
       if (at < prefix.length) {
         markLost('TRANSACTION_LOST', `${sql} failed`, cause)
         throw cause
@@ -288,7 +275,7 @@ function checkTransaction(
 }
 
 /** The error of a transaction whose time was over while another writer waited. */
-export const stolen = (cause: SqlError, markLost: MarkLost): StreamError =>
+export const writeLockTakenOver = (cause: SqlError, markLost: MarkLost): StreamError =>
   markLost(
     'TRANSACTION_EXPIRED',
     `another writer took the write lock after ${TRANSACTION_WINDOW_MS / 1_000} s`,

@@ -25,11 +25,11 @@ const request = (error: unknown, more: Partial<FailedRequest> = {}): FailedReque
 })
 const call = (more: Partial<FailedCall> = {}): FailedCall => ({
   scope: 'transaction',
-  isRead: false,
+  isReadOnly: false,
   options: {},
   ...more,
 })
-const commit = { ends: 'commit' } as const
+const commit = { transactionEnd: 'commit' } as const
 const isGivenUp = { options: { signal: AbortSignal.abort(mine) } }
 
 test.each([
@@ -63,7 +63,7 @@ describe('a call', () => {
     given: Partial<FailedCall>,
     more: Partial<FailedRequest> = {},
   ): unknown => {
-    const failed = request(error, { commits: given.ends === 'commit', ...more })
+    const failed = request(error, { commits: given.transactionEnd === 'commit', ...more })
     return callError(call(given), failed, classifyFailure(failed), lost)
   }
 
@@ -83,7 +83,7 @@ describe('a call', () => {
     ['a commit, broken', broken, commit, broken],
     ['a commit, late', late, commit, late],
     ['a commit, nonsense', nonsense, commit, nonsense],
-    ['a read outside, stream gone', invalid, { scope: 'autocommit', isRead: true }, lost],
+    ['a read outside, stream gone', invalid, { scope: 'autocommit', isReadOnly: true }, lost],
     ['a write outside, expired', expired, { scope: 'autocommit' }, lost],
     ['a write outside, broken', broken, { scope: 'atomic' }, broken],
   ] as const)('%s: %s', (_, error, given, expected) => {

@@ -1,4 +1,4 @@
-import { DatabaseError, HttpError, ofRead, type StreamError, TransportError } from '../base/errors.ts'
+import { asNotApplied, DatabaseError, HttpError, type StreamError, TransportError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 
@@ -21,7 +21,7 @@ export interface StreamFailure {
   /** The server knows nothing of the stream, so that there is nothing to close. */
   readonly isUnknownStream: boolean
   /** The server is sure to have run nothing of the request. */
-  readonly hasRunNothing: boolean
+  readonly notExecuted: boolean
 }
 
 export function classifyFailure(request: FailedRequest): StreamFailure {
@@ -31,10 +31,10 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   const isExpired = http?.serverCode === 'STREAM_EXPIRED'
   // Something on the way may have sent the request twice, and it is the second that was refused: only an idle time that
   // cannot have passed since says that the first was not there. What never left is sure, too.
-  const hasRunNothing = isExpired
+  const notExecuted = isExpired
     ? durationMs < STREAM_IDLE_MS
     : error instanceof TransportError && error.outcome === 'not_applied'
-  const isUnclear = commits && !hasRunNothing
+  const isUnclear = commits && !notExecuted
   return {
     code: isUnclear
       ? 'STREAM_CLOSED'
@@ -43,12 +43,12 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
       ? `the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`
       : `${isUnclear ? 'it is not known whether the COMMIT took effect' : 'the stream broke off'}: ${String(error)}`,
     isUnknownStream,
-    hasRunNothing,
+    notExecuted,
   }
 }
 
 /** What is known of one of the calls of the request. */
-export type FailedCall = Pick<QueuedCall, 'scope' | 'ends' | 'isRead' | 'options'>
+export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
 
 /** The error of a call. @param lost the stream's own */
 export function callError(
@@ -59,17 +59,17 @@ export function callError(
 ): unknown {
   const { error, continuesStream } = request
   const { signal } = call.options
-  const commits = call.ends === 'commit'
+  const commits = call.transactionEnd === 'commit'
   // given up by its own signal
   if (signal?.aborted && error === signal.reason) return error
-  if (call.isRead && failure.isUnknownStream) return lost
+  if (call.isReadOnly && failure.isUnknownStream) return lost
   // without a COMMIT nothing was kept, whatever the request did
-  const keepsNothing = failure.hasRunNothing || (call.scope === 'transaction' && !commits)
+  const keepsNothing = failure.notExecuted || (call.scope === 'transaction' && !commits)
   if (keepsNothing) {
     const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
     return isKnown && !failure.isUnknownStream ? error : lost
   }
-  if (call.isRead) return ofRead(error)
+  if (call.isReadOnly) return asNotApplied(error)
   // it may have been sent twice on the way, and the second be what was refused
   if ((continuesStream || commits) && error instanceof HttpError) Object.assign(error, { outcome: 'unknown' })
   return error

@@ -1,13 +1,12 @@
-import { ofRead, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
+import { asNotApplied, ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
 import type { WireColumn, WireError, WireValue } from '../base/wire.ts'
 import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { type Http, urlOf, valueOf } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { StatementOptions } from '../options.ts'
-import type { Cursor, QueuedCall } from '../request/queued-call.ts'
-import { areRead, SqlRequest, stolen } from '../request/sql-request.ts'
-import { timeoutError } from '../transport/failure.ts'
+import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
+import { SqlRequest, writeLockTakenOver } from '../request/sql-request.ts'
 import {
   type CursorExchange,
   type Line,
@@ -17,6 +16,7 @@ import {
   refusal,
 } from './cursor-exchange.ts'
 import type { HandleCall, SentAt, ServerStream } from './server-stream.ts'
+import { policyOf } from './stream-connection.ts'
 
 /** What is read, and for how long. */
 type CursorCall = HandleCall & { readonly options: StatementOptions }
@@ -68,7 +68,7 @@ export class RowReader implements Cursor {
     this.owner = owner
     this.#statement = statement
     this.#call = call
-    this.#inTransaction = stream.inTransaction
+    this.#inTransaction = stream.transaction.isOpen
     const ignore = (): void => {}
     const scope = this.#inTransaction ? 'transaction' : 'autocommit'
     const queued = { ...call, statements: [statement], scope, canCoalesce: false } as const
@@ -76,7 +76,7 @@ export class RowReader implements Cursor {
       {
         ...queued,
         prefix: [],
-        isRead: areRead([statement], call.options),
+        isReadOnly: areReadOnly([statement], call.options),
         resolve: ignore,
         reject: ignore,
       },
@@ -95,8 +95,8 @@ export class RowReader implements Cursor {
     return reader
   }
 
-  get isRead(): boolean {
-    return this.#request.isRead
+  get isReadOnly(): boolean {
+    return this.#request.isReadOnly
   }
 
   get http(): Http {
@@ -105,7 +105,7 @@ export class RowReader implements Cursor {
 
   /** The number of the transaction in events. */
   get transactionId(): number | null {
-    return this.#stream.transactionId
+    return this.#stream.transaction.current?.id ?? null
   }
 
   stop(isOver: boolean, reason: unknown): void {
@@ -119,7 +119,7 @@ export class RowReader implements Cursor {
 
   /** The stream goes on. */
   giveBack(): void {
-    this.#stream.giveBack(this)
+    this.#stream.releaseCursor(this)
   }
 
   /** Tells the stream that the reading has failed. @returns what the loop over the rows throws */
@@ -139,7 +139,7 @@ export class RowReader implements Cursor {
       reason = its
     }
     this.#stream.cursorFailed(this, error, { ...call, reject }, sent)
-    if (this.#request.isRead) return ofRead(reason)
+    if (this.#request.isReadOnly) return asNotApplied(reason)
     // the end of the stream does not undo what takes effect by itself
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
     return new TransportError('CLOSED', reason.message, 'unknown', reason)
@@ -193,7 +193,7 @@ export class RowReader implements Cursor {
   async #leave(): Promise<void> {
     this.isLeft = true
     await this.#finish()
-    if (this.#request.isRead) return
+    if (this.#request.isReadOnly) return
     this.#over.signal.throwIfAborted()
     this.#checkEnd()
   }
@@ -209,7 +209,7 @@ export class RowReader implements Cursor {
     await this.#opening
     // what changes something is read to its end: ended in the middle, it would take the transaction with it
     const { signal } = this.#over
-    if (this.#request.isRead || signal.aborted) {
+    if (this.#request.isReadOnly || signal.aborted) {
       this.#exchange?.abort()
       return
     }
@@ -228,7 +228,7 @@ export class RowReader implements Cursor {
     const { connection, http } = this.#stream
     const { baton, address } = connection
     const request = this.#request
-    const holdsLock = request.writes || this.#stream.holdsLock
+    const holdsLock = request.needsWriteLock || this.#stream.transaction.holdsLock
     const deadline = http.deadline(this.#call.options.timeoutMs)
     const startedAt = http.clock.now()
     const path = '/v3/cursor'
@@ -251,7 +251,7 @@ export class RowReader implements Cursor {
           if (!lines) throw refusal(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
           this.#exchange = exchange ?? null
           this.#lines = lines
-          this.#stream.gotAnswer(request.writes)
+          this.#stream.gotAnswer(request.needsWriteLock)
           const [head, ...rest] = first
           // the stream goes on with its baton, whether its rows are wanted or not
           if (head && !head.done) this.#read(head.value)
@@ -264,8 +264,7 @@ export class RowReader implements Cursor {
         limiter: null,
         // a transaction has its snapshot already
         needsIndex: request.isFirst,
-        isRepeatable: baton === null && request.isRead && !holdsLock,
-        mayHoldLock: holdsLock,
+        policy: policyOf(request, baton, holdsLock),
       },
     )
     if (sent.isOk || sent.isSent) this.#sent = { startedAt, continuesStream: baton !== null }
@@ -291,12 +290,10 @@ export class RowReader implements Cursor {
   /** Waits for the next line, no longer than the server may be silent. */
   async #next(signal: AbortSignal): Promise<Line> {
     if (!this.#lines) return { done: true, value: undefined }
-    const { http, connection } = this.#stream
+    const { http } = this.#stream
     const { timeoutMs = http.config.requestTimeoutMs } = this.#call.options
-    const waiter = http.lifetime.wait<Line>(
-      { ms: timeoutMs, signal, late: () => timeoutError(timeoutMs, connection.address.origin, true) },
-      () => true,
-    )
+    const deadline = { leftMs: timeoutMs, timeoutMs }
+    const waiter = http.lifetime.wait<Line>({ deadline, signal, mayHaveRun: () => true })
     this.#pending ??= this.#lines.next()
     this.#pending.then(waiter.resolve, waiter.reject)
     const line = await waiter.promise
@@ -324,7 +321,7 @@ export class RowReader implements Cursor {
     else if (entry.type === 'step_end') this.#isDone = true
     else if (entry.type === 'step_error' || entry.type === 'error') {
       const error = new SqlError(entry.error, this.#statement.sql)
-      throw error.code === 'TRANSACTION_TIMEOUT' ? stolen(error, markLost) : error
+      throw error.code === 'TRANSACTION_TIMEOUT' ? writeLockTakenOver(error, markLost) : error
     }
     return []
   }

@@ -1,4 +1,3 @@
-import { Deferred } from '../base/deferred.ts'
 import {
   type ControlStatement,
   PROBE,
@@ -8,7 +7,7 @@ import {
 } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
-import { queueFull, timeoutError } from '../transport/failure.ts'
+import { queueFull } from '../transport/failure.ts'
 
 /** What waits for the next request of a stream: calls, and control statements that travel in front of one. */
 export class StatementQueue {
@@ -36,12 +35,12 @@ export class StatementQueue {
   }
 
   /** Whether a BEGIN waits for a call, so that the server knows of no transaction. */
-  get isToBegin(): boolean {
+  get hasPendingBegin(): boolean {
     return this.#prefix[0]?.kind === 'begin'
   }
 
   /** Whether the call at the head brings the BEGIN. */
-  get headBegins(): boolean {
+  get nextCallBegins(): boolean {
     const [head] = this.#calls
     return head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
   }
@@ -76,7 +75,7 @@ export class StatementQueue {
   /** Adds a call, which takes the control statements along. @throws TransportError `QUEUE_FULL` */
   add(call: QueuedCall): void {
     const { queueLimit } = this.#http.config
-    if (!call.ends && this.#calls.length >= queueLimit) throw queueFull(queueLimit)
+    if (!call.transactionEnd && this.#calls.length >= queueLimit) throw queueFull(queueLimit)
     if (call.scope === 'transaction') {
       call.prefix = this.#prefix
       this.dropPrefix()
@@ -93,8 +92,8 @@ export class StatementQueue {
   findHead(): QueuedCall | undefined {
     if (this.#calls.length === 0) return undefined
     for (const call of this.#calls.slice()) {
-      const refusal = call.refusal?.()
-      if (refusal) this.remove(call, refusal)
+      const reason = call.cancelReason?.()
+      if (reason) this.remove(call, reason)
     }
     return this.#calls[0]
   }
@@ -129,7 +128,7 @@ export class StatementQueue {
       this.remove(call, error)
     }
     const statements = [PROBE]
-    return { ...call, prefix, statements, options: {}, isRead: true, cursor: undefined, resolve, reject }
+    return { ...call, prefix, statements, options: {}, isReadOnly: true, cursor: undefined, resolve, reject }
   }
 
   /** Gives control statements that did not travel to the next call, from a place in the queue on, or to the next that comes. */
@@ -178,11 +177,9 @@ export class StatementQueue {
     unwatch(call)
     const { deadline, options } = call
     if (isHeld && !options.signal) return
-    const { clock, config } = this.#http
-    const waiter = new Deferred(clock, {
-      ms: isHeld ? Infinity : deadline.leftMs,
+    const waiter = this.#http.lifetime.wait({
+      deadline: isHeld ? undefined : deadline,
       signal: options.signal,
-      late: () => timeoutError(deadline.timeoutMs, config.address.origin, false),
     })
     waiter.promise.catch((reason: unknown) => {
       this.remove(call, reason)

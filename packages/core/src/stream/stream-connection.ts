@@ -2,35 +2,46 @@ import { HttpError } from '../base/errors.ts'
 import { joinSignals } from '../base/join-signals.ts'
 import { CLOSE_TIMEOUT_MS } from '../base/limits.ts'
 import type { WireStreamResult } from '../base/wire.ts'
-import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
+import { InsertedRowids } from '../codec/inserted-rowids.ts'
+import {
+  CLOSE as CLOSE_REQUEST,
+  decodePipeline,
+  pipelineBody,
+  replicationIndexOf,
+} from '../codec/pipeline.ts'
 import { type Address, followBaseUrl } from '../config.ts'
-import { type Http, notSent, type RequestOptions, type Sent } from '../http/http.ts'
+import { type Http, notSent, type Sent } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
+import { CLOSE, CONTINUE, READ, type RequestPolicy, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from '../request/sql-request.ts'
 
 /** The result of the one operation of a request. */
 export type Answer = WireStreamResult | undefined
 
 /** Whether the stream has the write lock, or may get it by a request; and its slots for that. */
-type LockUse = Pick<RequestOptions, 'mayHoldLock' | 'ownSlots'>
+interface LockUse {
+  readonly mayHoldLock: boolean
+  readonly ownPermits: number
+}
 
 /** The server's side of a stream: the baton that continues it, and the address and protocol version it is bound to. */
 export class StreamConnection {
   readonly http: Http
   address: Address
   readonly #stream: OpenStream
-  readonly #belongsToCall: boolean
+  readonly #isTracked: boolean
   #baton: string | null = null
+  readonly rowids = new InsertedRowids()
   #isV3 = true
   /** The end of a stream whose request was given up and is still under way. */
   #pendingClose: Promise<void> | null = null
 
-  /** @param belongsToCall whether it is opened by a call that the client knows of */
-  constructor(http: Http, stream: OpenStream, belongsToCall: boolean) {
+  /** @param isTracked whether it is opened by a call that the client knows of */
+  constructor(http: Http, stream: OpenStream, isTracked: boolean) {
     this.http = http
     this.address = http.config.address
     this.#stream = stream
-    this.#belongsToCall = belongsToCall
+    this.#isTracked = isTracked
   }
 
   /** Continues the stream; null when there is none on the server, as far as it is known. */
@@ -60,7 +71,7 @@ export class StreamConnection {
     if (isNew) {
       this.#isV3 = http.hasV3 ?? true
       try {
-        lifetime.begin(this.#belongsToCall)
+        lifetime.begin(this.#isTracked)
       } catch (error) {
         return notSent(error)
       }
@@ -91,18 +102,18 @@ export class StreamConnection {
     signal: AbortSignal | undefined,
   ): Promise<Sent<Answer>> {
     const { http, baton } = this
-    const { mayHoldLock } = lock
+    const { mayHoldLock, ownPermits } = lock
     return http.exchange(
       this.#path,
-      (index) => pipelineBody([request.encode(this.#isV3, index), ...(close ? [CLOSE] : [])], baton),
+      (index) => pipelineBody([request.encode(this.#isV3, index), ...(close ? [CLOSE_REQUEST] : [])], baton),
       {
         deadline: request.deadline,
         signal,
         limiter: baton === null ? (mayHoldLock ? http.writes : http.reads) : null,
         needsIndex: request.isFirst,
-        isRepeatable: baton === null && request.isRead && !mayHoldLock,
-        mayOmitIndex: baton === null && request.isRead,
-        ...lock,
+        mayOmitIndex: baton === null && request.isReadOnly,
+        policy: policyOf(request, baton, mayHoldLock),
+        ownPermits,
       },
       (text) => this.#read(text, close),
       this.address,
@@ -135,12 +146,12 @@ export class StreamConnection {
   async #close(): Promise<void> {
     const { http } = this
     if (this.#baton === null) return
-    const body = pipelineBody([CLOSE], this.#baton)
+    const body = pipelineBody([CLOSE_REQUEST], this.#baton)
     // given up, it would leave the write lock taken
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
     const controller = new AbortController()
     const { signal } = controller
-    const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, endsStream: true }
+    const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }
     const done = http.exchange(
       this.#path,
       () => body,
@@ -176,3 +187,13 @@ export class StreamConnection {
 /** Whether the server does not know the path: what it does not have behind a path it names in JSON. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof HttpError && error.status === 404 && error.body[0] !== '{'
+
+/** The policy of a request on a stream. @param mayHoldLock whether the stream holds the write lock, or the request acquires it */
+export function policyOf(
+  { isReadOnly }: SqlRequest,
+  baton: string | null,
+  mayHoldLock: boolean,
+): RequestPolicy {
+  if (mayHoldLock) return WRITE
+  return baton === null && isReadOnly ? READ : CONTINUE
+}

@@ -29,7 +29,7 @@ function rootMessage(error: unknown): string {
 
 /** @param remedy what to look at, behind a space */
 export function timeoutError(
-  timeoutMs: number,
+  timeoutMs: number | undefined,
   origin: string,
   isSent: boolean,
   remedy = '',

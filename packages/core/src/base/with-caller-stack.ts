@@ -11,7 +11,10 @@ const SQL_LENGTH = 300
  * stack the caller is not; in the `catch` of an async function those that await it are. Calls that go well cost nothing.
  * @param statements those of the call, for errors that do not know which one failed; without their arguments
  */
-export function atCaller(error: unknown, statements: readonly { readonly sql: string }[] = []): unknown {
+export function withCallerStack(
+  error: unknown,
+  statements: readonly { readonly sql: string }[] = [],
+): unknown {
   // others are the user's: a signal's reason, or what `authToken` threw
   const isOurs = error instanceof DatabaseError
   if (!isOurs && !(error instanceof TypeError || error instanceof RangeError)) return error
