@@ -5,6 +5,7 @@ import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
+import { READ } from '../http/policies.ts'
 import type { CallOptions } from '../options.ts'
 import { splitStatements } from '../sql/script.ts'
 

@@ -5,7 +5,7 @@ import { Lifetime, type OpenStream } from './lifetime.ts'
 
 const start = () => {
   const clock = new ManualClock()
-  return { clock, lifetime: new Lifetime(clock) }
+  return { clock, lifetime: new Lifetime(clock, 'http://x') }
 }
 /** Notes when a promise is settled. */
 const watch = (promise: Promise<unknown>) => {
@@ -58,7 +58,7 @@ test('a stream that the last answer brought is waited for', async () => {
 test('drainMs ends, and what waits then is cut off with what is known of it', async () => {
   const { lifetime, clock } = start()
   lifetime.begin()
-  const sent = expect(lifetime.wait({}, () => true).promise).rejects.toMatchObject({
+  const sent = expect(lifetime.wait({ mayHaveRun: () => true }).promise).rejects.toMatchObject({
     code: 'CLOSED',
     outcome: 'unknown',
     message: 'the client is closed',
@@ -99,12 +99,12 @@ test('requests that were given up are waited for, for a while, and dropped then'
 
 test('a wait between two attempts of a call ends with its time, its signal, or the client', async () => {
   const { lifetime, clock } = start()
-  const passed = watch(lifetime.wait({ ms: 50 }).promise)
+  const passed = watch(lifetime.sleep(50))
   await clock.advance(50)
   expect(passed.isSettled).toBe(true)
   const reason = new Error('changed my mind')
-  await expect(lifetime.wait({ ms: 50, signal: AbortSignal.abort(reason) }).promise).rejects.toBe(reason)
-  const cut = expect(lifetime.wait({ ms: 50 }).promise).rejects.toThrow('the client is closed')
+  await expect(lifetime.sleep(50, AbortSignal.abort(reason))).rejects.toBe(reason)
+  const cut = expect(lifetime.sleep(50)).rejects.toThrow('the client is closed')
   await lifetime.close(0)
   await cut
   expect(clock.pending).toBe(0)

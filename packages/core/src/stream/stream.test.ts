@@ -273,7 +273,7 @@ test('nothing is begun as long as the transaction before is not over', async () 
   await (await next()).answer()
   await insert
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
-  expect(() => stream.begin()).toThrow(/not over yet/)
+  expect(() => stream.begin()).toThrow(/still ending/)
   await (await next()).answer('COMMIT')
   await commit
   expect(stream.inTransaction).toBe(true)
