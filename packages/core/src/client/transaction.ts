@@ -162,7 +162,7 @@ export class Transaction extends SqlExecutor {
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     try {
       const result = await callback(this)
-      if (this.#end === null && (this.#child || this.#stream.breakCursor(this)))
+      if (this.#end === null && (this.#child || this.#stopCursors()))
         throw new TypeError(
           `callback returned while ${this.#child ? 'a savepoint was running' : 'rows were being read'} (missing await?)`,
         )
@@ -177,12 +177,18 @@ export class Transaction extends SqlExecutor {
   /** Ends this handle and all inside it: what they have queued is refused, and what they do from now on. */
   #undo(): void {
     this.#end = 'rolled back'
-    this.#stream.breakCursor(this)
+    this.#stopCursors()
     const child = this.#child
     this.#child = null
     if (child === null) return
     child.#undo()
     child.#tellEnded()
+  }
+
+  #stopCursors(): boolean {
+    const reason = (): StreamError =>
+      new StreamError('STREAM_CLOSED', 'the handle ended before the rows were read')
+    return this.#stream.stopCursors(reason, this)
   }
 
   /** Undoes everything and ends the transaction (or savepoint); its callback may still return a value. */

@@ -6,28 +6,15 @@ import { beginStatement, PROBE, ROLLBACK } from './control.ts'
 export const withIndex = (json: string | undefined, index: string | null): string =>
   `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
 
-/** Collects the steps of one batch request as wire JSON. */
-export class BatchSteps {
-  readonly #steps: string[] = []
-
-  /** Adds a step and returns its number. @param condition wire JSON under which it runs; absent = always */
-  add(statementJson: string, condition?: string): number {
-    return this.#steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
-  }
-
-  get length(): number {
-    return this.#steps.length
-  }
-
-  /** @param index state of the database to wait for */
-  toJson(index: string | null): string {
-    return withIndex(`{"steps":[${this.#steps.join()}]}`, index)
-  }
-}
+/** Adds a step to those of a batch and returns its number. @param condition wire JSON under which it runs; absent = always */
+export const addStep = (steps: string[], statementJson: string, condition?: string): number =>
+  steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
 
 // Conditions. A step that was skipped counts as failed.
 export const ifOk = (step: number): string => `{"type":"ok","step":${step}}`
 export const ifNot = (condition: string): string => `{"type":"not","cond":${condition}}`
+const IS_AUTOCOMMIT = '{"type":"is_autocommit"}'
+const IN_TRANSACTION = ifNot(IS_AUTOCOMMIT)
 const ifAll = (conditions: readonly string[]): string => `{"type":"and","conds":[${conditions.join()}]}`
 
 /**
@@ -47,10 +34,10 @@ export class TransactionGuard {
   }
 
   /** Condition under which the next statement may run. */
-  next(steps: BatchSteps): string {
-    if (this.#isV3) return ifNot('{"type":"is_autocommit"}')
-    const probe = steps.add(beginStatement('deferred').json, ifAll(this.#inTransaction))
-    steps.add(ROLLBACK.json, ifOk(probe))
+  next(steps: string[]): string {
+    if (this.#isV3) return IN_TRANSACTION
+    const probe = addStep(steps, beginStatement('deferred').json, ifAll(this.#inTransaction))
+    addStep(steps, ROLLBACK.json, ifOk(probe))
     this.#inTransaction.push(ifNot(ifOk(probe)))
     return ifAll(this.#inTransaction)
   }
@@ -61,10 +48,10 @@ export class TransactionGuard {
    * @param own its step, behind those of control statements that travel with it
    * @returns the step that succeeds in such a case only
    */
-  proveLoss(steps: BatchSteps, own: readonly number[]): number {
+  proveLoss(steps: string[], own: readonly number[]): number {
     // on /v2 the BEGIN that was tried before them, and the ROLLBACK of that
     if (!this.#isV3) return (own[0] as number) - 2
-    return steps.add(PROBE.json, ifAll(['{"type":"is_autocommit"}', ifNot(ifOk(own.at(-1) as number))]))
+    return addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(own.at(-1) as number))]))
   }
 
   /** Notes that step `begin` begins the transaction. */

@@ -77,9 +77,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     const { silenceMs, signal } = this.#request
     const { lifetime } = this.#http
     const deadline = { leftMs: silenceMs, timeoutMs: silenceMs }
-    const waiter = lifetime.wait<IteratorResult<Uint8Array, unknown>>({ deadline, signal })
-    this.#parts.next().then(waiter.resolve, waiter.reject)
-    const part = await waiter.promise
+    const part = await lifetime.until(() => this.#parts.next(), { deadline, signal })
     return part.done ? null : part.value
   }
 

@@ -186,15 +186,11 @@ export class Http {
     }
   }
 
-  /** Sends a request, again where the policy allows it. Never rejects. */
-  send<T extends TransportHead, R>(message: Message<T, R>, options: RequestOptions): Promise<Sent<R>> {
-    return this.#attempt(message, options, 0)
-  }
-
-  async #attempt<T extends TransportHead, R>(
+  /** Sends a request, again where the policy allows it. Never rejects. @param attempt counts what was sent before */
+  async send<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
-    attempt: number,
+    attempt = 0,
   ): Promise<Sent<R>> {
     const { signal, deadline, limiter, policy } = options
     const { outlivesClient } = policy
@@ -213,7 +209,6 @@ export class Http {
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     try {
-      if (deadline.leftMs <= 0) throw onTimeout()
       const queued = limiter?.acquire({ signal, deadline, onTimeout })
       if (queued) await queued.promise
       place = limiter
@@ -265,6 +260,7 @@ export class Http {
     }
     return await this.#sendAgain(message, options, attempt, failure, index)
   }
+
   /** Sends a request once more, if it may be. */
   async #sendAgain<T extends TransportHead, R>(
     message: Message<T, R>,
@@ -274,7 +270,7 @@ export class Http {
     index: string | null,
   ): Promise<Sent<R>> {
     const { error } = failure
-    if (error === INDEX_RESET) return await this.#attempt(message, options, attempt)
+    if (error === INDEX_RESET) return await this.send(message, options, attempt)
     if (index !== null && error instanceof TransportError && error.code === 'TIMEOUT')
       void this.replica.resetIfBehind(index)
     const { signal, deadline, policy } = options
@@ -287,7 +283,7 @@ export class Http {
     } catch (reason) {
       return notSent(reason)
     }
-    return await this.#attempt(message, options, attempt + 1)
+    return await this.send(message, options, attempt + 1)
   }
 
   /** Asks the server to which state of the database it has come. */
@@ -330,9 +326,12 @@ export class Http {
     options: RequestOptions,
   ): Promise<Record<string, string>> {
     const { signal, deadline, policy } = options
-    const waiter = this.lifetime.wait<string>({ signal, deadline, outlivesClient: policy.outlivesClient })
-    new Promise<string>((resolve) => resolve(authToken())).then(waiter.resolve, waiter.reject)
-    return { ...this.#headers, ...authorization(await waiter.promise) }
+    const token = (): Promise<string> => new Promise((resolve) => resolve(authToken()))
+    const { outlivesClient } = policy
+    return {
+      ...this.#headers,
+      ...authorization(await this.lifetime.until(token, { signal, deadline, outlivesClient })),
+    }
   }
 
   /** Lets no call begin any more, waits for those under way as long as told, and frees the connections. */

@@ -75,6 +75,13 @@ export class Lifetime {
     return waiter
   }
 
+  /** Begins work and waits for it, as `wait` does. */
+  until<T>(work: () => Promise<T>, options: WaitOptions): Promise<T> {
+    const waiter = this.wait<T>(options)
+    work().then(waiter.resolve, waiter.reject)
+    return waiter.promise
+  }
+
   /** Waits for a time in ms. @throws the signal's reason; TransportError when the client is closed */
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     const timer = new Deferred(this.clock, { ms })

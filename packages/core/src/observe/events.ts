@@ -1,4 +1,4 @@
-import { hasSubscribers, publish } from '#diagnostics'
+import { channel } from '#diagnostics'
 import type { DatabaseError } from '../base/errors.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
@@ -71,11 +71,11 @@ export class Events {
 
   /** Whether anybody listens: if not, an event need not be made. */
   get isWatched(): boolean {
-    return this.#observe !== undefined || hasSubscribers()
+    return this.#observe !== undefined || channel.hasSubscribers
   }
 
   emit(event: ClientEvent): void {
-    publish(event)
+    channel.publish(event)
     try {
       this.#observe?.(event)
     } catch (error) {

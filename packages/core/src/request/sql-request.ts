@@ -3,7 +3,7 @@ import { ProtocolError, SqlError, type StreamError } from '../base/errors.ts'
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import {
-  BatchSteps,
+  addStep,
   decodeBatch,
   ifNot,
   ifOk,
@@ -71,7 +71,7 @@ export class SqlRequest {
 
   /** Writes it as the JSON of a batch. */
   encodeBatch(isV3: boolean, index: string | null): string {
-    const steps = new BatchSteps()
+    const steps: string[] = []
     const guard = new TransactionGuard(isV3)
     this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
       const own: number[] = []
@@ -82,48 +82,40 @@ export class SqlRequest {
       }
       for (const { json, kind } of prefix) {
         const begins = kind === 'begin'
-        own.push(steps.add(json, begins && scope === 'transaction' ? '' : condition()))
+        own.push(addStep(steps, json, begins && scope === 'transaction' ? '' : condition()))
         if (begins) guard.begun(own.at(-1) as number)
       }
-      for (const { json } of statements) own.push(steps.add(json, condition()))
+      for (const { json } of statements) own.push(addStep(steps, json, condition()))
       if (scope === 'atomic') {
-        own.push(steps.add(COMMIT.json, condition()))
-        steps.add(ROLLBACK.json, ifNot(ifOk(own.at(-1) as number)))
+        own.push(addStep(steps, COMMIT.json, condition()))
+        addStep(steps, ROLLBACK.json, ifNot(ifOk(own.at(-1) as number)))
       }
       if (transactionEnd === 'commit') this.#lossProof = guard.proveLoss(steps, own)
       return own
     })
     this.#length = steps.length
-    return steps.toJson(index)
+    return withIndex(`{"steps":[${steps.join()}]}`, index)
   }
 
   /** Hands the results out to the calls. @throws ProtocolError when the answer does not tell what was done */
   settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
+    const [call] = this.calls as [QueuedCall]
     try {
-      return this.#settle(answer, context)
+      if (answer?.type === 'error') return this.#refused(answer.error, context)
+      if (call.scope === 'autocommit')
+        settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
+      else {
+        const batch = decodeBatch(answer?.response.result, this.#length)
+        this.#checkCommit(batch)
+        for (const [at, own] of this.#steps.entries()) {
+          const each = this.calls[at] as QueuedCall
+          settle(each, () => readSteps(own, each, batch, context))
+        }
+      }
+      return {}
     } catch (error) {
       throw ProtocolError.of(error)
     }
-  }
-
-  #settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
-    const [call] = this.calls as [QueuedCall]
-    if (answer?.type === 'error') return this.#refused(answer.error, context)
-    if (call.scope === 'autocommit') {
-      settle(call, () => [decode(answer?.response.result as WireResult, call, 0, context)])
-      return {}
-    }
-    const batch = decodeBatch(answer?.response.result, this.#length)
-    this.#checkCommit(batch)
-    for (const [at, own] of this.#steps.entries()) {
-      const each = this.calls[at] as QueuedCall
-      settle(each, () => {
-        if (context.markLost && each.scope === 'transaction')
-          checkTransaction(own, each, batch, context.markLost)
-        return readChain(own, each, batch, context)
-      })
-    }
-    return {}
   }
 
   /** @throws ProtocolError when the answer does not prove whether a COMMIT took effect */
@@ -219,14 +211,15 @@ function decode(
   return decodeResult(result, intMode, options.rowMode, rowid)
 }
 
-/** @throws SqlError with the results before it, for the first step that failed */
-function readChain(
+/** @throws SqlError with the results before it, for the first step that failed; the error of a transaction that was lost */
+function readSteps(
   own: readonly number[],
   call: QueuedCall,
   batch: WireBatchResult,
   context: SettleContext,
 ): Results {
-  const { prefix, statements, scope } = call
+  const { prefix, statements, scope, transactionEnd } = call
+  if (context.markLost && scope === 'transaction') checkTransaction(own, call, batch, context.markLost)
   const isAtomic = scope === 'atomic'
   const isBatch = isAtomic || statements.length > 1
   const results: Results = []
@@ -244,7 +237,7 @@ function readChain(
     }
     const result = batch.step_results[step]
     if (!result) throw new ProtocolError('a step of the batch was left out')
-    if (statement) results.push(decode(result, call, index, context))
+    if (statement && !transactionEnd) results.push(decode(result, call, index, context))
   }
   return results
 }

@@ -2,12 +2,13 @@ import { DatabaseError, withOutcome } from '../base/errors.ts'
 import { EXPIRING_AT, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { type ClientEvent, nextId } from '../observe/events.ts'
+import type { MarkLost } from '../request/sql-request.ts'
 
-/** What a transaction asks of its stream, and calls when it is idle for too long. */
+/** What a transaction needs of its stream to end in time. */
 export interface TransactionHost {
   /** Whether nothing is under way, so that the transaction's time may end it. */
-  isIdle(): boolean
-  expire(message: string): void
+  readonly isIdle: boolean
+  readonly markLost: MarkLost
 }
 
 /** A transaction that was begun: its number, its time, and its events. */
@@ -33,10 +34,6 @@ export class OpenTransaction {
     this.#http = http
     this.#host = host
     this.#begunAt = http.clock.now()
-  }
-
-  begin(): void {
-    this.#emit({ type: 'transaction:begin', id: this.id })
   }
 
   get elapsedMs(): number {
@@ -66,8 +63,10 @@ export class OpenTransaction {
   /** It is over on this side. */
   end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
     this.stopTimer()
+    // an observer of its event may have ended it
+    this.#lockedSince = null
     if (type === 'transaction:rollback') for (const each of this.#unclear) withOutcome(each, 'not_applied')
-    this.#emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
+    this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 
   /** Called whenever the stream gets idle. A statement that follows at once comes before the timer, however late it is. */
@@ -84,16 +83,15 @@ export class OpenTransaction {
     const windowMs = Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
     if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
     else if (transactionTimeoutMs !== Infinity)
-      this.#wakeAt(since + transactionTimeoutMs, () => this.#host.expire(this.#expiredMessage))
+      this.#wakeAt(since + transactionTimeoutMs, () => this.#expire(this.#expiredMessage))
     else this.#wakeAt(this.#idleSince + STREAM_IDLE_MS, () => this.#checkIdle())
   }
 
   #warn(end: number): void {
     this.#isWarned = true
     const remainingMs = Math.max(0, end - this.#http.clock.now())
-    this.#emit({ type: 'transaction:expiring', id: this.id, remainingMs })
-    // unless the observer has ended it
-    if (this.#host.isIdle()) this.#setTimer()
+    this.#http.events.emit({ type: 'transaction:expiring', id: this.id, remainingMs })
+    if (this.#host.isIdle) this.#setTimer()
   }
 
   /** The server has closed a stream that was idle for so long: its transaction must not keep others from writing here. */
@@ -101,15 +99,19 @@ export class OpenTransaction {
     const { clock } = this.#http
     if (clock.now() - this.#idleSince < STREAM_IDLE_MS)
       this.#wakeAt(this.#idleSince + STREAM_IDLE_MS, () => this.#checkIdle())
-    else this.#host.expire(`the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`)
+    else this.#expire(`the server closed the stream after ${STREAM_IDLE_MS / 1_000} s without a request`)
   }
 
   #wakeAt(time: number, callback: () => void): void {
     const { clock } = this.#http
     this.#cancelTimer = clock.after(Math.max(0, time - clock.now()), () => {
       this.#cancelTimer = null
-      if (this.#host.isIdle()) callback()
+      if (this.#host.isIdle) callback()
     })
+  }
+
+  #expire(message: string): void {
+    this.#host.markLost('TRANSACTION_EXPIRED', message)
   }
 
   get #expiredMessage(): string {
@@ -117,9 +119,5 @@ export class OpenTransaction {
     const hint =
       "; another call of this client waited for the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle"
     return `idle when its ${config.transactionTimeoutMs} ms were over${hasPendingWrites ? hint : ''}`
-  }
-
-  #emit(event: ClientEvent): void {
-    this.#http.events.emit(event)
   }
 }

@@ -251,7 +251,7 @@ export class RowReader implements Cursor {
           if (!lines) throw refusal(status, urlOf(address, path), text, retryAfter, this.#statement.sql)
           this.#exchange = exchange ?? null
           this.#lines = lines
-          this.#stream.gotAnswer(request.needsWriteLock)
+          if (request.needsWriteLock) this.#stream.transaction.current?.gotLock()
           const [head, ...rest] = first
           // the stream goes on with its baton, whether its rows are wanted or not
           if (head && !head.done) this.#read(head.value)
@@ -272,7 +272,7 @@ export class RowReader implements Cursor {
       connection.closeAfterLateResponse(this.#readBaton(exchange))
     if (!sent.isOk && sent.error instanceof SqlError && baton !== null) {
       // the server has dropped the stream with a statement that it cannot parse
-      connection.baton = null
+      connection.setBaton(null)
       const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST'
       this.#stream.markLost(code, 'the server dropped the stream', sent.error)
     }
@@ -289,14 +289,13 @@ export class RowReader implements Cursor {
 
   /** Waits for the next line, no longer than the server may be silent. */
   async #next(signal: AbortSignal): Promise<Line> {
-    if (!this.#lines) return { done: true, value: undefined }
+    const lines = this.#lines
+    if (!lines) return { done: true, value: undefined }
     const { http } = this.#stream
     const { timeoutMs = http.config.requestTimeoutMs } = this.#call.options
     const deadline = { leftMs: timeoutMs, timeoutMs }
-    const waiter = http.lifetime.wait<Line>({ deadline, signal, mayHaveRun: () => true })
-    this.#pending ??= this.#lines.next()
-    this.#pending.then(waiter.resolve, waiter.reject)
-    const line = await waiter.promise
+    const next = (): Promise<Line> => (this.#pending ??= lines.next())
+    const line = await http.lifetime.until(next, { deadline, signal, mayHaveRun: () => true })
     this.#pending = null
     return line
   }
@@ -313,7 +312,7 @@ export class RowReader implements Cursor {
   #take(entry: CursorEntry): Row[] {
     const { connection, http, markLost } = this.#stream
     const { config, replica } = http
-    if (!('type' in entry)) connection.baton = entry.baton
+    if (!('type' in entry)) connection.setBaton(entry.baton)
     else if (entry.type === 'replication_index') replica.record(entry.replication_index)
     else if (entry.type === 'step_begin')
       this.#decode = rowDecoder(entry.cols, config.intMode, this.#call.options.rowMode)

@@ -1,5 +1,5 @@
 import type { Deadline } from '../base/deadline.ts'
-import { ProtocolError, SqlError, StreamError } from '../base/errors.ts'
+import { ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
@@ -18,14 +18,12 @@ import { callError, classifyFailure } from './classify-failure.ts'
 import { nextAction } from './next-action.ts'
 import { StatementQueue } from './statement-queue.ts'
 import { type Answer, isMissing, StreamConnection } from './stream-connection.ts'
-import { TransactionControl } from './transaction-control.ts'
-import { Waits } from './waits.ts'
+import { TransactionControl, type TransactionStream } from './transaction-control.ts'
 
 /** What a handle of a transaction adds to its call. */
 export type HandleCall = Pick<QueuedCall, 'deadline' | 'cancelReason'>
 
-type NewCall = Omit<QueuedCall, 'resolve' | 'reject' | 'prefix' | 'canCoalesce'> &
-  Partial<Pick<QueuedCall, 'prefix' | 'canCoalesce'>>
+type NewCall = Omit<QueuedCall, 'resolve' | 'reject'>
 
 /** What is known of a request before its answer. */
 export interface SentAt {
@@ -40,9 +38,6 @@ export interface SentAt {
  */
 type Phase = 'idle' | 'collecting' | 'waiting' | 'sending' | 'reading' | 'closing' | 'closed'
 
-/** A flush is put off for so many microtasks: what is called after an `await` or two still joins the request. */
-const FLUSH_MICROTASKS = 4
-
 /** Calls in one request to a `/v2` server, where each carries the conditions of all before it. */
 const V2_CALLS = 32
 
@@ -50,7 +45,7 @@ const V2_CALLS = 32
  * A stream of the server: one queue of statements, transaction ends and readings of rows, of which one at a time is in flight.
  * `nextAction` decides what follows, and `#next` does it.
  */
-export class ServerStream implements OpenStream {
+export class ServerStream implements OpenStream, TransactionStream {
   readonly http: Http
   readonly connection: StreamConnection
   readonly transaction: TransactionControl
@@ -58,15 +53,18 @@ export class ServerStream implements OpenStream {
   #phase: Phase = 'idle'
   /** The reading of rows that has the stream to itself. */
   #cursor: Cursor | null = null
-  /** `closing`: what is queued still runs. An error: the stream was lost, and so was what was queued. */
-  #status: 'open' | 'closing' | StreamError = 'open'
+  /** Whether statements can still be run: false while it is closing, which what is queued still precedes, and once it was lost. */
+  isOpen = true
+  /** Why it was lost, and what was queued with it. */
+  #lossError: StreamError | null = null
   #lastSql: string | undefined
-  readonly #waits: Waits
   /** Whether the last request got no usable answer, so that `close` does not wait for the next. */
   #isUnresponsive = false
   /** Calls of `close` that wait. */
   #closings: (() => void)[] = []
-  #onClosed = (): void => {}
+  /** Ends the waits of `waitFor`. */
+  #endWaits = (): void => {}
+  readonly #ended = new Promise<void>((resolve) => (this.#endWaits = resolve))
   /** Settles when the last request has been answered. */
   answered: Promise<void> = Promise.resolve()
 
@@ -74,14 +72,8 @@ export class ServerStream implements OpenStream {
   constructor(http: Http, isTracked = false) {
     this.http = http
     this.connection = new StreamConnection(http, this, isTracked)
-    this.#waits = new Waits(http.lifetime)
     this.#queue = new StatementQueue(http, () => this.stopWaiting())
     this.transaction = new TransactionControl(http, this.#queue, this)
-  }
-
-  /** Whether statements can still be run: neither closed nor lost. */
-  get isOpen(): boolean {
-    return this.#status === 'open'
   }
 
   get isIdle(): boolean {
@@ -95,10 +87,11 @@ export class ServerStream implements OpenStream {
     handle?: HandleCall,
   ): Promise<Results> {
     if (statements.length === 0) return Promise.resolve([])
-    const { current, isOpen: inTransaction } = this.transaction
+    const { current } = this.transaction
+    const inTransaction = current?.ending === null
     const scope = inTransaction ? 'transaction' : outside
     const isReadOnly = areReadOnly(statements, options)
-    const call = {
+    const call: NewCall = {
       statements,
       scope,
       prefix: scope === 'atomic' ? batchPrefix(isReadOnly, options) : [],
@@ -108,9 +101,7 @@ export class ServerStream implements OpenStream {
       deadline: handle?.deadline ?? this.http.deadline(options.timeoutMs),
       cancelReason: handle?.cancelReason,
     }
-    return this.http.events.query(statements, (inTransaction && current?.id) || null, () =>
-      this.enqueue(call),
-    )
+    return this.http.events.query(statements, inTransaction ? current.id : null, () => this.enqueue(call))
   }
 
   /**
@@ -121,35 +112,40 @@ export class ServerStream implements OpenStream {
     // it would be read to its end
     if (this.#cursor?.isReadOnly === false)
       this.markLost('STREAM_CLOSED', 'closed while rows of a write were read')
-    if (this.#status === 'open') this.#status = 'closing'
-    this.stopCursors(() => this.endError())
-    this.#waits.rejectAll(() => this.endError())
+    this.isOpen = false
+    this.stopCursors(() => this.#endError())
+    this.#endWaits()
     this.transaction.current?.stopTimer()
     this.stopWaiting()
-    this.#next()
-    const isOver = this.#isUnresponsive || this.#phase === 'closed'
-    return isOver ? Promise.resolve() : new Promise((resolve) => this.#closings.push(resolve))
+    if (this.#phase === 'idle') this.#resume()
+    return this.#isUnresponsive ? Promise.resolve() : this.#closed()
+  }
+
+  async #closed(): Promise<void> {
+    if (this.#phase !== 'closed') await new Promise<void>((resolve) => this.#closings.push(resolve))
   }
 
   /** Ends it because the client is closed. */
   async abandon(): Promise<void> {
     this.markLost(this.transaction.current ? 'TRANSACTION_LOST' : 'STREAM_CLOSED', 'the client was closed')
-    if (this.#phase !== 'closed') await new Promise<void>((resolve) => (this.#onClosed = resolve))
+    while (this.#phase !== 'closed') await this.#closed()
   }
 
   checkOpen(): void {
-    if (!this.isOpen) throw this.endError()
+    if (!this.isOpen) throw this.#endError()
   }
 
-  endError(): StreamError {
-    return typeof this.#status === 'string'
-      ? new StreamError('STREAM_CLOSED', 'the stream is closed')
-      : this.#status
+  #endError(): StreamError {
+    return this.#lossError ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
   }
 
-  stopCursors(reason: () => StreamError): void {
-    this.#cursor?.stop(false, reason())
-    this.#queue.rejectCursors(reason)
+  /** Ends the reading of rows. @param owner only by this handle @returns whether one was running or queued */
+  stopCursors(reason: () => StreamError, owner?: object): boolean {
+    const isQueued = this.#queue.rejectCursors(reason, owner)
+    const cursor = this.#cursor
+    if (!cursor || (owner && cursor.owner !== owner)) return isQueued
+    cursor.stop(false, reason())
+    return true
   }
 
   /**
@@ -166,23 +162,11 @@ export class ServerStream implements OpenStream {
   enqueue(call: NewCall, onSettled?: (isDone: boolean) => void): Promise<Results> {
     this.checkOpen()
     this.checkNoCursor()
-    const { statements, scope, transactionEnd, cursor, prefix = [], canCoalesce = false, isReadOnly } = call
-    const { options, deadline, cancelReason } = call
-    options.signal?.throwIfAborted()
+    call.options.signal?.throwIfAborted()
     const { current } = this.transaction
     return new Promise((resolve, reject) => {
-      // by name: to spread calls, which do not all have the same properties, took 3 µs for each
       const queued: QueuedCall = {
-        statements,
-        scope,
-        transactionEnd,
-        cursor,
-        prefix,
-        canCoalesce,
-        isReadOnly,
-        options,
-        deadline,
-        cancelReason,
+        ...call,
         resolve: (results) => {
           onSettled?.(true)
           resolve(results)
@@ -194,34 +178,26 @@ export class ServerStream implements OpenStream {
         },
       }
       this.#queue.add(queued)
-      if (this.#phase === 'idle') this.#scheduleFlush()
+      if (this.#phase === 'idle') {
+        this.#phase = 'collecting'
+        // what is called after an `await` or two still joins the request
+        void Promise.resolve().then(null).then(null).then(null).then(this.#resume)
+      }
       // the request that leaves in this tick has a watch of its own
       else if (this.#phase !== 'collecting') this.#queue.watch(queued, this.#phase === 'waiting')
     })
   }
 
-  /** Lets what is called in the same tick join the request. */
-  #scheduleFlush(microtasks = FLUSH_MICROTASKS): void {
-    this.#phase = 'collecting'
-    queueMicrotask(microtasks > 1 ? () => this.#scheduleFlush(microtasks - 1) : this.#resume)
-  }
-
-  /** Continues after what was in flight. */
+  /** Does what comes next, when nothing is in flight any more. */
   readonly #resume = (): void => {
     this.#phase = 'idle'
-    this.#next()
-  }
-
-  /** Does what comes next, unless something is in flight. */
-  #next(): void {
-    if (this.#phase !== 'idle') return
     const { connection, isOpen, transaction } = this
     const queue = this.#queue
     const head = queue.findHead()
-    const isWithoutPermit = transaction.current !== null && !transaction.hasPermit
-    const action = nextAction({ isOpen, head, length: queue.length, isWithoutPermit })
+    const isWithoutPermit = transaction.current !== null && !transaction.permit
+    const action = nextAction({ isOpen, head, length: queue.calls.length, isWithoutPermit })
     // the server does not know the transaction: others may write
-    if (!head && queue.hasPendingBegin) transaction.releasePermit()
+    if (!head && transaction.permit && queue.hasPendingBegin) transaction.releasePermit()
     if (action === 'idle') transaction.current?.startTimer()
     else if (action === 'acquirePermit') void this.#acquirePermit()
     else if (action === 'send') this.answered = this.#send(queue.take(connection.isV3 ? Infinity : V2_CALLS))
@@ -238,7 +214,7 @@ export class ServerStream implements OpenStream {
         this.#cursor = head.cursor
       }
       head.resolve([])
-      this.#next()
+      if (!head.cursor) this.#resume()
     }
   }
 
@@ -263,7 +239,7 @@ export class ServerStream implements OpenStream {
   stopWaiting(reason?: StreamError): void {
     if (this.#phase !== 'waiting') return
     if (reason) this.#queue.rejectAll(reason)
-    if (this.#queue.length > 0) return
+    if (this.#queue.calls.length > 0) return
     this.transaction.releasePermit()
     this.#resume()
   }
@@ -273,12 +249,12 @@ export class ServerStream implements OpenStream {
     const { connection, http, transaction } = this
     this.#phase = 'sending'
     const request = new SqlRequest(calls)
-    const closes = !this.isOpen && this.#queue.length === 0
+    const closes = !this.isOpen && this.#queue.calls.length === 0
     const sentAt = { startedAt: http.clock.now(), continuesStream: connection.baton !== null }
     this.#lastSql = request.lastSql
     const lock = {
       mayHoldLock: request.needsWriteLock || transaction.holdsLock,
-      ownPermits: transaction.hasPermit ? 1 : 0,
+      ownPermits: transaction.permit ? 1 : 0,
     }
     const sent = await connection.send(request, closes, lock)
     try {
@@ -298,14 +274,9 @@ export class ServerStream implements OpenStream {
     const { again, prefix, ranNothing } = request.settle(answer, { intMode, rowids, markLost })
     if (again) this.#queue.putBack(again)
     if (prefix) this.#queue.passPrefix(prefix)
-    if (!ranNothing) this.gotAnswer(request.needsWriteLock)
+    if (!ranNothing && request.needsWriteLock) this.transaction.current?.gotLock()
     if (!connection.baton && !closes && this.transaction.current)
       throw new ProtocolError('no baton in the middle of a transaction')
-  }
-
-  /** A request has run. @param gotLock whether it was one that acquires the write lock */
-  gotAnswer(gotLock: boolean): void {
-    if (gotLock) this.transaction.current?.gotLock()
   }
 
   /** Handles a request that was not sent: those of its calls that are the reason are rejected, and the stream is as it was. */
@@ -332,7 +303,7 @@ export class ServerStream implements OpenStream {
     }
     const failure = classifyFailure(failed)
     // a baton that the server has not refused may still close the stream, and release the write lock
-    if (failure.isUnknownStream) this.connection.baton = null
+    if (failure.isUnknownStream) this.connection.setBaton(null)
     else {
       this.#isUnresponsive = true
       this.#endClosings()
@@ -355,25 +326,25 @@ export class ServerStream implements OpenStream {
     transaction.drop('transaction:rollback')
     transaction.releasePermit()
     this.#endClosings()
-    this.#onClosed()
   }
 
   #endClosings(): void {
-    for (const resolve of this.#closings) resolve()
+    for (const resolve of this.#closings.splice(0)) resolve()
   }
 
   readonly markLost: MarkLost = (code, message, cause) => {
-    if (typeof this.#status !== 'string') return this.#status
+    if (this.#lossError) return this.#lossError
     const { transaction } = this
     const lost = new StreamError(code, message, cause, transaction.current?.elapsedMs, this.#lastSql)
-    this.#status = lost
+    this.#lossError = lost
+    this.isOpen = false
     transaction.drop('transaction:lost', lost)
     this.#queue.rejectAll(lost)
-    this.#queue.dropPrefix()
-    this.#waits.rejectAll(() => lost)
+    this.#queue.prefix = []
+    this.#endWaits()
     this.#cursor?.stop(true, lost)
     this.stopWaiting()
-    this.#next()
+    if (this.#phase === 'idle') this.#resume()
     return lost
   }
 
@@ -381,18 +352,16 @@ export class ServerStream implements OpenStream {
   async read(
     cursor: Cursor,
     statement: EncodedStatement,
-    { options, deadline, cancelReason }: HandleCall & { options: StatementOptions },
+    call: HandleCall & { options: StatementOptions },
   ): Promise<void> {
-    const { isReadOnly } = cursor
-    const scope = this.transaction.isOpen ? 'transaction' : 'autocommit'
     await this.enqueue({
+      ...call,
       statements: [statement],
-      scope,
+      scope: this.transaction.isOpen ? 'transaction' : 'autocommit',
       cursor,
-      isReadOnly,
-      options,
-      deadline,
-      cancelReason,
+      prefix: [],
+      isReadOnly: cursor.isReadOnly,
+      canCoalesce: false,
     })
   }
 
@@ -412,16 +381,6 @@ export class ServerStream implements OpenStream {
     if (this.#cursor === cursor && !isKnown) this.#fail([call], error, { ...sent, continuesStream })
   }
 
-  /** Ends the reading of rows by a handle. @returns whether one was running or queued */
-  breakCursor(owner: object): boolean {
-    const reason = (): StreamError =>
-      new StreamError('STREAM_CLOSED', 'the handle ended before the rows were read')
-    const isQueued = this.#queue.rejectCursors(reason, owner)
-    if (this.#cursor?.owner !== owner) return isQueued
-    this.#cursor.stop(false, this.endError())
-    return true
-  }
-
   /** Waits for something else to end, such as a savepoint. @throws TransportError; the signal's reason; StreamError */
   async waitFor(
     event: Promise<unknown>,
@@ -431,6 +390,9 @@ export class ServerStream implements OpenStream {
   ): Promise<void> {
     signal?.throwIfAborted()
     this.checkOpen()
-    await this.#waits.wait(event, what, deadline, signal)
+    const onTimeout = (): Error =>
+      new TransportError('TIMEOUT', `${what} did not end within ${deadline.timeoutMs} ms`, 'not_applied')
+    await this.http.lifetime.until(() => Promise.race([event, this.#ended]), { deadline, signal, onTimeout })
+    this.checkOpen()
   }
 }

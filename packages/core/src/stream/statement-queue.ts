@@ -1,10 +1,4 @@
-import {
-  type ControlStatement,
-  PROBE,
-  releaseStatement,
-  rollbackToStatement,
-  savepointStatement,
-} from '../codec/control.ts'
+import { type ControlStatement, PROBE } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import { queueFull } from '../transport/failure.ts'
@@ -12,10 +6,10 @@ import { queueFull } from '../transport/failure.ts'
 /** What waits for the next request of a stream: calls, and control statements that travel in front of one. */
 export class StatementQueue {
   readonly #http: Http
-  readonly #calls: QueuedCall[] = []
+  readonly calls: QueuedCall[] = []
   readonly #onGivenUp: () => void
   /** BEGIN and savepoints that wait for a call to travel with. */
-  #prefix: readonly ControlStatement[] = []
+  prefix: ControlStatement[] = []
   /** A reading of rows whose control statements are under way. */
   #behindPrefix: QueuedCall | null = null
 
@@ -25,84 +19,42 @@ export class StatementQueue {
     this.#onGivenUp = onGivenUp
   }
 
-  get length(): number {
-    return this.#calls.length
-  }
-
-  /** Whether control statements wait for a call. */
-  get hasPrefix(): boolean {
-    return this.#prefix.length > 0
-  }
-
   /** Whether a BEGIN waits for a call, so that the server knows of no transaction. */
   get hasPendingBegin(): boolean {
-    return this.#prefix[0]?.kind === 'begin'
-  }
-
-  /** Whether the call at the head brings the BEGIN. */
-  get nextCallBegins(): boolean {
-    const [head] = this.#calls
-    return head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
-  }
-
-  /** Lets a control statement travel with the next call. */
-  addPrefix(statement: ControlStatement): void {
-    this.#prefix = [...this.#prefix, statement]
-  }
-
-  dropPrefix(): void {
-    this.#prefix = []
-  }
-
-  savepoint(name: string): void {
-    this.addPrefix(savepointStatement(name))
-  }
-
-  rollbackTo(name: string): void {
-    if (!this.#hasJustMarked(name)) this.addPrefix(rollbackToStatement(name))
-  }
-
-  release(name: string): void {
-    if (this.#hasJustMarked(name)) this.#prefix = this.#prefix.slice(0, -1)
-    else this.addPrefix(releaseStatement(name))
-  }
-
-  /** Whether nothing happened since a savepoint was asked for, so that neither it nor its end has to travel. */
-  #hasJustMarked(name: string): boolean {
-    return this.#prefix.at(-1)?.sql === savepointStatement(name).sql
+    return this.prefix[0]?.kind === 'begin'
   }
 
   /** Adds a call, which takes the control statements along. @throws TransportError `QUEUE_FULL` */
   add(call: QueuedCall): void {
     const { queueLimit } = this.#http.config
-    if (!call.transactionEnd && this.#calls.length >= queueLimit) throw queueFull(queueLimit)
+    if (!call.transactionEnd && this.calls.length >= queueLimit) throw queueFull(queueLimit)
     if (call.scope === 'transaction') {
-      call.prefix = this.#prefix
-      this.dropPrefix()
+      call.prefix = this.prefix
+      this.prefix = []
     }
-    this.#calls.push(call)
+    this.calls.push(call)
   }
 
   /** Puts calls in front that have to be sent once more. */
   putBack(calls: readonly QueuedCall[]): void {
-    this.#calls.unshift(...calls)
+    this.calls.unshift(...calls)
   }
 
   /** Turns away the calls whose handle is over. @returns the one that is next */
   findHead(): QueuedCall | undefined {
-    if (this.#calls.length === 0) return undefined
-    for (const call of this.#calls.slice()) {
+    if (this.calls.length === 0) return undefined
+    for (const call of this.calls.slice()) {
       const reason = call.cancelReason?.()
       if (reason) this.remove(call, reason)
     }
-    return this.#calls[0]
+    return this.calls[0]
   }
 
   /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
   take(most: number): QueuedCall[] {
     let count = 1
-    if (this.#calls[0]?.canCoalesce) while (count < most && this.#calls[count]?.canCoalesce) count += 1
-    const calls = this.#calls.splice(0, count)
+    if (this.calls[0]?.canCoalesce) while (count < most && this.calls[count]?.canCoalesce) count += 1
+    const calls = this.calls.splice(0, count)
     for (const call of calls) unwatch(call)
     // those that stay wait for the request of these
     this.watchAll()
@@ -133,19 +85,19 @@ export class StatementQueue {
 
   /** Gives control statements that did not travel to the next call, from a place in the queue on, or to the next that comes. */
   passPrefix(prefix: readonly ControlStatement[], at = 0): void {
-    const next = this.#calls.slice(at).find(({ scope }) => scope === 'transaction')
+    const next = this.calls.slice(at).find(({ scope }) => scope === 'transaction')
     if (next) next.prefix = [...prefix, ...next.prefix]
-    else this.#prefix = [...prefix, ...this.#prefix]
+    else this.prefix = [...prefix, ...this.prefix]
   }
 
   /** Turns away the calls that wait; a reading whose control statements are under way has the error of those. */
   rejectAll(error: unknown): void {
-    for (const call of this.#calls.slice()) if (call !== this.#behindPrefix) this.remove(call, error)
+    for (const call of this.calls.slice()) if (call !== this.#behindPrefix) this.remove(call, error)
   }
 
   /** Turns away the readings of rows that wait. @param owner only those of this handle @returns whether there was one */
   rejectCursors(makeError: () => Error, owner?: object): boolean {
-    const calls = this.#calls.filter(({ cursor }) => cursor && (!owner || cursor.owner === owner))
+    const calls = this.calls.filter(({ cursor }) => cursor && (!owner || cursor.owner === owner))
     for (const call of calls) this.remove(call, makeError())
     return calls.length > 0
   }
@@ -153,21 +105,21 @@ export class StatementQueue {
   /** Turns a call away, whose control statements travel with the next. */
   remove(call: QueuedCall, reason: unknown): void {
     unwatch(call)
-    const at = this.#calls.indexOf(call)
+    const at = this.calls.indexOf(call)
     if (at < 0) return
-    this.#calls.splice(at, 1)
+    this.calls.splice(at, 1)
     if (call.scope === 'transaction') this.passPrefix(call.prefix, at)
     call.reject(reason)
   }
 
   /** Lets the calls that wait go when their time is over, or their signal says so. @param isHeld whether their time has not begun */
   watchAll(isHeld = false): void {
-    for (const call of this.#calls) if (isHeld || !call.stopWatch) this.watch(call, isHeld)
+    for (const call of this.calls) if (isHeld || !call.stopWatch) this.watch(call, isHeld)
   }
 
   /** Begins the time of the calls, after a wait that does not count. */
   restartTime(): void {
-    for (const call of this.#calls) {
+    for (const call of this.calls) {
       call.deadline.restart()
       unwatch(call)
     }

@@ -30,7 +30,8 @@ export class StreamConnection {
   address: Address
   readonly #stream: OpenStream
   readonly #isTracked: boolean
-  #baton: string | null = null
+  /** Continues the stream; null when there is none on the server, as far as it is known. */
+  baton: string | null = null
   readonly rowids = new InsertedRowids()
   #isV3 = true
   /** The end of a stream whose request was given up and is still under way. */
@@ -44,15 +45,10 @@ export class StreamConnection {
     this.#isTracked = isTracked
   }
 
-  /** Continues the stream; null when there is none on the server, as far as it is known. */
-  get baton(): string | null {
-    return this.#baton
-  }
-
-  set baton(baton: string | null) {
-    if ((baton === null) !== (this.#baton === null))
+  setBaton(baton: string | null): void {
+    if ((baton === null) !== (this.baton === null))
       this.http.lifetime.trackStream(this.#stream, baton !== null)
-    this.#baton = baton
+    this.baton = baton
   }
 
   /** Whether a request can have the server itself check for the transaction. */
@@ -67,7 +63,7 @@ export class StreamConnection {
   async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<Answer>> {
     const { http } = this
     const { lifetime } = http
-    const isNew = this.#baton === null
+    const isNew = this.baton === null
     if (isNew) {
       this.#isV3 = http.hasV3 ?? true
       try {
@@ -124,9 +120,9 @@ export class StreamConnection {
     const { config, replica } = this.http
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
-    this.baton = close ? null : (baton ?? null)
+    this.setBaton(close ? null : (baton ?? null))
     // only a server that knows `/v3` has a baton there; `/v2` is asked where `/v3` was not found
-    if (this.#baton || !this.#isV3) this.http.hasV3 = this.#isV3
+    if (this.baton || !this.#isV3) this.http.hasV3 = this.#isV3
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     replica.record(replicationIndexOf(response))
     return results[0]
@@ -134,7 +130,7 @@ export class StreamConnection {
 
   /** Whether the server may have the stream still. */
   get mayBeOpen(): boolean {
-    return this.#baton !== null || this.#pendingClose !== null
+    return this.baton !== null || this.#pendingClose !== null
   }
 
   /** Closes the stream, after a request that was given up and is still under way. Never rejects. */
@@ -145,8 +141,8 @@ export class StreamConnection {
 
   async #close(): Promise<void> {
     const { http } = this
-    if (this.#baton === null) return
-    const body = pipelineBody([CLOSE_REQUEST], this.#baton)
+    if (this.baton === null) return
+    const body = pipelineBody([CLOSE_REQUEST], this.baton)
     // given up, it would leave the write lock taken
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
     const controller = new AbortController()
@@ -162,7 +158,7 @@ export class StreamConnection {
     http.lifetime.addBackground(done, () => controller.abort())
     // answered or not: it is not asked for again
     await done
-    this.baton = null
+    this.setBaton(null)
   }
 
   /**
@@ -171,11 +167,11 @@ export class StreamConnection {
    */
   closeAfterLateResponse(answer: Promise<unknown>): void {
     // no other request may continue it meanwhile
-    const last = this.#baton
-    this.baton = null
+    const last = this.baton
+    this.setBaton(null)
     const close = async (): Promise<void> => {
       await answer.catch(() => {
-        this.baton = last
+        this.setBaton(last)
       })
       await this.#close()
     }

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
+import { StreamError } from '../base/errors.ts'
 import { readRows } from '../client/read-rows.ts'
 import { Stream, stateOf } from '../client/stream.ts'
 import { Transaction } from '../client/transaction.ts'
@@ -766,7 +767,7 @@ describe('rows whose handle ends before the server has begun to answer', () => {
     const rows = readRows(stream, sql).next()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(never)
-    expect(stateOf(stream).breakCursor(stream)).toBe(true)
+    expect(stateOf(stream).stopCursors(() => new StreamError('STREAM_CLOSED', 'over'), stream)).toBe(true)
     const behind = stream.execute('insert into t values (2)')
     await settle()
     // it would continue the stream with a baton that is used up

@@ -1,9 +1,4 @@
-import { channel } from 'node:diagnostics_channel'
+import { channel as channelOf } from 'node:diagnostics_channel'
 
-const baton = channel('baton')
-
-/** Whether this process has a listener on the channel `baton`. */
-export const hasSubscribers = (): boolean => baton.hasSubscribers
-
-/** Publishes an event to those who listen. */
-export const publish = (event: unknown): void => baton.publish(event)
+/** Where a process can listen to the events of all clients. */
+export const channel = channelOf('baton')

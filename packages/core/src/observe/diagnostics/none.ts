@@ -1,4 +1,2 @@
 /** Platforms without channels have no listeners. */
-export const hasSubscribers = (): boolean => false
-
-export const publish = (_event: unknown): void => {}
+export const channel = { hasSubscribers: false, publish(_event: unknown): void {} }
