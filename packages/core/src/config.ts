@@ -1,3 +1,4 @@
+import { encodeBase64 } from '#base64'
 import { checkOptions, FROM_0, FROM_1, TIME } from './base/check-options.ts'
 import {
   CONCURRENCY,
@@ -7,7 +8,7 @@ import {
   TRANSACTION_WINDOW_MS,
   WRITE_LOCK_TIMEOUT_MS,
 } from './base/limits.ts'
-import { encodeBase64, type IntMode } from './codec/value.ts'
+import type { IntMode } from './codec/value.ts'
 import type { Observe } from './observe/events.ts'
 import type { Fetch } from './transport/transport.ts'
 

@@ -170,38 +170,35 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     let prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
     // inside a transaction the pragma would do nothing
     if (options.foreignKeys === 'off') prefix = [FOREIGN_KEYS_OFF, ...prefix]
-    return http.events.query(statements, null, () => {
-      const deadline = http.deadline(options.timeoutMs)
-      return new Promise((resolve, reject) => {
-        const call = {
-          statements,
-          scope,
-          prefix,
-          isReadOnly,
-          canCoalesce: false,
-          options,
-          deadline,
-          resolve,
-          reject,
-        }
-        this.#send(call, hasBegun).catch(reject)
-      })
-    })
+    return http.events.query(
+      statements,
+      null,
+      () =>
+        new Promise((resolve, reject) => {
+          const call = {
+            statements,
+            scope,
+            prefix,
+            isReadOnly,
+            canCoalesce: false,
+            options,
+            deadline: http.deadline(options.timeoutMs),
+            resolve,
+            reject,
+          }
+          this.#send(call, hasBegun).catch(reject)
+        }),
+    )
   }
 
   async #send(call: QueuedCall, hasBegun: boolean): Promise<void> {
     const http = this.#http
-    const { deadline, options, scope } = call
-    const operation = new SqlRequest([call])
+    const { deadline, options, scope, statements } = call
     http.lifetime.begin(hasBegun)
     try {
-      if (
-        this.#coalescer &&
-        scope === 'autocommit' &&
-        canShareConnection((call.statements[0] as EncodedStatement).kind)
-      )
-        await this.#coalescer.send(call)
-      else await sendStateless(http, [operation], { deadline, signal: options.signal })
+      const canShare = scope === 'autocommit' && canShareConnection((statements[0] as EncodedStatement).kind)
+      if (this.#coalescer && canShare) await this.#coalescer.send(call)
+      else await sendStateless(http, [new SqlRequest([call])], { deadline, signal: options.signal })
     } finally {
       http.lifetime.end()
     }

@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { encodeBase64 } from '#base64'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireResult, WireValue } from '../base/wire.ts'
 import { decodePipeline } from './pipeline.ts'
 import { decodeResult, type RowMode } from './result.ts'
 import { RowText } from './row-text.ts'
-import { encodeBase64, type IntMode } from './value.ts'
+import type { IntMode } from './value.ts'
 
 const cell: fc.Arbitrary<WireValue> = fc.oneof(
   fc.constant({ type: 'null' } as const),

@@ -1,5 +1,6 @@
+import { decodeBase64 } from '#base64'
 import type { WireBatchResult, WirePipelineResponse, WireValue } from '../base/wire.ts'
-import { decodeBlob, decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
+import { decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
 
 // Rows of long results are read from the server's text: most of what JSON.parse takes goes into an object for each cell, which
 // no caller sees. What is not written exactly as servers write it is left to JSON.parse.
@@ -99,7 +100,7 @@ export class RowText {
         } else {
           let to = text.indexOf('"', from)
           if (kind === INTEGER) value = decodeInteger(text.slice(from, to), intMode, names[column] as string)
-          else if (kind === BLOB) value = decodeBlob(text.slice(from, to))
+          else if (kind === BLOB) value = decodeBase64(text.slice(from, to))
           else {
             value = text.slice(from, to)
             if (value.includes('\\')) {

@@ -1,7 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { encodeBase64 } from '#base64'
 import type { WireValue } from '../base/wire.ts'
-import { decodeValue, encodeBase64, encodeValue, type InValue, Real } from './value.ts'
+import * as onNode from './base64/node.ts'
+import * as portable from './base64/portable.ts'
+import { decodeValue, encodeValue, type InValue, Real } from './value.ts'
 
 const encode = (value: InValue): unknown => JSON.parse(encodeValue(value, 'parameter 1'))
 const roundTrip = (value: InValue) => decodeValue(encode(value) as WireValue, 'auto', 'a')
@@ -73,6 +76,21 @@ test('every value comes back as it went', () => {
       expect(roundTrip(given)).toEqual(expected)
     }),
   )
+})
+
+test.each([
+  ['node', onNode],
+  ['elsewhere', portable],
+])('base64 %s, with and without padding', (_, { decodeBase64, encodeBase64: encode }) => {
+  for (const length of [0, 1, 2, 3, 4, 49, 200, 201, 202, 50_000]) {
+    const bytes = Uint8Array.from({ length }, (__, at) => (at * 37 + 251) % 256)
+    const base64 = Buffer.from(bytes).toString('base64')
+    expect(encode(bytes)).toBe(base64)
+    expect(decodeBase64(base64)).toEqual(bytes)
+    expect(decodeBase64(base64.replace(/=+$/, ''))).toEqual(bytes)
+  }
+  for (const text of ['*', 'A', `${'A'.repeat(300)}*`, 'A'.repeat(301)])
+    expect(() => decodeBase64(text)).toThrow()
 })
 
 test('decodes blobs with and without padding, of every length', () => {

@@ -1,3 +1,4 @@
+import { decodeBase64, encodeBase64 } from '#base64'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireValue } from '../base/wire.ts'
 
@@ -92,7 +93,7 @@ export function decodeValue(value: WireValue, intMode: IntMode, column: string):
     case 'float':
       return decodeFloat(value.value)
     case 'blob':
-      return decodeBlob(value.base64)
+      return decodeBase64(value.base64)
     default:
       throw new ProtocolError(`column ${column}: unknown value ${JSON.stringify(value)}`)
   }
@@ -112,33 +113,4 @@ export function decodeInteger(digits: string, intMode: IntMode, column: string):
       `column ${column}: ${digits} is not exact as a number; use intMode 'auto' or 'bigint'`,
     )
   return BigInt(digits)
-}
-
-const CHUNK_BYTES = 0x2000
-
-/** Standard alphabet, padded. */
-export function encodeBase64(bytes: Uint8Array): string {
-  let binary = ''
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES))
-  }
-  return btoa(binary)
-}
-
-/** From so many characters on node's own decoder is faster, by six times for a vector of 384 floats. */
-const LONG_BASE64 = 200
-
-/** Standard alphabet, padded or not: the server leaves it out. @throws DOMException when it is no base64 */
-export function decodeBlob(base64: string): Uint8Array {
-  // by way of `globalThis`, where no bundler puts a substitute
-  const { Buffer: Node } = globalThis as { Buffer?: typeof Buffer }
-  if (Node && base64.length > LONG_BASE64) {
-    const padding = base64.endsWith('==') ? 2 : Number(base64.endsWith('='))
-    const bytes = new Uint8Array(((base64.length - padding) * 3) >> 2)
-    if (Node.from(bytes.buffer).write(base64, 'base64') === bytes.length) return bytes
-  }
-  const binary = atob(base64)
-  const bytes = new Uint8Array(binary.length)
-  for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at)
-  return bytes
 }

@@ -5,6 +5,7 @@ import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { Client } from '../client/client.ts'
 import { httpOf } from '../client/http-of.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
+import { valueOf } from '../http/http.ts'
 import { READ } from '../http/policies.ts'
 import type { CallOptions } from '../options.ts'
 import { splitStatements } from '../sql/script.ts'
@@ -51,7 +52,14 @@ export async function describe(
     const body = pipelineBody([`{"type":"describe","sql":${JSON.stringify(sql)}}`, CLOSE])
     const { signal, timeoutMs } = options
     const call = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
-    return read(await http.post('/v2/pipeline', body, call), sql)
+    return valueOf(
+      await http.exchange(
+        '/v2/pipeline',
+        () => body,
+        call,
+        (text) => read(text, sql),
+      ),
+    )
   } catch (error) {
     throw withCallerStack(error, [{ sql }])
   } finally {

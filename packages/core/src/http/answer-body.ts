@@ -46,7 +46,6 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     signal?.throwIfAborted()
     let exchange: Exchange<TransportBody>
     const message = {
-      method: 'GET',
       path,
       body: null,
       address,

@@ -5,6 +5,7 @@ import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
 import { GIVE_UP_LIMIT_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
+import { PROBE } from '../codec/control.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
@@ -19,7 +20,7 @@ import type {
   TransportResponse,
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
-import { Limiter } from './limiter.ts'
+import { Limiter, type Place } from './limiter.ts'
 import { CONTINUE, READ, type RequestPolicy } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
@@ -46,28 +47,22 @@ export interface RequestOptions {
 }
 
 /** What became of a request. */
-export type Sent<R> =
-  | { readonly isOk: true; readonly value: R }
-  | {
-      readonly isOk: false
-      readonly error: unknown
-      /** Whether it has left, and may have run. */
-      readonly isSent: boolean
-      /** Reads the answer that is still to come to a request that was left to finish; null for any other. */
-      readonly readLateResponse: (() => Promise<R>) | null
-    }
+export type Sent<R> = { readonly isOk: true; readonly value: R } | NotAnswered<R>
 
-/** A request that did not leave. */
-export const notSent = (error: unknown): Sent<never> => ({
-  isOk: false,
-  error,
-  isSent: false,
-  readLateResponse: null,
-})
+interface NotAnswered<R> {
+  readonly isOk: false
+  readonly error: unknown
+  /** Whether it was sent, and may have run. */
+  readonly isSent: boolean
+  /** Reads the response that is still to come to a request that was left to finish; absent for any other. */
+  readLateResponse?: () => Promise<R>
+}
+
+/** A request that was not sent. */
+export const notSent = (error: unknown): Sent<never> => ({ isOk: false, error, isSent: false })
 
 /** One request, and how its answer is read. */
 export interface Message<T extends TransportHead, R> {
-  readonly method: 'GET' | 'POST'
   readonly path: string
   /** Null for a GET. @param index state of the database to wait for, where the request needs one */
   readonly body: ((index: string | null) => string) | null
@@ -106,11 +101,11 @@ export class Http {
     this.replica = new ReplicaIndex(clock, () => this.#askIndex(), minReplicationIndex, readYourWrites)
     this.events = new Events(config.observe)
     this.lifetime = new Lifetime(clock, config.address.origin)
-    this.reads = new Limiter(this.lifetime, concurrency, queueLimit)
-    this.writes = new Limiter(this.lifetime, concurrency, queueLimit)
-    this.coalescedWrites = new Limiter(this.lifetime, 1, queueLimit)
-    const transactions = new Limiter(this.lifetime, WRITE_TRANSACTIONS, queueLimit)
-    this.writeLock = new WriteLock(transactions, config.writeLockTimeoutMs)
+    const limiter = (limit: number): Limiter => new Limiter(this.lifetime, limit, queueLimit)
+    this.reads = limiter(concurrency)
+    this.writes = limiter(concurrency)
+    this.coalescedWrites = limiter(1)
+    this.writeLock = new WriteLock(limiter(WRITE_TRANSACTIONS), config.writeLockTimeoutMs)
     this.#retries = new RetryPolicy(config.maxRetries)
     this.transport = config.fetch ? new FetchTransport(config.fetch) : createTransport()
     this.#headers = { 'content-type': 'application/json', ...config.headers }
@@ -129,22 +124,7 @@ export class Http {
   }
 
   /**
-   * Sends a body of JSON, again where the policy allows it, within one deadline.
-   * @returns the answer's text @throws HttpError for a status other than 2xx
-   */
-  async post(path: string, body: string, options: RequestOptions): Promise<string> {
-    return valueOf(
-      await this.exchange(
-        path,
-        () => body,
-        options,
-        (text) => text,
-      ),
-    )
-  }
-
-  /**
-   * Sends a body of JSON as `post` does, or a GET. Never rejects.
+   * Sends a body of JSON, or a GET, again where the policy allows it, within one deadline. Never rejects.
    * @param body null for a GET @param read reads the answer's text
    */
   exchange<R>(
@@ -155,7 +135,6 @@ export class Http {
     address: Address = this.config.address,
   ): Promise<Sent<R>> {
     const message: Message<TransportResponse, R> = {
-      method: body ? 'POST' : 'GET',
       path,
       body,
       address,
@@ -194,14 +173,14 @@ export class Http {
   ): Promise<Sent<R>> {
     const { signal, deadline, limiter, policy } = options
     const { outlivesClient } = policy
-    const { method, path, address } = message
+    const { path, address } = message
     const { origin, basePath } = address
     let exchange: Exchange<T> | null = null
     let isAnswered = false
-    let place: Limiter | null = null
+    let place: Place | null = null
     let index: string | null = null
     let stopWatch: (() => void) | undefined
-    let failure: Sent<R> & { isOk: false }
+    let failure: NotAnswered<R>
     const isSent = (): boolean => exchange?.isSent === true
     const onTimeout = (): Error => {
       const mayBeBlocked = policy.keepRunning && limiter && isSent()
@@ -209,9 +188,8 @@ export class Http {
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
     try {
-      const queued = limiter?.acquire({ signal, deadline, onTimeout })
-      if (queued) await queued.promise
-      place = limiter
+      place = limiter && limiter.acquire({ signal, deadline, onTimeout })
+      if (place?.waiter) await place.waiter.promise
       const { authToken } = this.config
       const headers =
         typeof authToken === 'function' ? await this.#withToken(authToken, options) : this.#headers
@@ -228,32 +206,31 @@ export class Http {
       })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
-      exchange = message.send({ method, origin, path: basePath + path, headers, body })
-      exchange.answer.then(
-        (head) => {
-          isAnswered = true
-          waiter.resolve(head)
-        },
-        (error: unknown) => {
-          isAnswered = true
-          waiter.reject(error)
-        },
-      )
-      const value = message.read(await waiter.promise)
-      const sent = { isOk: true, value: value instanceof Promise ? await value : value } as const
+      exchange = message.send({
+        method: body === null ? 'GET' : 'POST',
+        origin,
+        path: basePath + path,
+        headers,
+        body,
+      })
+      const answered = (): void => {
+        isAnswered = true
+      }
+      exchange.answer.then(answered, answered)
+      exchange.answer.then(waiter.resolve, waiter.reject)
+      const read = message.read(await waiter.promise)
+      const value = read instanceof Promise ? await read : read
       this.#retries.succeeded()
-      return sent
+      return { isOk: true, value }
     } catch (error) {
-      failure = { isOk: false, error, isSent: isSent(), readLateResponse: null }
+      failure = { isOk: false, error, isSent: isSent() }
       // one that waits for an index has not begun
-      const keepRunning = policy.keepRunning && isSent() && error !== INDEX_RESET
-      if (exchange && !isAnswered && !keepRunning) exchange.abort()
-      else if (exchange && !isAnswered) {
+      if (exchange && !isAnswered && policy.keepRunning && isSent() && error !== INDEX_RESET) {
         const { answer } = exchange
         this.#finishInBackground(exchange, place)
         place = null
-        failure = { ...failure, readLateResponse: async () => message.read(await answer) }
-      }
+        failure.readLateResponse = async () => message.read(await answer)
+      } else if (!isAnswered) exchange?.abort()
     } finally {
       stopWatch?.()
       place?.release()
@@ -266,7 +243,7 @@ export class Http {
     message: Message<T, R>,
     options: RequestOptions,
     attempt: number,
-    failure: Sent<R> & { isOk: false },
+    failure: NotAnswered<R>,
     index: string | null,
   ): Promise<Sent<R>> {
     const { error } = failure
@@ -288,13 +265,15 @@ export class Http {
 
   /** Asks the server to which state of the database it has come. */
   async #askIndex(): Promise<string | number | null | undefined> {
-    const probe = pipelineBody(['{"type":"execute","stmt":{"sql":"select 1"}}', CLOSE])
+    const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
-    return replicationIndexOf(decodePipeline(await this.post('/v2/pipeline', probe, options)))
+    return replicationIndexOf(
+      valueOf(await this.exchange('/v2/pipeline', () => probe, options, decodePipeline)),
+    )
   }
 
   /** Lets a request finish that was given up; it keeps its place. */
-  #finishInBackground(exchange: Exchange<TransportHead>, place: Limiter | null): void {
+  #finishInBackground(exchange: Exchange<TransportHead>, place: Place | null): void {
     const cancel = this.clock.after(GIVE_UP_LIMIT_MS, () => exchange.abort())
     const end = (): void => {
       cancel()

@@ -45,6 +45,11 @@ export class Lifetime {
     return this.#isClosed
   }
 
+  /** Whether the time of `close` is over, so that nothing is sent any more. */
+  get isAborted(): boolean {
+    return this.#aborted !== undefined
+  }
+
   /** A call has begun, which may take several requests with waits between them. @throws TransportError once the client is closed */
   begin(hasBegun = false): void {
     if (this.#aborted || (this.#isClosed && !hasBegun)) throw closedError()
@@ -84,9 +89,8 @@ export class Lifetime {
 
   /** Waits for a time in ms. @throws the signal's reason; TransportError when the client is closed */
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    const timer = new Deferred(this.clock, { ms })
-    const waiter = this.wait({ signal, onEnd: () => timer.resolve() })
-    void timer.promise.then(waiter.resolve)
+    const waiter = this.wait({ signal, onEnd: () => cancel() })
+    const cancel = this.clock.after(ms, () => waiter.resolve())
     await waiter.promise
   }
 

@@ -12,21 +12,39 @@ const open = (limit: number, queueLimit: number) => {
 
 test('lets through as many as there is room for, the others in the order in which they came', async () => {
   const { limiter } = open(2, 10)
-  expect(limiter.acquire({ onTimeout })).toBe(null)
-  expect(limiter.acquire({ onTimeout })).toBe(null)
+  const first = limiter.acquire({ onTimeout })
+  const second = limiter.acquire({ onTimeout })
+  expect([first.waiter, second.waiter]).toEqual([null, null])
   const order: number[] = []
-  const third = limiter.acquire({ onTimeout })?.promise.then(() => order.push(3))
-  const fourth = limiter.acquire({ onTimeout })?.promise.then(() => order.push(4))
+  const third = limiter.acquire({ onTimeout })
+  const fourth = limiter.acquire({ onTimeout })
+  const waits = [
+    third.waiter?.promise.then(() => order.push(3)),
+    fourth.waiter?.promise.then(() => order.push(4)),
+  ]
   expect(limiter.queued).toBe(2)
-  limiter.release()
-  await third
+  second.release()
+  await waits[0]
   expect(order).toEqual([3])
-  limiter.release()
-  await fourth
+  first.release()
+  await waits[1]
   expect(order).toEqual([3, 4])
-  limiter.release()
-  limiter.release()
-  expect(limiter.acquire({ onTimeout })).toBe(null)
+  fourth.release()
+  third.release()
+  expect(limiter.taken).toBe(0)
+  expect(limiter.acquire({ onTimeout }).waiter).toBe(null)
+})
+
+test('a place that is given back while it is waited for ends the wait and frees nothing', async () => {
+  const { limiter } = open(1, 10)
+  const first = limiter.acquire({ onTimeout })
+  const second = limiter.acquire({ onTimeout })
+  const waiting = expect(second.waiter?.promise).rejects.toBe(undefined)
+  second.release()
+  await waiting
+  expect([limiter.queued, limiter.taken]).toEqual([0, 1])
+  first.release()
+  expect(limiter.taken).toBe(0)
 })
 
 test('a queue that is full turns away', () => {
@@ -40,9 +58,9 @@ test('a queue that is full turns away', () => {
 
 test('a call that waits too long, or is aborted, leaves the queue and takes no place', async () => {
   const { limiter, clock } = open(1, 10)
-  void limiter.acquire({ onTimeout })
+  const first = limiter.acquire({ onTimeout })
   const slow = expect(
-    limiter.acquire({ deadline: { leftMs: 1_000, timeoutMs: 1_000 }, onTimeout })?.promise,
+    limiter.acquire({ deadline: { leftMs: 1_000, timeoutMs: 1_000 }, onTimeout }).waiter?.promise,
   ).rejects.toThrow('late')
   await clock.advance(999)
   expect(limiter.queued).toBe(1)
@@ -50,13 +68,13 @@ test('a call that waits too long, or is aborted, leaves the queue and takes no p
   await slow
   const controller = new AbortController()
   const reason = new Error('changed my mind')
-  const waiting = limiter.acquire({ onTimeout, signal: controller.signal })?.promise
+  const waiting = limiter.acquire({ onTimeout, signal: controller.signal }).waiter?.promise
   controller.abort(reason)
   await expect(waiting).rejects.toBe(reason)
   expect(() => limiter.acquire({ onTimeout, signal: AbortSignal.abort(reason) })).toThrow(reason)
-  limiter.release()
-  expect(limiter.acquire({ onTimeout })).toBe(null)
-  expect(limiter.acquire({ onTimeout })).not.toBe(null)
+  first.release()
+  expect(limiter.acquire({ onTimeout }).waiter).toBe(null)
+  expect(limiter.acquire({ onTimeout }).waiter).not.toBe(null)
   expect(clock.pending).toBe(0)
 })
 
@@ -64,7 +82,7 @@ test.each([null, false, 0, ''])('an abort with %j rejects with just that', async
   const { limiter } = open(1, 10)
   void limiter.acquire({ onTimeout })
   const controller = new AbortController()
-  const waiting = limiter.acquire({ onTimeout, signal: controller.signal })?.promise
+  const waiting = limiter.acquire({ onTimeout, signal: controller.signal }).waiter?.promise
   controller.abort(reason)
   await expect(waiting).rejects.toBe(reason)
 })
@@ -72,7 +90,7 @@ test.each([null, false, 0, ''])('an abort with %j rejects with just that', async
 test('closing at once turns away those that queue, as not applied', async () => {
   const { limiter, lifetime } = open(1, 10)
   void limiter.acquire({ onTimeout })
-  const waiting = limiter.acquire({ onTimeout })?.promise
+  const waiting = limiter.acquire({ onTimeout }).waiter?.promise
   await lifetime.close(0)
   await expect(waiting).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   expect(() => limiter.acquire({ onTimeout })).toThrow('the client is closed')

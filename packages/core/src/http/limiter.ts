@@ -28,25 +28,32 @@ export class Limiter {
   }
 
   /**
-   * Takes a place. @returns what waits for it; null when there is one at once
+   * Takes a place, or queues for one.
    * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects as `options` say
    */
-  acquire(options: Omit<WaitOptions, 'onEnd'>): Deferred | null {
+  acquire(options: Omit<WaitOptions, 'onEnd'>): Place {
     options.signal?.throwIfAborted()
-    if (this.#free > 0) {
-      this.#free -= 1
-      return null
+    let waiter: Deferred | null = null
+    if (this.#free > 0) this.#free -= 1
+    else {
+      if (this.queued >= this.#queueLimit) throw queueFull(this.#queueLimit)
+      waiter = this.#lifetime.wait({ ...options, onEnd: () => this.#waiting.delete(waiter as Deferred) })
+      this.#waiting.add(waiter)
     }
-    if (this.queued >= this.#queueLimit) throw queueFull(this.#queueLimit)
-    const waiter = this.#lifetime.wait({ ...options, onEnd: () => this.#waiting.delete(waiter) })
-    this.#waiting.add(waiter)
-    return waiter
+    const release = (): void => {
+      const [next] = this.#waiting
+      if (waiter && !waiter.isResolved) waiter.reject(undefined)
+      else if (next) next.resolve()
+      else this.#free += 1
+    }
+    return { waiter, release }
   }
+}
 
-  /** Gives the place to the next in the queue. */
-  release(): void {
-    const [next] = this.#waiting
-    if (next) next.resolve()
-    else this.#free += 1
-  }
+/** The place of a call that a limiter lets through, or will. */
+export interface Place {
+  /** What waits for it; null when it was free at once. */
+  readonly waiter: Deferred | null
+  /** Gives it to the next in the queue, or ends the wait for it. Called once. */
+  release(): void
 }

@@ -1,6 +1,5 @@
-import type { Deferred } from '../base/deferred.ts'
 import { TransportError } from '../base/errors.ts'
-import type { Limiter } from './limiter.ts'
+import type { Limiter, Place } from './limiter.ts'
 
 const REMEDY = "If that transaction's callback awaits this call, make it with the transaction's own handle"
 
@@ -32,8 +31,8 @@ export class WriteLock {
       : ''
   }
 
-  /** Asks for a transaction's slot. @throws TransportError when too many wait */
-  acquirePermit(): WritePermit {
+  /** Asks for a transaction's permit to write. @throws TransportError when too many wait */
+  acquirePermit(): Place {
     const timeoutMs = this.#timeoutMs
     const ahead = this.#slots.queued
     const onTimeout = (): Error =>
@@ -42,27 +41,6 @@ export class WriteLock {
         `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    return new WritePermit(
-      this.#slots,
-      this.#slots.acquire({ deadline: { leftMs: timeoutMs, timeoutMs }, onTimeout }),
-    )
-  }
-}
-
-/** The slot of a transaction among those of its client that write. */
-export class WritePermit {
-  /** What waits for it; null when it came at once. */
-  readonly waiter: Deferred | null
-  readonly #slots: Limiter
-
-  constructor(slots: Limiter, waiter: Deferred | null) {
-    this.#slots = slots
-    this.waiter = waiter
-  }
-
-  /** Lets the next one write. Called once, also when the slot has not come: its wait ends then. */
-  release(): void {
-    if (!this.waiter || this.waiter.isResolved) this.#slots.release()
-    else this.waiter.reject(undefined)
+    return this.#slots.acquire({ deadline: { leftMs: timeoutMs, timeoutMs }, onTimeout })
   }
 }

@@ -92,27 +92,25 @@ export class Events {
     run: () => Promise<T>,
   ): Promise<T> {
     const report = this.begin(statements, transaction)
-    return report ? this.#query(report, run) : run()
-  }
-
-  async #query<T extends readonly ResultSet<unknown>[]>(
-    report: QueryReport,
-    run: () => Promise<T>,
-  ): Promise<T> {
-    try {
-      const results = await run()
-      const total = (of: (result: ResultSet<unknown>) => number): number =>
-        results.reduce((sum, result) => sum + of(result), 0)
-      report.end({
-        rows: total(({ rows }) => rows.length),
-        rowsRead: total(({ rowsRead }) => rowsRead),
-        rowsWritten: total(({ rowsWritten }) => rowsWritten),
-      })
-      return results
-    } catch (error) {
-      report.fail(error)
-      throw error
-    }
+    if (!report) return run()
+    // at once, so that calls keep their order; what it throws is reported, too
+    const running = (async () => run())()
+    return running.then(
+      (results) => {
+        const counts = { rows: 0, rowsRead: 0, rowsWritten: 0 }
+        for (const { rows, rowsRead, rowsWritten } of results) {
+          counts.rows += rows.length
+          counts.rowsRead += rowsRead
+          counts.rowsWritten += rowsWritten
+        }
+        report.end(counts)
+        return results
+      },
+      (error) => {
+        report.fail(error)
+        throw error
+      },
+    )
   }
 
   /** Reports the beginning of a call. @param transaction the number of the one it is in @returns what reports its end; null without a listener */

@@ -1,17 +1,18 @@
+import type { Deferred } from '../base/deferred.ts'
 import { HttpError, ProtocolError } from '../base/errors.ts'
 import { COALESCED_CHARACTERS, COALESCED_STATEMENTS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
 import { timeoutError } from '../transport/failure.ts'
-import type { QueuedCall } from './queued-call.ts'
+import type { QueuedCall, Results } from './queued-call.ts'
 import { sendStateless } from './send-stateless.ts'
 import { SqlRequest } from './sql-request.ts'
 
 /** A call that shares a request with others. */
 interface Entry {
   readonly operation: SqlRequest
+  /** Whether its caller knows how it ended. */
+  readonly waiter: Deferred<Results>
   readonly characters: number
-  /** Whether its caller has heard how it ended. */
-  isOver: boolean
   /** Called when its caller gives it up. */
   onGivenUp: (reason: unknown) => void
 }
@@ -32,49 +33,26 @@ export class Coalescer {
 
   /** Sends a call with others. Settles when the call is settled. */
   send({ resolve, reject, ...call }: QueuedCall): Promise<void> {
-    return new Promise((done) => {
-      const { config, lifetime, writeLock } = this.#http
-      const { deadline, options } = call
-      const mayHaveRun = (): boolean => entry.operation.isEncoded && !entry.operation.isReadOnly
-      const onTimeout = (): Error => {
-        const { isEncoded, needsWriteLock } = entry.operation
-        const hint = isEncoded && needsWriteLock ? writeLock.hint() : ''
-        return timeoutError(deadline.timeoutMs, config.address.origin, mayHaveRun(), hint)
-      }
-      const watch = lifetime.wait({ deadline, signal: options.signal, onTimeout, mayHaveRun })
-      const end = (): void => {
-        entry.isOver = true
-        watch.resolve()
-        done()
-      }
-      const fail = (error: unknown): void => {
-        end()
-        reject(error)
-      }
-      const whole: QueuedCall = {
-        ...call,
-        resolve(results) {
-          end()
-          resolve(results)
-        },
-        reject: fail,
-      }
-      const entry: Entry = {
-        operation: new SqlRequest([whole]),
-        characters: call.statements[0]?.json.length ?? 0,
-        isOver: false,
-        onGivenUp: () => {},
-      }
-      watch.promise.catch((reason: unknown) => {
-        fail(reason)
-        entry.onGivenUp(reason)
-      })
-      if (this.#waiting.push(entry) === 1) soon(this.#flush)
+    const { config, lifetime, writeLock } = this.#http
+    const { deadline, options } = call
+    const mayHaveRun = (): boolean => operation.isEncoded && !operation.isReadOnly
+    const onTimeout = (): Error => {
+      const hint = operation.isEncoded && operation.needsWriteLock ? writeLock.hint() : ''
+      return timeoutError(deadline.timeoutMs, config.address.origin, mayHaveRun(), hint)
+    }
+    const waiter = lifetime.wait<Results>({ deadline, signal: options.signal, onTimeout, mayHaveRun })
+    const operation = new SqlRequest([{ ...call, resolve: waiter.resolve, reject: waiter.reject }])
+    const characters = call.statements[0]?.json.length ?? 0
+    const entry: Entry = { operation, waiter, characters, onGivenUp: () => {} }
+    if (this.#waiting.push(entry) === 1) soon(this.#flush)
+    return waiter.promise.then(resolve, (reason: unknown) => {
+      reject(reason)
+      entry.onGivenUp(reason)
     })
   }
 
   readonly #flush = (): void => {
-    const waiting = this.#waiting.filter(({ isOver }) => !isOver)
+    const waiting = this.#waiting.filter(({ waiter }) => !waiter.isOver)
     this.#waiting = []
     const writes = waiting.filter(({ operation }) => operation.needsWriteLock)
     const reads = waiting.filter(({ operation }) => !operation.needsWriteLock)
@@ -110,7 +88,7 @@ export class Coalescer {
       const onGivenUp = (reason: unknown): void => {
         // its request goes without it, or has left
         if (!entry.operation.isEncoded) operations.splice(operations.indexOf(entry.operation), 1)
-        if (entries.every(({ isOver }) => isOver)) givenUp.abort(reason)
+        if (entries.every(({ waiter }) => waiter.isOver)) givenUp.abort(reason)
       }
       entry.onGivenUp = onGivenUp
     }
@@ -118,7 +96,7 @@ export class Coalescer {
       const { coalescedWrites } = this.#http
       await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, coalescedWrites)
     } catch (error) {
-      const open = entries.filter(({ isOver }) => !isOver)
+      const open = entries.filter(({ waiter }) => !waiter.isOver)
       const mayGoAlone = operations.every(({ isReadOnly }) => isReadOnly) && isOfOneResult(error)
       // not by the number of open calls: one that was given up may be the one to blame
       if (operations.length > 1 && mayGoAlone) for (const entry of open) void this.#send([entry])

@@ -11,7 +11,7 @@ import {
   TransactionGuard,
   withIndex,
 } from '../codec/batch.ts'
-import { COMMIT, type ControlStatement, ROLLBACK, type TransactionMode } from '../codec/control.ts'
+import { COMMIT, type ControlStatement, ROLLBACK } from '../codec/control.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'

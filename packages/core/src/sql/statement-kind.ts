@@ -20,18 +20,27 @@ export type StatementKind =
   | 'change'
   | 'other'
 
-const VERBS: readonly (readonly [StatementKind, string])[] = [
-  ['begin', 'begin'],
-  ['commit', 'commit end'],
-  ['rollback', 'rollback'],
-  ['savepoint', 'savepoint'],
-  ['release', 'release'],
-  ['session', 'attach detach pragma'],
-  ['read', 'select values explain with'],
-  ['insert', 'insert replace'],
-  ['change', 'update delete'],
-]
-const KINDS = new Map(VERBS.flatMap(([kind, verbs]) => verbs.split(' ').map((verb) => [verb, kind] as const)))
+const KINDS = new Map<string, StatementKind>(
+  Object.entries({
+    begin: 'begin',
+    commit: 'commit',
+    end: 'commit',
+    rollback: 'rollback',
+    savepoint: 'savepoint',
+    release: 'release',
+    attach: 'session',
+    detach: 'session',
+    pragma: 'session',
+    select: 'read',
+    values: 'read',
+    explain: 'read',
+    with: 'read',
+    insert: 'insert',
+    replace: 'insert',
+    update: 'change',
+    delete: 'change',
+  }),
+)
 
 const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
 const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')

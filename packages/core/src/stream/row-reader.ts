@@ -235,7 +235,6 @@ export class RowReader implements Cursor {
     let exchange: CursorExchange | undefined
     const sent = await http.send<Opening, readonly Line[]>(
       {
-        method: 'POST',
         path,
         body: (index) => {
           // the time is for each silence

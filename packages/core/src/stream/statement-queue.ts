@@ -128,8 +128,10 @@ export class StatementQueue {
   watch(call: QueuedCall, isHeld: boolean): void {
     unwatch(call)
     const { deadline, options } = call
-    if (isHeld && !options.signal) return
-    const waiter = this.#http.lifetime.wait({
+    const { lifetime } = this.#http
+    // once the client is closed, what is sent is rejected
+    if ((isHeld && !options.signal) || lifetime.isAborted) return
+    const waiter = lifetime.wait({
       deadline: isHeld ? undefined : deadline,
       signal: options.signal,
     })

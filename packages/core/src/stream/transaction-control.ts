@@ -9,7 +9,7 @@ import {
   savepointStatement,
 } from '../codec/control.ts'
 import type { Http } from '../http/http.ts'
-import type { WritePermit } from '../http/write-lock.ts'
+import type { Place } from '../http/limiter.ts'
 import type { CallOptions } from '../options.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import { OpenTransaction, type TransactionHost } from './open-transaction.ts'
@@ -42,7 +42,7 @@ export class TransactionControl {
   /** The transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
   current: OpenTransaction | null = null
   /** Held, or waited for. It is released when the server has ended the transaction. */
-  permit: WritePermit | null = null
+  permit: Place | null = null
 
   constructor(http: Http, queue: StatementQueue, stream: TransactionStream) {
     this.#http = http
