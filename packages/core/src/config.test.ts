@@ -64,7 +64,7 @@ test.each([
 })
 
 test.each([
-  [{ syncUrl: 'libsql://h' }, /syncUrl.*leave it out/],
+  [{ syncUrl: 'libsql://h' }, /syncUrl.*the options are url/],
   [{ timeout: 5 }, /unknown option timeout/],
   [{ timeout: 5 }, /requestTimeoutMs/],
   [{ constructor: 5 }, /unknown option constructor/],

@@ -164,7 +164,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
     throw new TypeError(`url has no scheme: did you mean http://${shown(text).slice(1, -1)}?`)
   if (rest === undefined)
     throw new TypeError(
-      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file use what \`npx @batonsql/local-server dev\` prints, for ws: use http:`,
+      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file run \`npx @batonsql/local-server dev\`, for ws: use http:`,
     )
   // under a scheme that URL does not know it would find neither host nor port
   const known = `http${isPlain ? '' : 's'}:${rest}`

@@ -23,7 +23,7 @@ export function checkOptions(options: object, rules: Rules): void {
     throw new TypeError(`expected options { ${names} }, not ${kindOf(options)}`)
   for (const [name, value] of Object.entries(options)) {
     const rule = Object.hasOwn(rules, name) && rules[name]
-    if (!rule) throw new TypeError(`unknown option ${name}: leave it out, or use one of these: ${names}`)
+    if (!rule) throw new TypeError(`unknown option ${name}; the options are ${names}`)
     if (value !== undefined && !meets(value, rule))
       throw new TypeError(`${name} must be ${rule}, not ${shown(value, rule)}`)
   }

@@ -20,8 +20,7 @@ export function checkOptions(options: object, rules: OptionRules): void {
     throw new TypeError(`expected options { ${namesOf(rules)} }, not ${kindOf(options)}`)
   for (const [name, value] of Object.entries(options)) {
     const rule = Object.hasOwn(rules, name) && rules[name]
-    if (!rule)
-      throw new TypeError(`unknown option ${name}: leave it out, or use one of these: ${namesOf(rules)}`)
+    if (!rule) throw new TypeError(`unknown option ${name}; the options are ${namesOf(rules)}`)
     if (value !== undefined) checkOption(name, value, rule)
   }
 }

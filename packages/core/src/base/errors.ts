@@ -119,8 +119,8 @@ const isUndone = (code: string, message: string): boolean =>
  * `RAISE(FAIL)`, whose message is its author's own. `ON CONFLICT FAIL` in a table or a trigger cannot be told from here.
  */
 function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
-  if (constraint === null || sql === null) return false
-  return OR_FAIL.test(sql) || (constraint.kind === 'other' && !message.includes('cannot store '))
+  const mayStop = constraint?.kind === 'other' && !message.includes('cannot store ')
+  return constraint !== null && sql !== null && (OR_FAIL.test(sql) || mayStop)
 }
 
 /** `OR FAIL`, or an OR followed by a comment, behind which FAIL may stand. */

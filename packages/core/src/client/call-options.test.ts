@@ -21,12 +21,12 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   [
     'a mode of execute',
     () => call.execute('select 1', [], { mode: 'write' }),
-    /unknown option mode: .*timeoutMs/,
+    /unknown option mode; .*timeoutMs/,
   ],
   [
     'timeout',
     () => call.execute('select 1', [], { timeout: 5 }),
-    /unknown option timeout: leave it out, or .*timeoutMs/,
+    /unknown option timeout; the options are .*timeoutMs/,
   ],
   [
     'rowMode',

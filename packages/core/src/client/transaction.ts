@@ -195,7 +195,13 @@ export class Transaction extends SqlExecutor {
   async rollback(): Promise<void> {
     this.#checkOpen()
     this.#undo()
-    if (this.#parent === null) await Promise.all([this.#stream.transaction.rollback(), this.#stream.close()])
+    if (this.#parent === null) await this.#close()
+  }
+
+  /** Closes the stream, which rolls back what is not committed. */
+  async #close(): Promise<void> {
+    this.#stream.stopWaiting(new StreamError('STREAM_CLOSED', 'the transaction was rolled back'))
+    await this.#stream.close()
   }
 
   static {
@@ -224,7 +230,7 @@ export class Transaction extends SqlExecutor {
     try {
       result = await tx.#perform(callback)
     } catch (error) {
-      await Promise.all([stream.transaction.rollback(), stream.close()])
+      await tx.#close()
       throw error
     }
     if (tx.#end === 'committed') {

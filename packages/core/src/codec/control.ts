@@ -16,7 +16,7 @@ export interface ControlStatement extends EncodedStatement {
 }
 
 /** Encodes SQL of our own. */
-export const encodeOwn = (
+const encodeOwn = (
   sql: string,
   kind: EncodedStatement['kind'],
   needsWriteLock = false,

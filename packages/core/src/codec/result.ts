@@ -96,7 +96,7 @@ function decodeRows(
   rowMode?: RowMode,
 ): (ObjectRow | ArrayRow)[] {
   const decode = rowDecoder(cols, intMode, rowMode)
-  if (!(rows instanceof RowText)) return ('parse' in rows ? rows.parse() : rows).map(decode)
+  if (!(rows instanceof RowText)) return (rows as WireValue[][]).map(decode)
   const names = cols.map((column) => column.name ?? '')
   const isArray = rowMode === 'array'
   const isSafe = isArray || !names.includes('__proto__')

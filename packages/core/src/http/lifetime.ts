@@ -25,24 +25,20 @@ export class Lifetime {
   readonly #origin: string
   readonly #streams = new Set<OpenStream>()
   /** Calls that wait: for a place, a token, an answer, or before they are sent again. */
-  readonly #pending = new Map<{ reject(reason: unknown): void }, () => boolean>()
+  readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
   /** Requests that were given up and are left to finish, with what ends them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
   /** Calls of `close` that wait for everything else to end. */
   readonly #drainers = new Set<Deferred>()
   #calls = 0
-  #isClosed = false
+  /** Whether new calls are refused. */
+  isClosed = false
   #aborted: Promise<unknown> | undefined
 
   /** @param origin of the server, for errors */
   constructor(clock: Clock, origin: string) {
     this.clock = clock
     this.#origin = origin
-  }
-
-  /** Whether new calls are refused. */
-  get isClosed(): boolean {
-    return this.#isClosed
   }
 
   /** Whether the time of `close` is over, so that nothing is sent any more. */
@@ -52,25 +48,25 @@ export class Lifetime {
 
   /** A call has begun, which may take several requests with waits between them. @throws TransportError once the client is closed */
   begin(hasBegun = false): void {
-    if (this.#aborted || (this.#isClosed && !hasBegun)) throw closedError()
+    if (this.#aborted || (this.isClosed && !hasBegun)) throw closedError()
     this.#calls += 1
   }
 
   end(): void {
     this.#calls -= 1
-    if (this.#isClosed) this.#checkEmpty()
+    if (this.isClosed) this.#checkEmpty()
   }
 
   /**
    * Lets a call wait for something: until it happens, the deadline passes, the signal is aborted, or the client is closed.
    * @throws TransportError once the client is closed
    */
-  wait<T = void>({ deadline, mayHaveRun = never, outlivesClient, ...options }: WaitOptions): Deferred<T> {
+  wait<T = void>({ deadline, mayHaveRun, outlivesClient, ...options }: WaitOptions): Deferred<T> {
     if (this.#aborted && !outlivesClient) throw closedError()
     const waiter: Deferred<T> = new Deferred<T>(this.clock, {
       ms: deadline?.leftMs,
       signal: options.signal,
-      onTimeout: options.onTimeout ?? (() => timeoutError(deadline?.timeoutMs, this.#origin, mayHaveRun())),
+      onTimeout: options.onTimeout ?? (() => timeoutError(deadline?.timeoutMs, this.#origin, mayHaveRun?.())),
       onEnd: () => {
         this.#pending.delete(waiter)
         options.onEnd?.()
@@ -105,7 +101,7 @@ export class Lifetime {
   trackStream(stream: OpenStream, isOpen: boolean): void {
     if (isOpen) this.#streams.add(stream)
     else this.#streams.delete(stream)
-    if (this.#isClosed) this.#checkEmpty()
+    if (this.isClosed) this.#checkEmpty()
   }
 
   /**
@@ -113,7 +109,7 @@ export class Lifetime {
    * patience; what is under way then is given up, and streams that are open are closed, so that none keeps the write lock.
    */
   async close(drainMs: number): Promise<void> {
-    this.#isClosed = true
+    this.isClosed = true
     if (drainMs > 0 && !this.#aborted) {
       const drainer = new Deferred(this.clock, { ms: drainMs })
       this.#drainers.add(drainer)
@@ -126,7 +122,7 @@ export class Lifetime {
 
   async #abort(): Promise<void> {
     for (const drainer of this.#drainers) drainer.resolve()
-    for (const [waiter, mayHaveRun] of this.#pending) waiter.reject(closedError(mayHaveRun()))
+    for (const [waiter, mayHaveRun] of this.#pending) waiter.reject(closedError(mayHaveRun?.()))
     for (const stream of this.#streams) this.addBackground(stream.abandon())
     // those whose call was given up just now hear of it first
     await Promise.resolve()
@@ -149,5 +145,3 @@ export class Lifetime {
     return this.#calls === 0 && this.#streams.size === 0
   }
 }
-
-const never = (): boolean => false

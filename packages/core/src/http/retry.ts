@@ -22,14 +22,14 @@ export class RetryPolicy {
    * How long to wait before sending again, in ms; null when it must not be.
    * @param attempt from 0 @param isIdempotent whether the request may run twice
    */
-  delayMs(error: unknown, attempt: number, isIdempotent: boolean): number | null {
+  delayMs(error: unknown, attempt: number, isIdempotent?: boolean): number | null {
     if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isIdempotent)) return null
     this.#budget -= 1
     return (error instanceof HttpError && error.retryAfterMs) || backoffMs(attempt)
   }
 }
 
-function isRetryable(error: unknown, isIdempotent: boolean): boolean {
+function isRetryable(error: unknown, isIdempotent?: boolean): boolean | undefined {
   if (error instanceof TransportError) {
     return error.code === 'NETWORK' && (isIdempotent || error.outcome === 'not_applied')
   }

@@ -1,7 +1,9 @@
 import { TransportError } from '../base/errors.ts'
 import type { Limiter, Place } from './limiter.ts'
 
-const REMEDY = "If that transaction's callback awaits this call, make it with the transaction's own handle"
+/** Explains why a call and a transaction of the same client may wait for each other. */
+export const lockHint = (other: string): string =>
+  `; another ${other} the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle`
 
 /**
  * The transactions of one client that want the database's write lock. They take slots here and not at the server, which would
@@ -26,9 +28,7 @@ export class WriteLock {
    * @param ownPermits slots of the transaction that the write belongs to
    */
   hint(ownPermits = 0): string {
-    return this.#slots.taken > ownPermits
-      ? `; another transaction of this client held the write lock. ${REMEDY}`
-      : ''
+    return this.#slots.taken > ownPermits ? lockHint('transaction of this client held') : ''
   }
 
   /** Asks for a transaction's permit to write. @throws TransportError when too many wait */

@@ -42,14 +42,12 @@ test.each<[string, Partial<QueuedCall> | null, Partial<StreamState>, Action]>([
   ['COMMIT', commit, {}, 'send'],
   ['COMMIT, closing', commit, closing, 'send'],
   ['ROLLBACK', rollback, {}, 'send'],
-  ['ROLLBACK, closing', rollback, closing, 'rollBackByClosing'],
-  ['ROLLBACK in front of another call, closing', rollback, { ...closing, length: 2 }, 'send'],
+  ['ROLLBACK, closing', rollback, closing, 'send'],
   ['rows', { cursor, ...read }, {}, 'read'],
   ['rows after a savepoint', { cursor, ...read, prefix: [SAVEPOINT] }, {}, 'sendPrefix'],
   ['rows after BEGIN, without a permit', { cursor, ...read, prefix: [BEGIN] }, waits, 'acquirePermit'],
   ['rows after BEGIN, with a permit', { cursor, ...read, prefix: [BEGIN] }, {}, 'sendPrefix'],
 ])('%s', (_, head, state, expected) => {
   const queued = head ? call(head) : undefined
-  const length = head ? 1 : 0
-  expect(nextAction({ isOpen: true, head: queued, length, isWithoutPermit: false, ...state })).toBe(expected)
+  expect(nextAction({ isOpen: true, head: queued, isWithoutPermit: false, ...state })).toBe(expected)
 })

@@ -6,35 +6,23 @@ export interface StreamState {
   readonly isOpen: boolean
   /** The first queued call; undefined when there is none. */
   readonly head: QueuedCall | undefined
-  /** Number of queued calls. */
-  readonly length: number
   /** Whether a transaction is open that does not hold a write permit. */
   readonly isWithoutPermit: boolean
 }
 
 /**
  * What a stream does next: nothing; close on the server; end a transaction that the server does not know; acquire a write
- * permit; send control statements in front of rows; let rows be read; close instead of a ROLLBACK; or send the queued calls.
+ * permit; send control statements in front of rows; let rows be read; or send the queued calls.
  */
-export type Action =
-  | 'idle'
-  | 'close'
-  | 'endLocally'
-  | 'acquirePermit'
-  | 'sendPrefix'
-  | 'read'
-  | 'rollBackByClosing'
-  | 'send'
+export type Action = 'idle' | 'close' | 'endLocally' | 'acquirePermit' | 'sendPrefix' | 'read' | 'send'
 
 /** Decides what a stream does next. */
-export function nextAction({ isOpen, head, length, isWithoutPermit }: StreamState): Action {
+export function nextAction({ isOpen, head, isWithoutPermit }: StreamState): Action {
   if (!head) return isOpen ? 'idle' : 'close'
   const { cursor, prefix, transactionEnd } = head
   const begins = head.scope === 'transaction' && prefix[0]?.kind === 'begin'
   if (begins && transactionEnd) return 'endLocally'
   if (begins && isWithoutPermit && needsWriteLock(head)) return 'acquirePermit'
   if (cursor) return prefix.length > 0 ? 'sendPrefix' : 'read'
-  // to close is to roll back
-  if (!isOpen && transactionEnd === 'rollback' && length === 1) return 'rollBackByClosing'
   return 'send'
 }

@@ -1,6 +1,7 @@
 import { DatabaseError, withOutcome } from '../base/errors.ts'
 import { EXPIRING_AT, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { Http } from '../http/http.ts'
+import { lockHint } from '../http/write-lock.ts'
 import { type ClientEvent, nextId } from '../observe/events.ts'
 import type { MarkLost } from '../request/sql-request.ts'
 
@@ -116,8 +117,7 @@ export class OpenTransaction {
 
   get #expiredMessage(): string {
     const { config, hasPendingWrites } = this.#http
-    const hint =
-      "; another call of this client waited for the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle"
-    return `idle when its ${config.transactionTimeoutMs} ms were over${hasPendingWrites ? hint : ''}`
+    const hint = hasPendingWrites ? lockHint('call of this client waited for') : ''
+    return `idle when its ${config.transactionTimeoutMs} ms were over${hint}`
   }
 }

@@ -195,7 +195,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     const queue = this.#queue
     const head = queue.findHead()
     const isWithoutPermit = transaction.current !== null && !transaction.permit
-    const action = nextAction({ isOpen, head, length: queue.calls.length, isWithoutPermit })
+    const action = nextAction({ isOpen, head, isWithoutPermit })
     // the server does not know the transaction: others may write
     if (!head && transaction.permit && queue.hasPendingBegin) transaction.releasePermit()
     if (action === 'idle') transaction.current?.startTimer()
@@ -203,11 +203,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     else if (action === 'send') this.answered = this.#send(queue.take(connection.isV3 ? Infinity : V2_CALLS))
     else if (!head) void this.#close()
     else if (action === 'sendPrefix') this.answered = this.#send([queue.takePrefix(head)])
-    else if (action === 'rollBackByClosing') {
-      // it may be aborted meanwhile
-      queue.watch(head, false)
-      void this.#close().then(() => queue.take(1)[0]?.resolve([]))
-    } else {
+    else {
       queue.take(1)
       if (head.cursor) {
         this.#phase = 'reading'
@@ -268,14 +264,13 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   #settle(request: SqlRequest, answer: Answer, closes: boolean): void {
-    const { connection, markLost } = this
-    const { intMode } = this.http.config
-    const { rowids } = connection
-    const { again, prefix, ranNothing } = request.settle(answer, { intMode, rowids, markLost })
+    const { connection, markLost, transaction } = this
+    const context = { intMode: this.http.config.intMode, rowids: connection.rowids, markLost }
+    const { again, prefix, ranNothing } = request.settle(answer, context)
     if (again) this.#queue.putBack(again)
     if (prefix) this.#queue.passPrefix(prefix)
-    if (!ranNothing && request.needsWriteLock) this.transaction.current?.gotLock()
-    if (!connection.baton && !closes && this.transaction.current)
+    if (!ranNothing && request.needsWriteLock) transaction.current?.gotLock()
+    if (!connection.baton && !closes && transaction.current)
       throw new ProtocolError('no baton in the middle of a transaction')
   }
 

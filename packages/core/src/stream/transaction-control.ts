@@ -22,8 +22,6 @@ export interface TransactionStream extends TransactionHost {
   readonly isOpen: boolean
   /** @throws StreamError */
   checkOpen(): void
-  /** @throws TypeError while rows are read */
-  checkNoCursor(): void
   stopCursors(reason: () => StreamError): void
   /** Queues a call. @param onSettled called before its promise settles */
   enqueue(
@@ -82,7 +80,6 @@ export class TransactionControl {
   /** Commits. A transaction without statements sends nothing. @throws StreamError when the transaction was lost */
   async commit(options: CallOptions = {}): Promise<void> {
     this.#checkTransaction()
-    this.#stream.checkNoCursor()
     try {
       await this.#end('commit', options)
     } catch (error) {

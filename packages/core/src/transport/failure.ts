@@ -1,6 +1,6 @@
 import { type Outcome, TransportError } from '../base/errors.ts'
 
-const outcomeOf = (isSent: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
+const outcomeOf = (isSent?: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
 
 /**
  * The error of a request that got no answer.
@@ -31,7 +31,7 @@ function rootMessage(error: unknown): string {
 export function timeoutError(
   timeoutMs: number | undefined,
   origin: string,
-  isSent: boolean,
+  isSent?: boolean,
   remedy = '',
 ): TransportError {
   const message = `no answer from ${origin} within ${timeoutMs} ms${remedy}`
@@ -39,7 +39,7 @@ export function timeoutError(
 }
 
 /** The error of a call that comes too late, or was under way. */
-export const closedError = (mayHaveRun = false): TransportError =>
+export const closedError = (mayHaveRun?: boolean): TransportError =>
   new TransportError('CLOSED', 'the client is closed', outcomeOf(mayHaveRun))
 
 export function queueFull(limit: number): TransportError {

@@ -59,21 +59,16 @@ function exchange<T extends TransportHead>(
       controller.abort()
       fail(signal.reason)
     }
-    try {
-      Promise.resolve(
-        fetch(origin + path, {
-          method,
-          headers: { ...headers },
-          ...(body === null ? {} : { body }),
-          signal,
-          redirect: 'manual', // the token goes to the configured host and nowhere else
-        }),
-      )
-        .then((response) => read(response, signal))
-        .then(resolve, fail)
-    } catch (error) {
-      fail(error)
-    }
+    const init = {
+      method,
+      headers: { ...headers },
+      ...(body === null ? {} : { body }),
+      signal,
+      redirect: 'manual', // the token goes to the configured host and nowhere else
+    } as const
+    new Promise<Response>((begin) => begin(fetch(origin + path, init)))
+      .then((response) => read(response, signal))
+      .then(resolve, fail)
   })
   return { answer, isSent: true, abort }
 }
