@@ -223,7 +223,7 @@ describe('wrong configuration that only a request can show', () => {
     const error = await failureOf(() => client.execute('select 1'))
     expect(error).toBeInstanceOf(TypeError)
     expect(error.message).toBe(
-      `the function authToken must return a string, not ${what.startsWith('u') ? 'undefined' : 'a value of type number'}`,
+      `authToken() must return a string, not ${what.startsWith('u') ? 'undefined' : 'a value of type number'}`,
     )
     expect(error.stack).toMatch(/at (async )?theCaller/)
   })

@@ -57,7 +57,7 @@ export class Transaction extends SqlExecutor {
   /** Time until then in ms; Infinity as long as it has not got the write lock. */
   get remainingMs(): number {
     const { clock } = this.#stream.http
-    return this.expiresAt === null ? Infinity : Math.max(0, this.expiresAt - clock.now())
+    return Math.max(0, (this.expiresAt ?? Infinity) - clock.now())
   }
 
   /** What is sent was written when the call was made, whatever it waits for. */
@@ -155,7 +155,7 @@ export class Transaction extends SqlExecutor {
   }
 
   get #depth(): number {
-    return this.#parent === null ? 0 : this.#parent.#depth + 1
+    return this.#parent ? this.#parent.#depth + 1 : 0
   }
 
   /** Runs the callback of this handle, which is over after it. */

@@ -36,13 +36,14 @@ export function encodeValue(value: InValue, name: string): string {
         throw new RangeError(`${name}: the string has a lone surrogate; use toWellFormed() or a blob`)
       return `{"type":"text","value":${JSON.stringify(value)}}`
     case 'number':
-      return encodeNumber(value, name)
+      if (!Number.isSafeInteger(value) || Object.is(value, -0)) return encodeReal(value, name)
+      return encodeInteger(value)
     case 'bigint':
       if (value >= INT64_LIMIT || value < -INT64_LIMIT)
         throw new RangeError(`${name}: ${value} does not fit into 64 bits; use text`)
-      return `{"type":"integer","value":"${value}"}`
+      return encodeInteger(value)
     case 'boolean':
-      return `{"type":"integer","value":"${value ? 1 : 0}"}`
+      return encodeInteger(Number(value))
     default:
       if (value === null) return '{"type":"null"}'
       if (value instanceof Real) return encodeReal(value.value, name)
@@ -51,10 +52,7 @@ export function encodeValue(value: InValue, name: string): string {
   }
 }
 
-function encodeNumber(value: number, name: string): string {
-  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return `{"type":"integer","value":"${value}"}`
-  return encodeReal(value, name)
-}
+const encodeInteger = (value: number | bigint): string => `{"type":"integer","value":"${value}"}`
 
 function encodeReal(value: number, name: string): string {
   if (!Number.isFinite(value))

@@ -187,8 +187,9 @@ export class Http {
       const hint = mayBeBlocked ? this.writeLock.hint(options.ownPermits) : ''
       return timeoutError(deadline.timeoutMs, origin, isSent(), hint)
     }
+    const limits = { signal, deadline, onTimeout }
     try {
-      place = limiter && limiter.acquire({ signal, deadline, onTimeout })
+      place = limiter && limiter.acquire(limits)
       if (place?.waiter) await place.waiter.promise
       const { authToken } = this.config
       const headers =
@@ -197,13 +198,7 @@ export class Http {
       if (options.needsIndex) index = this.replica.value
       const body = message.body?.(index) ?? null
       if (deadline.leftMs <= 0) throw onTimeout()
-      const waiter = this.lifetime.wait<T>({
-        signal,
-        deadline,
-        onTimeout,
-        mayHaveRun: isSent,
-        outlivesClient,
-      })
+      const waiter = this.lifetime.wait<T>({ ...limits, mayHaveRun: isSent, outlivesClient })
       if (index !== null && (options.mayOmitIndex ?? policy.isIdempotent))
         stopWatch = this.replica.watch(index, () => waiter.reject(INDEX_RESET))
       exchange = message.send({
@@ -213,11 +208,16 @@ export class Http {
         headers,
         body,
       })
-      const answered = (): void => {
-        isAnswered = true
-      }
-      exchange.answer.then(answered, answered)
-      exchange.answer.then(waiter.resolve, waiter.reject)
+      exchange.answer.then(
+        (head) => {
+          isAnswered = true
+          waiter.resolve(head)
+        },
+        (error) => {
+          isAnswered = true
+          waiter.reject(error)
+        },
+      )
       const read = message.read(await waiter.promise)
       const value = read instanceof Promise ? await read : read
       this.#retries.succeeded()
@@ -338,8 +338,7 @@ export const byteLength = (text: string | null | undefined): number =>
 
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it
-  if (typeof token !== 'string')
-    throw new TypeError(`the function authToken must return a string, not ${kindOf(token)}`)
+  if (typeof token !== 'string') throw new TypeError(`authToken() must return a string, not ${kindOf(token)}`)
   if (!/^[\x21-\x7e]*$/.test(token)) throw new TypeError('authToken has characters that no token has')
   return token ? { authorization: `Bearer ${token}` } : {}
 }
