@@ -1,6 +1,6 @@
 /**
- * What options take, for the check and for the error: types of values, or values in quotes, with "or" between them, or one of
- * the rules for numbers.
+ * Rules for the values of options, checked and shown in errors: types, or quoted values, joined by "or"; or one of the number
+ * rules below.
  */
 export type OptionRules = Readonly<Record<string, string>>
 
@@ -8,13 +8,13 @@ export const TIME = 'a positive number of milliseconds, or Infinity'
 export const FROM_0 = 'an integer from 0 up'
 export const FROM_1 = 'an integer from 1 up'
 
-/** What each call takes. */
+/** The options of every call. */
 export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME }
 export const STATEMENT_OPTIONS = { ...CALL_OPTIONS, readOnly: 'boolean', rowMode: "'object' or 'array'" }
 export const TRANSACTION_OPTIONS = { mode: "'immediate' or 'deferred' or 'readonly'", retry: 'number' }
 export const BATCH_OPTIONS = { ...STATEMENT_OPTIONS, mode: TRANSACTION_OPTIONS.mode }
 
-/** @throws TypeError naming what was given and what can be given */
+/** Checks options. @throws TypeError with the value given and the ones allowed */
 export function checkOptions(options: object, rules: OptionRules): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError(`expected options { ${namesOf(rules)} }, not ${kindOf(options)}`)
@@ -27,7 +27,7 @@ export function checkOptions(options: object, rules: OptionRules): void {
 
 export function checkOption(name: string, value: unknown, rule: string): void {
   if (meets(value, rule)) return
-  // shown where it can be no secret: a text in place of a word, a number in place of a better one
+  // a value is shown only if it cannot be a secret: a number for a number, a string for a keyword
   const isNumber = typeof value === 'number' && rule.startsWith('a')
   const isWord = typeof value === 'string' && rule.startsWith("'")
   throw new TypeError(
@@ -35,7 +35,7 @@ export function checkOption(name: string, value: unknown, rule: string): void {
   )
 }
 
-/** A value by its type alone: it may be a token, or an argument in the wrong place. */
+/** Describes a value by its type only: it may be a token, or a misplaced argument. */
 export const kindOf = (value: unknown): string =>
   value == null ? String(value) : `a value of type ${typeof value}`
 

@@ -1,8 +1,8 @@
-/** Where time comes from, so that tests need not wait for it to pass. */
+/** A source of time, which tests replace. */
 export interface Clock {
-  /** Milliseconds since the epoch. Never goes back. */
+  /** Returns milliseconds since the epoch. Never decreases. */
   now(): number
-  /** Calls back after a time, or never when that is Infinity. @returns what cancels it */
+  /** Calls back after a time in ms; never after Infinity. @returns a function that cancels it */
   after(ms: number, callback: () => void): () => void
 }
 
@@ -11,7 +11,7 @@ const ORIGIN = performance.timeOrigin
 export const systemClock: Clock = {
   now: () => ORIGIN + performance.now(),
   after(ms, callback) {
-    // a timer would leave the rest of a millisecond out, and come early
+    // a timer drops fractions of a millisecond and would fire early
     const timer = ms === Infinity ? undefined : setTimeout(callback, Math.max(0, Math.ceil(ms)))
     return () => clearTimeout(timer)
   },

@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts'
 
-/** The time that one call has for all of its waits and requests together. */
+/** The time limit of one call, for all of its waits and requests together. */
 export class Deadline {
   readonly timeoutMs: number
   readonly #clock: Clock
-  /** When it is over, in ms since the epoch. */
+  /** When it passes, in ms since the epoch. */
   endsAt: number
 
   constructor(clock: Clock, timeoutMs: number) {
@@ -13,12 +13,12 @@ export class Deadline {
     this.endsAt = clock.now() + timeoutMs
   }
 
-  /** What is left of it in ms: 0 or less when it is over. */
+  /** Remaining time in ms; 0 or less after it has passed. */
   get leftMs(): number {
     return this.endsAt - this.#clock.now()
   }
 
-  /** Restarts, for a call whose wait so far does not count. */
+  /** Restarts it, for a call whose wait so far does not count. */
   restart(): void {
     this.endsAt = this.#clock.now() + this.timeoutMs
   }

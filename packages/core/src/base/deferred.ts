@@ -4,33 +4,33 @@ export interface DeferredOptions {
   /** @default Infinity */
   readonly ms?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Makes the error when the time is over. Without it the wait ends well then. */
+  /** Returns the error of a timeout. Without it the promise resolves then. */
   readonly onTimeout?: (() => unknown) | undefined
-  /** Called when the wait is over, however it ends. */
+  /** Called when the promise settles. */
   readonly onEnd?: (() => void) | undefined
 }
 
-/** A promise that is settled from outside, by a signal (with its reason), or by the end of its time. */
+/** A promise that is settled by its owner, by a signal (with its reason), or by a timeout. */
 export class Deferred<T = void> {
   readonly promise: Promise<T>
   resolve!: (value: T) => void
   reject!: (reason: unknown) => void
-  isOver = false
+  isSettled = false
   isResolved = false
 
   constructor(clock: Clock, { ms = Infinity, signal, onTimeout, onEnd }: DeferredOptions) {
     this.promise = new Promise((resolve, reject) => {
       const abort = (): void => this.reject(signal?.reason)
       const end = (): void => {
-        this.isOver = true
+        this.isSettled = true
         cancel()
         signal?.removeEventListener('abort', abort)
         onEnd?.()
       }
-      // Names first: V8 takes a function literal that is assigned to a property for one that lives long, and only a full garbage
-      // collection frees it, and all that it holds.
+      // Named first: V8 treats a function literal assigned to a property as long-lived, so that only a full garbage collection
+      // frees it and everything that it holds.
       const resolveOnce = (value: T): void => {
-        if (!this.isOver) this.isResolved = true
+        if (!this.isSettled) this.isResolved = true
         end()
         resolve(value)
       }
@@ -44,7 +44,7 @@ export class Deferred<T = void> {
         onTimeout ? this.reject(onTimeout()) : this.resolve(undefined as T),
       )
       signal?.addEventListener('abort', abort)
-      // not at once: the caller must have this waiter first
+      // not at once: the caller must receive this object first
       if (signal?.aborted) queueMicrotask(abort)
     })
   }

@@ -1,10 +1,10 @@
-/** A signal that is aborted when one of several is, and what removes its listeners from them. */
+/** A signal that is aborted with the first of several, and a function that removes its listeners. */
 export interface JoinedSignals {
   readonly signal: AbortSignal
   stop(): void
 }
 
-/** Not `AbortSignal.any`: Vercel's edge-runtime 4 does not have it. */
+/** Joins signals. Replaces `AbortSignal.any`, which Vercel's edge-runtime 4 lacks. */
 export function joinSignals(signals: readonly AbortSignal[]): JoinedSignals {
   const controller = new AbortController()
   const abort = (): void => controller.abort(signals.find(({ aborted }) => aborted)?.reason)

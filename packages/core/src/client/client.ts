@@ -22,8 +22,8 @@ export interface TransactionOptions {
   /** @default 'immediate' */
   readonly mode?: TransactionMode | undefined
   /**
-   * How often the callback is run again when the transaction failed, and kept nothing, for a transient reason: SQLITE_BUSY,
-   * a transaction that was lost or expired, HTTP 429. Never after a commit that may have happened.
+   * How often the callback is run again after the transaction failed for a transient reason and kept nothing: SQLITE_BUSY,
+   * a transaction that was lost or expired, HTTP 429. Never after a commit that may have taken effect.
    * @default 0
    */
   readonly retry?: number | undefined
@@ -32,14 +32,14 @@ export interface TransactionOptions {
 /** Settings of a batch that is a transaction of its own. */
 export interface AtomicBatchOptions extends BatchOptions {
   /**
-   * `off` lets statements break foreign keys, and drop a table without its rows' dependents, as rebuilding one needs it.
-   * Whether all is well in the end is yours to check: `pragma foreign_key_check`.
+   * `off` disables foreign key enforcement, which rebuilding a table needs. Check the result yourself:
+   * `pragma foreign_key_check`.
    * @default 'on'
    */
   readonly foreignKeys?: 'on' | 'off' | undefined
 }
 
-/** For calls that take several requests: runs statements also while the client is being closed. */
+/** Runs statements of a call that takes several requests, also while the client is being closed. */
 export let runWithinCall: (
   db: Client,
   statements: EncodedStatement[],
@@ -48,8 +48,8 @@ export let runWithinCall: (
 ) => Promise<Results>
 
 /**
- * A database reached over HTTP. Safe to share: calls run side by side, each statement and batch in one request of its
- * own. Close it when you are done.
+ * A client of one database over HTTP. Safe to share: calls run concurrently, each statement and batch in a request of its own.
+ * Close it when you are done.
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
   readonly #http: Http
@@ -72,24 +72,24 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     runWithinCall = (db, statements, scope, options) => db.#run(statements, scope, options, true)
   }
 
-  /** How 64-bit integers come back, as configured. */
+  /** How 64-bit integers are returned, as configured. */
   get intMode(): IntMode {
     return this.#http.config.intMode
   }
 
   /**
-   * Newest state of the database that this client has written or seen, for `minReplicationIndex` of a client in another
-   * process, so that it reads there what was written here; null before the first answer.
+   * Newest replication index that this client has written or seen. Passed as `minReplicationIndex` to a client in another
+   * process, it makes that client read what this one wrote. Null before the first response.
    */
   get replicationIndex(): string | null {
     return this.#http.replica.value
   }
 
   /**
-   * Runs a callback as a transaction: committed when it returns, rolled back when it throws. BEGIN travels with the
-   * first statement, COMMIT with the end of the stream; a transaction without statements sends nothing. Those of one client
-   * that write take turns.
-   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
+   * Runs a callback in a transaction, which is committed when it returns and rolled back when it throws. BEGIN is sent with
+   * the first statement, COMMIT with the end of the stream; a transaction without statements sends nothing. The write
+   * transactions of one client run one after the other.
+   * @throws the callback's own error; StreamError if the server ended the transaction before the commit
    */
   async transaction<T>(
     callback: (tx: Transaction) => Promise<T> | T,
@@ -107,7 +107,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
         try {
           return await Transaction.run(stream, callback)
         } catch (error) {
-          // to a client that is being closed another attempt would be a new transaction
+          // a client that is being closed accepts no new transaction
           if (!(attempt < retry) || lifetime.isClosed || !isTransient(error)) throw error
           const delayMs = backoffMs(attempt)
           events.emit({ type: 'retry', attempt: attempt + 1, delayMs, error })
@@ -124,7 +124,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     return new Stream(new ServerStream(this.#http))
   }
 
-  /** Whether the server says it is well. @throws TransportError when there is no answer */
+  /** Whether the server reports that it is healthy. @throws TransportError if it does not respond */
   async health(options?: CallOptions): Promise<boolean> {
     try {
       await this.#http.get('/health', options)
@@ -135,16 +135,16 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     }
   }
 
-  /** Name and version of the server, such as `sqld 0.24.32 (40c272de 2025-02-14)`. */
+  /** Returns the name and version of the server, such as `sqld 0.24.32 (40c272de 2025-02-14)`. */
   async version(options?: CallOptions): Promise<string> {
     return (await this.#http.get('/version', options)).trim()
   }
 
   /**
-   * Ends what is under way and frees the connections. Calls reject at once; what may hold the write lock is ended first,
-   * for which the server gets up to 2 s. Of several calls of this the one with the least `drainMs` counts.
-   * @param options `drainMs`: time in which calls and transactions under way may finish, while new ones are refused;
-   * Infinity = as long as they take
+   * Closes the client and its connections. Pending calls reject at once; streams that may hold the write lock are closed first,
+   * which takes at most 2 s. If called several times, the shortest `drainMs` applies.
+   * @param options `drainMs`: time in ms in which pending calls and transactions may finish, while new ones are rejected;
+   * Infinity = no limit
    */
   async close(options: { readonly drainMs?: number | undefined } = {}): Promise<void> {
     checkOptions(options, { drainMs: 'number' })
@@ -157,7 +157,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     return this.close()
   }
 
-  /** Everything in one HTTP request, on a stream that ends with it. */
+  /** Runs statements in one request, on a stream that ends with it. */
   #run(
     statements: EncodedStatement[],
     scope: QueuedCall['scope'],
@@ -205,7 +205,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   }
 }
 
-/** Makes a client. Sends nothing before the first call. @throws TypeError naming the option that is wrong */
+/** Creates a client. Sends nothing before the first call. @throws TypeError naming the invalid option */
 export function createClient(config: ClientConfig): Client {
   return new Client(config)
 }

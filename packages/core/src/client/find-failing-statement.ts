@@ -2,17 +2,17 @@ import { SqlError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { failWhen } from './failed-assertion.ts'
 
-/** A batch ends with the first of its statements that fails, and its statements are all read before one is run. */
+/** Fails before any other statement of a batch runs. The server parses all statements of a batch before it runs one. */
 const FAILS = `select ${failWhen('true', 'only to be read, not to be run')}`
 
-/** What can run a batch: a client, a stream, a transaction, or what an adapter has in their place. */
+/** Runs a batch: a client, a stream, a transaction, or an adapter's equivalent. */
 interface BatchExecutor {
   batch(statements: string[], options: { readonly mode: 'deferred' }): Promise<unknown>
 }
 
 /**
- * For adapters: finds the statement that made the server refuse a batch as no SQL, which it does for all of the batch at once
- * and without saying which one it was. Costs a request for each halving of the batch, and runs nothing of it.
+ * For adapters: finds the statement that does not parse. The server rejects the whole batch without naming it. Sends a request
+ * for each halving of the batch, and runs nothing of it.
  * @param executor runs the batch, in the transaction that the failed one was part of, if any
  * @returns the error with its `statementIndex`; the same error when it is of another kind, or none is found
  */

@@ -83,8 +83,8 @@ async function* read(
     throw withCallerStack(reason, [encoded])
   } finally {
     // also when the loop over the rows was left early
-    if (reader?.isLeft) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
-    reader?.giveBack()
+    if (reader?.stoppedEarly) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
+    reader?.release()
     await own?.close()
     lifetime?.end()
   }

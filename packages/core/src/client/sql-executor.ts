@@ -11,7 +11,7 @@ import {
 import type { BatchOptions, Executor, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 
-/** Runs statements that were checked: one by itself, or those of a batch. Owns the options, which are a copy. */
+/** Runs checked statements: a single one, or those of a batch. Owns the options, which are a copy. */
 type Run<Options> = (
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',
@@ -62,10 +62,10 @@ class Base<Options extends BatchOptions> {
   }
 }
 
-/** What `execute` and `batch` are wherever they can be called. The overloads are stated in `Executor`. */
+/** Implements `execute` and `batch` of clients, streams and transactions. `Executor` declares the overloads. */
 export const SqlExecutor = Base as unknown as new <Options extends BatchOptions = BatchOptions>(
   run: Run<Options | StatementOptions>,
   batchOptions?: OptionRules,
-  /** Refuses a statement of `execute`: those that begin and end transactions, if not said otherwise. */
+  /** Rejects statements of `execute`; by default those that begin or end transactions. */
   check?: (statement: EncodedStatement) => void,
 ) => Executor<Options>

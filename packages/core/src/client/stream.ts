@@ -8,13 +8,13 @@ import { checkControl, isControl } from '../sql/statement-kind.ts'
 import type { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
-/** For cursors, and for what sends requests of its own: what a stream is made of. */
+/** Returns the internal state of a stream. */
 export let stateOf: (stream: Stream) => ServerStream
 
 /**
- * A connection held by the server from request to request. Statements given while a request is under way leave together
- * with the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the
- * write lock after 5 s; what comes after rejects with a StreamError.
+ * A connection that the server keeps between requests. Statements called while a request is in flight are sent together in
+ * the next one. The server closes a stream after 10 s without a request, and a transaction on it may lose the write lock
+ * after 5 s; later calls reject with a StreamError.
  *
  * For adapters; applications want `client.transaction()`.
  */
@@ -46,7 +46,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.isOpen
   }
 
-  /** When others that wait to write may take over, in ms since the epoch; null as long as no transaction holds them up. */
+  /** When a waiting writer may take the write lock over, in ms since the epoch; null while no transaction holds it. */
   get expiresAt(): number | null {
     return this.#state.transaction.expiresAt
   }
@@ -77,7 +77,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   }
 
   /**
-   * Begins a transaction. Nothing is sent: BEGIN travels with the first statement.
+   * Begins a transaction. Nothing is sent: BEGIN is sent with the first statement.
    * @param mode a mode, or a BEGIN statement @throws SyntaxError for text after BEGIN
    */
   begin(mode?: TransactionMode | (string & {})): void {
@@ -89,27 +89,27 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
     return this.#state.transaction.commit(options)
   }
 
-  /** Rolls back. Never rejects because the transaction is gone already. @throws the signal's reason; TransportError `TIMEOUT`: given up behind a COMMIT */
+  /** Rolls back. Never rejects because the transaction no longer exists. @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight */
   rollback(options?: CallOptions): Promise<void> {
     return this.#state.transaction.rollback(options)
   }
 
-  /** Marks a point in the transaction; travels with the next statement. */
+  /** Sets a savepoint; sent with the next statement. */
   savepoint(name: string): void {
     this.#state.transaction.savepoint(name)
   }
 
-  /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
+  /** Undoes the changes since a savepoint, which remains; sent with the next statement. */
   rollbackTo(name: string): void {
     this.#state.transaction.rollbackTo(name)
   }
 
-  /** Forgets a savepoint and keeps what was done since; travels with the next statement. */
+  /** Releases a savepoint and keeps the changes since; sent with the next statement. */
   release(name: string): void {
     this.#state.transaction.release(name)
   }
 
-  /** Closes the stream, after what is queued; an open transaction is rolled back. Never rejects. */
+  /** Closes the stream after its queued calls; an open transaction is rolled back. Never rejects. */
   close(): Promise<void> {
     return this.#state.close()
   }

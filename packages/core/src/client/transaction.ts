@@ -7,14 +7,14 @@ import type { Results } from '../request/queued-call.ts'
 import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
 
-/** For the reading of rows: acts on a transaction's stream, as soon as no savepoint has it. */
+/** Acts on the stream of a transaction as soon as no savepoint is running; for cursors. */
 export let actOn: <T>(
   tx: Transaction,
   options: CallOptions,
   act: (stream: ServerStream, handle: HandleCall) => Promise<T>,
 ) => Promise<T>
 
-/** @throws TypeError where something else is given first, such as a mode */
+/** @throws TypeError if the first argument is something else, such as a mode */
 export function checkCallback(callback: unknown): void {
   if (typeof callback !== 'function')
     throw new TypeError(
@@ -23,19 +23,19 @@ export function checkCallback(callback: unknown): void {
 }
 
 /**
- * A transaction, or a savepoint inside one, for as long as its callback runs. Statements are sent one request at a time;
- * those issued together travel together. The server lets it hold the write lock for 5 s when others wait.
+ * The handle of a transaction, or of a savepoint inside one, while its callback runs. Statements are sent one request at a
+ * time; those called together share a request. The server lets it hold the write lock for 5 s while other writers wait.
  */
 export class Transaction extends SqlExecutor {
   readonly #stream: ServerStream
   readonly #parent: Transaction | null
-  /** The savepoint inside this one whose callback runs. They run one after the other, and hold up this handle's statements. */
+  /** The running savepoint inside this one. Savepoints run one after the other and delay this handle's statements. */
   #child: Transaction | null = null
-  /** The last call that waits for its turn; null when none does. Settles when it has acted. */
+  /** Settles after the last queued call has acted; null when none is queued. */
   #last: Promise<void> | null = null
   #end: 'committed' | 'rolled back' | null = null
   #tellEnded = (): void => {}
-  /** Settles when this handle, a savepoint, does not hold up the one around it any more. */
+  /** Settles when this savepoint no longer delays the handle around it. */
   #ended: Promise<void> | undefined
 
   /** @internal */
@@ -49,30 +49,30 @@ export class Transaction extends SqlExecutor {
     })
   }
 
-  /** When others that wait to write may take over, in ms since the epoch; null as long as it has not got the write lock. */
+  /** When a waiting writer may take the write lock over, in ms since the epoch; null before it was acquired. */
   get expiresAt(): number | null {
     return this.#stream.transaction.expiresAt
   }
 
-  /** Time until then in ms; Infinity as long as it has not got the write lock. */
+  /** Time until `expiresAt` in ms; Infinity before the write lock was acquired. */
   get remainingMs(): number {
     const { clock } = this.#stream.http
     return Math.max(0, (this.expiresAt ?? Infinity) - clock.now())
   }
 
-  /** What is sent was written when the call was made, whatever it waits for. */
+  /** Runs statements that were encoded when the call was made, however long it waits. */
   #run(statements: readonly EncodedStatement[], options: StatementOptions): Promise<Results> {
     const run = (deadline: Deadline): Promise<Results> =>
       this.#stream.run(statements, 'atomic', options, { deadline, cancelReason: this.#cancelReason })
     return this.#whenFree(options, run)
   }
 
-  /** Why what is queued must not run any more. */
+  /** Returns why queued calls must no longer run; null if they may. */
   readonly #cancelReason = (): Error | null => (this.#isUndone ? this.#endError() : null)
 
   /**
-   * Waits for savepoints inside this one, in which this handle's statements must not land, and acts in the same tick in which
-   * there is none.
+   * Waits for savepoints inside this one, so that this handle's statements do not become part of them. Acts in the same tick
+   * if there is none.
    */
   #whenFree<T>({ timeoutMs, signal }: CallOptions, act: (deadline: Deadline) => Promise<T>): Promise<T> {
     const deadline = this.#stream.http.deadline(timeoutMs)
@@ -81,7 +81,7 @@ export class Transaction extends SqlExecutor {
     return act(deadline)
   }
 
-  /** Waits behind the calls that wait, and for the savepoint that is running. */
+  /** Waits for the calls queued before and for the running savepoint. */
   async #actInTurn<T>(
     deadline: Deadline,
     signal: AbortSignal | undefined,
@@ -99,7 +99,7 @@ export class Transaction extends SqlExecutor {
     this.#last = last
     let acted: Promise<T>
     try {
-      // the savepoint may wait for the rows, and their loop for this call
+      // the savepoint may wait for the cursor, and its loop for this call
       this.#stream.checkNoCursor(this)
       if (before) await this.#stream.waitFor(before, what, deadline, signal)
       while (this.#child)
@@ -107,7 +107,7 @@ export class Transaction extends SqlExecutor {
       this.#checkOpen()
       acted = act(deadline)
     } catch (error) {
-      // those behind it still wait for those before it
+      // the calls after it still wait for those before it
       void (before ?? Promise.resolve()).then(letNext)
       throw error
     }
@@ -116,10 +116,10 @@ export class Transaction extends SqlExecutor {
   }
 
   /**
-   * Runs a part that can fail by itself: when the callback throws, what it did is undone, and the transaction goes on.
-   * Costs no requests of its own. Inside the callback use its own argument; this handle waits until the callback is done.
-   * When this handle ends before the callback does, as when it is not awaited, the savepoint ends with it, and is undone.
-   * @param options `timeoutMs` and `signal` of the wait for a savepoint beside it
+   * Runs a callback in a savepoint: when it throws, its changes are undone and the transaction continues. Takes no extra
+   * requests. Inside the callback use its own argument; this handle waits until the callback has finished. If this handle ends
+   * first, as when the call is not awaited, the savepoint is undone.
+   * @param options `timeoutMs` and `signal` of the wait for a concurrent savepoint
    */
   async savepoint<T>(callback: (tx: Transaction) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
     checkCallback(callback)
@@ -130,10 +130,10 @@ export class Transaction extends SqlExecutor {
     })
   }
 
-  /** Runs the callback of this handle as a savepoint of another. */
+  /** Runs the callback of this handle as a savepoint of its parent. */
   async #performInside<T>(parent: Transaction, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const stream = this.#stream
-    // before the callback runs: its first statement may be one of this handle
+    // before the callback runs: its first statement may use the parent
     parent.#child = this
     const name = `baton_${this.#depth}`
     stream.transaction.savepoint(name)
@@ -142,9 +142,9 @@ export class Transaction extends SqlExecutor {
       if (parent.#child !== this) throw this.#endError()
       return result
     } finally {
-      // what is under way belongs to it
+      // the request in flight belongs to it
       if (this.#end === 'rolled back') await stream.answered
-      // ended from outside, it has nothing to do with the stream any more
+      // unless its parent has ended it
       if (parent.#child === this) {
         if (this.#end === 'rolled back') stream.transaction.rollbackTo(name)
         stream.transaction.release(name)
@@ -158,7 +158,7 @@ export class Transaction extends SqlExecutor {
     return this.#parent ? this.#parent.#depth + 1 : 0
   }
 
-  /** Runs the callback of this handle, which is over after it. */
+  /** Runs the callback of this handle, then ends the handle. */
   async #perform<T>(callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     try {
       const result = await callback(this)
@@ -174,7 +174,7 @@ export class Transaction extends SqlExecutor {
     }
   }
 
-  /** Ends this handle and all inside it: what they have queued is refused, and what they do from now on. */
+  /** Ends this handle and the savepoints inside it: their queued and later calls are rejected. */
   #undo(): void {
     this.#end = 'rolled back'
     this.#stopCursors()
@@ -191,7 +191,7 @@ export class Transaction extends SqlExecutor {
     return this.#stream.stopCursors(reason, this)
   }
 
-  /** Undoes everything and ends the transaction (or savepoint); its callback may still return a value. */
+  /** Rolls the transaction or savepoint back and ends it; its callback may still return a value. */
   async rollback(): Promise<void> {
     this.#checkOpen()
     this.#undo()
@@ -209,7 +209,7 @@ export class Transaction extends SqlExecutor {
       tx.#whenFree(options, (deadline) => act(tx.#stream, { deadline, cancelReason: tx.#cancelReason }))
   }
 
-  /** Whether what it did is undone, by itself or by a handle around it. */
+  /** Whether it was rolled back, by itself or by a handle around it. */
   get #isUndone(): boolean {
     return this.#end === 'rolled back' || (this.#parent !== null && this.#parent.#isUndone)
   }
@@ -223,7 +223,7 @@ export class Transaction extends SqlExecutor {
     if (this.#end !== null || this.#isUndone) throw this.#endError()
   }
 
-  /** Runs a callback as a transaction on a stream of its own. @internal */
+  /** Runs a callback as the transaction of a stream. @internal */
   static async run<T>(stream: ServerStream, callback: (tx: Transaction) => Promise<T> | T): Promise<T> {
     const tx = new Transaction(stream)
     let result: T

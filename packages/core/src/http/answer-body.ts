@@ -5,18 +5,18 @@ import { type Http, urlOf, valueOf } from './http.ts'
 import { openObservedBody } from './observed-body.ts'
 import { READ } from './policies.ts'
 
-/** What is asked, and how long there may be silence. */
+/** A GET request, and how long its response may pause. */
 export interface BodyRequest {
-  /** With its query. */
+  /** Path with query. */
   readonly path: string
   readonly signal: AbortSignal | undefined
-  /** Longest time without anything from the server, in ms. */
+  /** Longest time without data from the server, in ms. */
   readonly silenceMs: number
 }
 
 /**
- * The answer to a GET, read as it comes and no faster than it is taken. Its opener closes it. Every wait ends with the
- * signal, the time, or the client.
+ * The response to a GET, read as it arrives and no faster than it is consumed. Its opener closes it. Every wait ends with
+ * the signal, the time limit, or the client.
  */
 export class AnswerBody implements AsyncIterable<Uint8Array> {
   readonly #http: Http
@@ -35,11 +35,11 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     this.#request = request
     this.#exchange = exchange
     this.#parts = answer.parts[Symbol.asyncIterator]()
-    // also while no part is waited for
+    // also between two parts
     request.signal?.addEventListener('abort', this.#abort)
   }
 
-  /** Sends the request, again where that can do no harm. @throws HttpError for a status other than 200 */
+  /** Sends the request, with retries. @throws HttpError for a status other than 200 */
   static async open(http: Http, request: BodyRequest, timeoutMs: number): Promise<AnswerBody> {
     const { path, signal } = request
     const { address } = http.config
@@ -63,7 +63,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     return valueOf(await http.send<TransportBody, AnswerBody>(message, options))
   }
 
-  /** Its parts. @throws TransportError TIMEOUT after too long a silence */
+  /** Yields its parts. @throws TransportError `TIMEOUT` after too long a pause */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       for (let part = await this.#next(); part; part = await this.#next()) yield part
@@ -80,7 +80,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
     return part.done ? null : part.value
   }
 
-  /** Drops the connection, unless all was read. Does nothing on the second call. */
+  /** Aborts the request, unless it was read to its end. Does nothing on the second call. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -89,7 +89,7 @@ export class AnswerBody implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** The beginning of a body that is an error's text. */
+/** Reads the beginning of a body that is the text of an error. */
 export async function errorTextOf(parts: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
@@ -99,7 +99,7 @@ export async function errorTextOf(parts: AsyncIterable<Uint8Array>): Promise<str
       if (text.length >= ERROR_TEXT_LENGTH) break
     }
   } catch {
-    // what came so far says enough
+    // the text so far is enough
   }
   return text
 }

@@ -3,7 +3,7 @@ import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../base/c
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
-import { GIVE_UP_LIMIT_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
+import { ABORTED_REQUEST_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { PROBE } from '../codec/control.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
@@ -26,27 +26,27 @@ import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
 import { WriteLock } from './write-lock.ts'
 
-/** What is known of a request. */
+/** How a request is sent. */
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined
   readonly deadline: Deadline
-  /** Where it queues for its turn; null for what continues a stream: behind others it could keep the write lock from them. */
+  /** Limits concurrent requests; null for one that continues a stream, which would hold the write lock while it is queued. */
   readonly limiter: Limiter | null
   readonly policy: RequestPolicy
-  /** Whether a replica must have what this client has written or seen: the index goes into its body. */
+  /** Whether its body carries the replication index, so that a replica first catches up with what this client has seen. */
   readonly needsIndex?: boolean | undefined
   /**
-   * Whether it may be sent once more, without the index, to a replica that waits for one that will not come.
+   * Whether it may be repeated without the index, if the replica waits for one that it will never reach.
    * @default policy.isIdempotent
    */
   readonly mayOmitIndex?: boolean | undefined
-  /** Called before it is sent again: nothing of it has run, or it does no harm to run it twice. */
+  /** Called before it is sent again: nothing of it was executed, or it is idempotent. */
   readonly onRetry?: (() => void) | undefined
-  /** Slots of its own transaction among the client's that write. @default 0 */
+  /** Number of write permits of its own transaction. @default 0 */
   readonly ownPermits?: number | undefined
 }
 
-/** What became of a request. */
+/** The outcome of a request. */
 export type Sent<R> = { readonly isOk: true; readonly value: R } | NotAnswered<R>
 
 interface NotAnswered<R> {
@@ -61,10 +61,10 @@ interface NotAnswered<R> {
 /** A request that was not sent. */
 export const notSent = (error: unknown): Sent<never> => ({ isOk: false, error, isSent: false })
 
-/** One request, and how its answer is read. */
+/** A request, and how its response is read. */
 export interface Message<T extends TransportHead, R> {
   readonly path: string
-  /** Null for a GET. @param index state of the database to wait for, where the request needs one */
+  /** Null for a GET. @param index replication index, if the request carries one */
   readonly body: ((index: string | null) => string) | null
   readonly address: Address
   send(request: TransportRequest): Exchange<T>
@@ -72,22 +72,22 @@ export interface Message<T extends TransportHead, R> {
   read(answer: T): R | Promise<R>
 }
 
-/** Sends requests to the database's address: headers, token, turn and deadline are put on here. */
+/** Sends requests to the database: adds headers and token, limits concurrency, applies the deadline and retries. */
 export class Http {
   readonly config: ResolvedConfig
   readonly clock: Clock
   readonly replica: ReplicaIndex
-  /** False once the server has shown that it has no `/v3/pipeline`. */
+  /** Whether the server supports `/v3/pipeline`; undefined until a response proves it. */
   hasV3: boolean | undefined
   readonly events: Events
   readonly lifetime: Lifetime
   readonly transport: Transport
-  /** Reads queue by themselves: a transaction may await one, and would wait behind those that wait for its write lock. */
+  /** Reads have a queue of their own: a transaction may await one while writes are queued for its write lock. */
   readonly reads: Limiter
   readonly writes: Limiter
   /**
-   * One request with coalesced writes at a time: two that have several each get in each other's way on libsql-server, which takes
-   * twice as long then, and now and then answers SQLITE_BUSY.
+   * Coalesced writes are sent one request at a time: libsql-server takes twice as long for two at once, and occasionally
+   * rejects one with SQLITE_BUSY.
    */
   readonly coalescedWrites: Limiter
   readonly writeLock: WriteLock
@@ -112,20 +112,20 @@ export class Http {
     if (typeof config.authToken === 'string') Object.assign(this.#headers, authorization(config.authToken))
   }
 
-  /** Whether, besides the transaction that has the write lock, another write or transaction is in flight that may wait for it. */
+  /** Whether a write or a transaction of this client may be waiting for the one that holds the write lock. */
   get hasPendingWrites(): boolean {
     return this.writes.taken + this.coalescedWrites.taken > 0 || this.writeLock.isContended
   }
 
-  /** The time of a call that begins now. @throws TypeError when `timeoutMs` is no time */
+  /** Returns the deadline of a call that begins now. @throws TypeError if `timeoutMs` is invalid */
   deadline(timeoutMs?: number): Deadline {
     if (timeoutMs !== undefined) checkOption('timeoutMs', timeoutMs, TIME)
     return new Deadline(this.clock, timeoutMs ?? this.config.requestTimeoutMs)
   }
 
   /**
-   * Sends a body of JSON, or a GET, again where the policy allows it, within one deadline. Never rejects.
-   * @param body null for a GET @param read reads the answer's text
+   * Sends a body of JSON, or a GET, and retries where the policy allows it, within one deadline. Never rejects.
+   * @param body null for a GET @param read reads the text of the response
    */
   exchange<R>(
     path: string,
@@ -148,8 +148,8 @@ export class Http {
   }
 
   /**
-   * @param hasBegun whether it belongs to a call that has begun, which goes on while the client is being closed
-   * @returns the answer's text @throws HttpError for a status other than 2xx
+   * @param hasBegun whether it belongs to a call that may continue while the client is being closed
+   * @returns the text of the response @throws HttpError for a status other than 2xx
    */
   async get(path: string, options: CallOptions = {}, hasBegun = false): Promise<string> {
     checkOptions(options, CALL_OPTIONS)
@@ -165,7 +165,7 @@ export class Http {
     }
   }
 
-  /** Sends a request, again where the policy allows it. Never rejects. @param attempt counts what was sent before */
+  /** Sends a request, and retries where the policy allows it. Never rejects. @param attempt from 0 */
   async send<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
@@ -224,7 +224,7 @@ export class Http {
       return { isOk: true, value }
     } catch (error) {
       failure = { isOk: false, error, isSent: isSent() }
-      // one that waits for an index has not begun
+      // a read that waits for an index has not begun
       if (exchange && !isAnswered && policy.keepRunning && isSent() && error !== INDEX_RESET) {
         const { answer } = exchange
         this.#finishInBackground(exchange, place)
@@ -238,7 +238,7 @@ export class Http {
     return await this.#sendAgain(message, options, attempt, failure, index)
   }
 
-  /** Sends a request once more, if it may be. */
+  /** Retries a request, if it may be repeated. */
   async #sendAgain<T extends TransportHead, R>(
     message: Message<T, R>,
     options: RequestOptions,
@@ -263,7 +263,7 @@ export class Http {
     return await this.send(message, options, attempt + 1)
   }
 
-  /** Asks the server to which state of the database it has come. */
+  /** Asks the server for its replication index. */
   async #askIndex(): Promise<string | number | null | undefined> {
     const probe = pipelineBody([`{"type":"execute","stmt":${PROBE.json}}`, CLOSE])
     const options = { deadline: this.deadline(REPLICA_WAIT_MS), limiter: null, policy: CONTINUE }
@@ -272,9 +272,9 @@ export class Http {
     )
   }
 
-  /** Lets a request finish that was given up; it keeps its place. */
+  /** Lets an aborted request finish in the background; it keeps its place among the concurrent ones. */
   #finishInBackground(exchange: Exchange<TransportHead>, place: Place | null): void {
-    const cancel = this.clock.after(GIVE_UP_LIMIT_MS, () => exchange.abort())
+    const cancel = this.clock.after(ABORTED_REQUEST_MS, () => exchange.abort())
     const end = (): void => {
       cancel()
       place?.release()
@@ -313,26 +313,26 @@ export class Http {
     }
   }
 
-  /** Lets no call begin any more, waits for those under way as long as told, and frees the connections. */
+  /** Rejects new calls, waits up to `drainMs` for pending ones, and closes the connections. */
   async close(drainMs: number): Promise<void> {
     await this.lifetime.close(drainMs)
     await this.transport.close()
   }
 }
 
-/** Why a read is given up that waits for an index which will not come. */
+/** Aborts a read that waits for an index which the replica will never reach. */
 const INDEX_RESET = Symbol('index reset')
 
-/** @throws the error of a request that was not answered */
+/** Returns the value of a request. @throws its error */
 export function valueOf<R>(sent: Sent<R>): R {
   if (!sent.isOk) throw sent.error
   return sent.value
 }
 
-/** Where a path is, for errors. */
+/** Returns the URL of a path, for errors. */
 export const urlOf = ({ origin, basePath }: Address, path: string): string => origin + basePath + path
 
-/** Length of a body, in bytes. */
+/** Returns the length of a body in bytes. */
 export const byteLength = (text: string | null | undefined): number =>
   new TextEncoder().encode(text ?? '').length
 

@@ -6,32 +6,32 @@ import { closedError, timeoutError } from '../transport/failure.ts'
 
 /** A stream that the server holds. */
 export interface OpenStream {
-  /** Closes it, and settles when that is done. Never rejects. */
+  /** Closes the stream. Never rejects. */
   abandon(): Promise<void>
 }
 
 export interface WaitOptions extends Omit<DeferredOptions, 'ms'> {
   /** Absent: without a time limit. */
   readonly deadline?: Pick<Deadline, 'leftMs' | 'timeoutMs'> | undefined
-  /** Asked when the wait ends too early: whether what is waited for may have run. @default never */
+  /** Called when the wait ends early: whether the awaited work may have been executed. @default never */
   readonly mayHaveRun?: (() => boolean) | undefined
-  /** Whether it goes on while the client is being closed. */
+  /** Whether it continues while the client is being closed. */
   readonly outlivesClient?: boolean | undefined
 }
 
-/** What a client has under way, and how that ends when the client is closed. */
+/** Tracks the pending calls, streams and background work of a client, and ends them when it is closed. */
 export class Lifetime {
   readonly clock: Clock
   readonly #origin: string
   readonly #streams = new Set<OpenStream>()
-  /** Calls that wait: for a place, a token, an answer, or before they are sent again. */
+  /** Pending waits: for a place, a token, a response or a retry. */
   readonly #pending = new Map<{ reject(reason: unknown): void }, (() => boolean) | undefined>()
-  /** Requests that were given up and are left to finish, with what ends them. */
+  /** Aborted requests that are left to finish, and the functions that end them. */
   readonly #background = new Map<Promise<unknown>, () => void>()
-  /** Calls of `close` that wait for everything else to end. */
+  /** Pending calls of `close`. */
   readonly #drainers = new Set<Deferred>()
   #calls = 0
-  /** Whether new calls are refused. */
+  /** Whether new calls are rejected. */
   isClosed = false
   #aborted: Promise<unknown> | undefined
 
@@ -41,12 +41,12 @@ export class Lifetime {
     this.#origin = origin
   }
 
-  /** Whether the time of `close` is over, so that nothing is sent any more. */
+  /** Whether the drain time of `close` has passed, so that nothing more is sent. */
   get isAborted(): boolean {
     return this.#aborted !== undefined
   }
 
-  /** A call has begun, which may take several requests with waits between them. @throws TransportError once the client is closed */
+  /** Counts a call, which may take several requests with waits between them. @throws TransportError after the client was closed */
   begin(hasBegun = false): void {
     if (this.#aborted || (this.isClosed && !hasBegun)) throw closedError()
     this.#calls += 1
@@ -58,8 +58,8 @@ export class Lifetime {
   }
 
   /**
-   * Lets a call wait for something: until it happens, the deadline passes, the signal is aborted, or the client is closed.
-   * @throws TransportError once the client is closed
+   * Returns a wait that ends at the latest when the deadline passes, the signal is aborted, or the client is closed.
+   * @throws TransportError after the client was closed
    */
   wait<T = void>({ deadline, mayHaveRun, outlivesClient, ...options }: WaitOptions): Deferred<T> {
     if (this.#aborted && !outlivesClient) throw closedError()
@@ -76,7 +76,7 @@ export class Lifetime {
     return waiter
   }
 
-  /** Begins work and waits for it, as `wait` does. */
+  /** Starts work and waits for it as `wait` does. */
   until<T>(work: () => Promise<T>, options: WaitOptions): Promise<T> {
     const waiter = this.wait<T>(options)
     work().then(waiter.resolve, waiter.reject)
@@ -90,14 +90,14 @@ export class Lifetime {
     await waiter.promise
   }
 
-  /** Lets work go on in the background, for `close` to wait for. */
+  /** Registers background work that `close` waits for. */
   addBackground(work: Promise<unknown>, abort: () => void = () => {}): void {
     const remove = (): unknown => this.#background.delete(done)
     const done: Promise<unknown> = work.then(remove, remove)
     this.#background.set(done, abort)
   }
 
-  /** A stream is open on the server from now on, or no longer. */
+  /** Registers a stream that was opened on the server, or removes one that was closed. */
   trackStream(stream: OpenStream, isOpen: boolean): void {
     if (isOpen) this.#streams.add(stream)
     else this.#streams.delete(stream)
@@ -105,8 +105,8 @@ export class Lifetime {
   }
 
   /**
-   * Lets no new call begin. Settles when all that had begun are through, the time is over, or another `close` has less
-   * patience; what is under way then is given up, and streams that are open are closed, so that none keeps the write lock.
+   * Rejects new calls. Resolves when all pending ones have settled or the shortest `drainMs` of all calls of `close` has
+   * passed; then pending calls are aborted and open streams closed, so that none keeps the write lock.
    */
   async close(drainMs: number): Promise<void> {
     this.isClosed = true
@@ -124,10 +124,10 @@ export class Lifetime {
     for (const drainer of this.#drainers) drainer.resolve()
     for (const [waiter, mayHaveRun] of this.#pending) waiter.reject(closedError(mayHaveRun?.()))
     for (const stream of this.#streams) this.addBackground(stream.abandon())
-    // those whose call was given up just now hear of it first
+    // the calls aborted above settle first
     await Promise.resolve()
     const limit = new Deferred(this.clock, { ms: CLOSE_TIMEOUT_MS })
-    while (this.#background.size > 0 && !limit.isOver)
+    while (this.#background.size > 0 && !limit.isSettled)
       await Promise.race([limit.promise, Promise.all(this.#background.keys())])
     limit.resolve()
     for (const abort of this.#background.values()) abort()
@@ -135,7 +135,7 @@ export class Lifetime {
 
   #checkEmpty(): void {
     if (!this.#isEmpty) return
-    // an answer that has come just now may have brought a stream
+    // a response that has just arrived may have opened a stream
     setTimeout(() => {
       if (this.#isEmpty) for (const drainer of this.#drainers) drainer.resolve()
     })

@@ -2,7 +2,7 @@ import type { Deferred } from '../base/deferred.ts'
 import { queueFull } from '../transport/failure.ts'
 import type { Lifetime, WaitOptions } from './lifetime.ts'
 
-/** Lets a number of calls through at once; the others queue, in the order in which they came. */
+/** Limits the number of concurrent calls; the others are queued in order. */
 export class Limiter {
   readonly #lifetime: Lifetime
   readonly #queueLimit: number
@@ -17,18 +17,18 @@ export class Limiter {
     this.#queueLimit = queueLimit
   }
 
-  /** Calls that have a place. */
+  /** Number of calls that have a place. */
   get taken(): number {
     return this.#limit - this.#free
   }
 
-  /** Calls that queue. */
+  /** Number of queued calls. */
   get queued(): number {
     return this.#waiting.size
   }
 
   /**
-   * Takes a place, or queues for one.
+   * Acquires a place, or queues for one.
    * @throws TransportError `QUEUE_FULL`, or when the client is closed; the wait rejects as `options` say
    */
   acquire(options: Omit<WaitOptions, 'onEnd'>): Place {
@@ -50,10 +50,10 @@ export class Limiter {
   }
 }
 
-/** The place of a call that a limiter lets through, or will. */
+/** A place in a limiter, held or queued for. */
 export interface Place {
-  /** What waits for it; null when it was free at once. */
+  /** The wait for it; null if one was free. */
   readonly waiter: Deferred | null
-  /** Gives it to the next in the queue, or ends the wait for it. Called once. */
+  /** Passes it to the next call in the queue, or leaves the queue. Called once. */
   release(): void
 }

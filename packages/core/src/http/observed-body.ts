@@ -2,7 +2,7 @@ import { openBody } from '#transport'
 import type { Exchange, TransportBody, TransportRequest } from '../transport/transport.ts'
 import { byteLength, type Http } from './http.ts'
 
-/** Sends a request whose answer is read as it comes, and emits its `request` event when the body has ended or was left. */
+/** Sends a request whose response is read as it arrives, and emits its `request` event when the body ends or is abandoned. */
 export function openObservedBody(http: Http, request: TransportRequest): Exchange<TransportBody> {
   const exchange = openBody(http.transport, request)
   const { events, clock } = http

@@ -1,13 +1,13 @@
-/** What may be done with a request that gets no answer, or whose call has ended. */
+/** What may be done with a request that gets no response, or whose call was aborted. */
 export interface RequestPolicy {
-  /** Whether it may be sent again after it may have run. */
+  /** Whether it may be sent again after it may have been executed. */
   readonly isIdempotent?: true
   /**
-   * Whether it is left to finish when its call is aborted, so that its stream can be closed: the server would hold the write
-   * lock for the rest of its 5 s otherwise.
+   * Whether it is left to finish when its call is aborted, so that its stream can be closed: otherwise the server would hold
+   * the write lock for the rest of its 5 s.
    */
   readonly keepRunning?: true
-  /** Whether it goes on while the client is being closed. */
+  /** Whether it continues while the client is being closed. */
   readonly outlivesClient?: true
 }
 

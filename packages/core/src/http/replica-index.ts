@@ -1,25 +1,25 @@
 import type { Clock } from '../base/clock.ts'
 import { REPLICA_WAIT_MS } from '../base/limits.ts'
 
-/** An index as servers send it. */
+/** A replication index as servers send it. */
 type WireIndex = string | number | null | undefined
 
 /**
- * The newest state of the database that a client has seen. Replicas wait for it before they answer, so that a client reads what
- * it has written. A database that was restored, or whose primary was restarted, may count from the beginning: the index may
- * never come then, and is dropped.
+ * Keeps the newest replication index that a client has seen. Replicas wait for it before they respond, so that a client reads
+ * its own writes. A database that was restored, or whose primary was restarted, may count from the beginning: a replica may
+ * then never reach the index, and it is reset.
  */
 export class ReplicaIndex {
   readonly #clock: Clock
   readonly #isUsed: boolean
   readonly #ask: () => Promise<WireIndex>
   #index: bigint | null
-  /** The question whether the server is behind an index, and until when its answer is good. */
+  /** The probe whether the server is behind an index, and until when its result is used. */
   #asked: { readonly index: string; readonly isBehind: Promise<boolean>; until: number } | null = null
 
   /**
-   * @param minimum index to begin with @param readYourWrites whether indexes are used at all
-   * @param ask asks the server for its own index
+   * @param minimum initial index @param readYourWrites whether indexes are used at all
+   * @param ask asks the server for its index
    */
   constructor(
     clock: Clock,
@@ -37,7 +37,7 @@ export class ReplicaIndex {
     return this.#index === null ? null : String(this.#index)
   }
 
-  /** Takes note of the index in an answer. */
+  /** Records the index of a response. */
   record(index: WireIndex): void {
     if (index == null || !this.#isUsed || !/^\d+$/.test(String(index))) return
     const seen = BigInt(index)
@@ -46,7 +46,7 @@ export class ReplicaIndex {
 
   /**
    * Watches a read that waits for an index at a replica.
-   * @param onReset called when the index was dropped, so that the read can be sent without it @returns what ends the watch
+   * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that ends the watch
    */
   watch(index: string, onReset: () => void): () => void {
     return this.#clock.after(REPLICA_WAIT_MS, () => {
@@ -54,23 +54,20 @@ export class ReplicaIndex {
     })
   }
 
-  /** Drops an index when the server says that it has not come to it. @returns whether it is dropped, also by other calls */
+  /** Resets an index that the server is behind. @returns whether it was reset, by this or another call */
   async resetIfBehind(index: string): Promise<boolean> {
     if ((await this.#isBehind(index)) && this.value === index) this.#index = null
-    // it only grows otherwise
+    // otherwise the index only grows
     return this.#index === null || this.#index < BigInt(index)
   }
 
-  /**
-   * Asks the server, once for all that wait for an index. A later wait begins after the answer, and takes as long as that is
-   * good: it gets one of its own.
-   */
+  /** Probes the server, once for all reads that wait for an index at the same time. */
   #isBehind(index: string): Promise<boolean> {
     const clock = this.#clock
     if (this.#asked?.index === index && clock.now() < this.#asked.until) return this.#asked.isBehind
     const isBehind = this.#ask()
       .then((seen) => seen != null && BigInt(seen) < BigInt(index))
-      // a server that does not answer, or says what is no index, may be there
+      // a server that fails, or sends no valid index, may have reached it
       .catch(() => false)
     const asked = { index, isBehind, until: Infinity }
     this.#asked = asked

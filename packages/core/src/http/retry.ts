@@ -2,8 +2,8 @@ import { HttpError, SqlError, StreamError, TransportError } from '../base/errors
 import { RETRY_BUDGET, RETRY_DELAY_MS } from '../base/limits.ts'
 
 /**
- * Decides what may be sent again: what provably never ran, and reads. The budget is shared by all calls of a client, so
- * that a server in trouble does not get all of its load twice.
+ * Decides which requests are retried: reads, and those that provably were not executed. All calls of a client share a budget,
+ * so that a failing server does not receive its whole load twice.
  */
 export class RetryPolicy {
   readonly #maxRetries: number
@@ -13,14 +13,14 @@ export class RetryPolicy {
     this.#maxRetries = maxRetries
   }
 
-  /** A call that went well earns back a part of the budget. */
+  /** Restores part of the budget after a successful call. */
   succeeded(): void {
     this.#budget = Math.min(RETRY_BUDGET, this.#budget + 0.1)
   }
 
   /**
-   * How long to wait before sending again, in ms; null when it must not be.
-   * @param attempt from 0 @param isIdempotent whether the request may run twice
+   * Returns the delay before the retry in ms; null if there is none.
+   * @param attempt from 0 @param isIdempotent whether the request may be executed twice
    */
   delayMs(error: unknown, attempt: number, isIdempotent?: boolean): number | null {
     if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isIdempotent)) return null
@@ -39,14 +39,14 @@ function isRetryable(error: unknown, isIdempotent?: boolean): boolean | undefine
   )
 }
 
-/** Whether a transaction failed, and kept nothing, for a transient reason. */
+/** Whether a transaction failed for a transient reason and kept nothing. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof SqlError) return /^(SQLITE_BUSY|TRANSACTION_)/.test(error.code)
   if (error instanceof HttpError) return error.status === 429 && error.outcome === 'not_applied'
   return error instanceof StreamError && error.code.startsWith('TRANSACTION_')
 }
 
-/** Doubles with each attempt, up to a limit; a random half of it keeps clients from coming back all at once. */
+/** Returns the delay of an attempt in ms: doubled each time up to a limit, with jitter so that clients do not retry at once. */
 export function backoffMs(attempt: number, firstMs = RETRY_DELAY_MS, longestMs = 1_000): number {
   return Math.min(firstMs * 2 ** attempt, longestMs) * (0.5 + Math.random() / 2)
 }

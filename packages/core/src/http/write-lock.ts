@@ -1,46 +1,46 @@
 import { TransportError } from '../base/errors.ts'
 import type { Limiter, Place } from './limiter.ts'
 
-/** Explains why a call and a transaction of the same client may wait for each other. */
+/** Returns a hint for a timeout: a call and a transaction of the same client may have waited for each other. */
 export const lockHint = (other: string): string =>
   `; another ${other} the write lock. If the transaction's callback awaits that call, make it with the transaction's own handle`
 
 /**
- * The transactions of one client that want the database's write lock. They take slots here and not at the server, which would
- * keep them waiting in requests that time out, and would give the lock to those whose process is gone.
+ * Queues the write transactions of one client. Queued at the server instead, they would wait in requests that time out, and
+ * the server could give the lock to a client that has exited.
  */
 export class WriteLock {
-  readonly #slots: Limiter
+  readonly #permits: Limiter
   readonly #timeoutMs: number
 
-  constructor(slots: Limiter, timeoutMs: number) {
-    this.#slots = slots
+  constructor(permits: Limiter, timeoutMs: number) {
+    this.#permits = permits
     this.#timeoutMs = timeoutMs
   }
 
-  /** Whether more than one transaction has a slot. */
+  /** Whether more than one transaction has a permit. */
   get isContended(): boolean {
-    return this.#slots.taken > 1
+    return this.#permits.taken > 1
   }
 
   /**
-   * Explains the timeout of a write that a transaction of the same client may have blocked; empty where none can have.
-   * @param ownPermits slots of the transaction that the write belongs to
+   * Returns a hint for the timeout of a write that another transaction of this client may have blocked; else an empty string.
+   * @param ownPermits number of permits of the transaction that the write belongs to
    */
   hint(ownPermits = 0): string {
-    return this.#slots.taken > ownPermits ? lockHint('transaction of this client held') : ''
+    return this.#permits.taken > ownPermits ? lockHint('transaction of this client held') : ''
   }
 
-  /** Asks for a transaction's permit to write. @throws TransportError when too many wait */
+  /** Acquires a write permit, or queues for one. @throws TransportError `QUEUE_FULL` */
   acquirePermit(): Place {
     const timeoutMs = this.#timeoutMs
-    const ahead = this.#slots.queued
+    const ahead = this.#permits.queued
     const onTimeout = (): Error =>
       new TransportError(
         'TIMEOUT',
         `waited ${timeoutMs / 1_000} s for the write lock behind ${ahead + 2} transactions of this client (writeLockTimeoutMs)`,
         'not_applied',
       )
-    return this.#slots.acquire({ deadline: { leftMs: timeoutMs, timeoutMs }, onTimeout })
+    return this.#permits.acquire({ deadline: { leftMs: timeoutMs, timeoutMs }, onTimeout })
   }
 }

@@ -10,18 +10,17 @@ import { SqlRequest } from './sql-request.ts'
 /** A call that shares a request with others. */
 interface Entry {
   readonly operation: SqlRequest
-  /** Whether its caller knows how it ended. */
+  /** The result, or error, of its caller. */
   readonly waiter: Deferred<Results>
   readonly characters: number
-  /** Called when its caller gives it up. */
-  onGivenUp: (reason: unknown) => void
+  /** Called when its caller aborts it, or its deadline passes. */
+  onAbort: (reason: unknown) => void
 }
 
 /**
- * Lets statements outside of transactions that are issued in the same tick of the event loop share requests: reads with
- * reads, and writes with writes in their order. A read in a request with a write would wait for the write lock, also when
- * the transaction that holds the lock awaits that read. Each statement has its own result or error, and its own deadline and
- * signal; none depends on another.
+ * Coalesces statements outside of transactions that are called in the same tick of the event loop: reads with reads, and
+ * writes with writes in order. A read in the same request as a write would wait for the write lock, even if the transaction
+ * that holds it awaits that read. Each statement has its own result or error, deadline and signal; none depends on another.
  */
 export class Coalescer {
   readonly #http: Http
@@ -31,7 +30,7 @@ export class Coalescer {
     this.#http = http
   }
 
-  /** Sends a call with others. Settles when the call is settled. */
+  /** Sends a call together with others. Resolves when the call has settled. */
   send({ resolve, reject, ...call }: QueuedCall): Promise<void> {
     const { config, lifetime, writeLock } = this.#http
     const { deadline, options } = call
@@ -43,16 +42,16 @@ export class Coalescer {
     const waiter = lifetime.wait<Results>({ deadline, signal: options.signal, onTimeout, mayHaveRun })
     const operation = new SqlRequest([{ ...call, resolve: waiter.resolve, reject: waiter.reject }])
     const characters = call.statements[0]?.json.length ?? 0
-    const entry: Entry = { operation, waiter, characters, onGivenUp: () => {} }
+    const entry: Entry = { operation, waiter, characters, onAbort: () => {} }
     if (this.#waiting.push(entry) === 1) soon(this.#flush)
     return waiter.promise.then(resolve, (reason: unknown) => {
       reject(reason)
-      entry.onGivenUp(reason)
+      entry.onAbort(reason)
     })
   }
 
   readonly #flush = (): void => {
-    const waiting = this.#waiting.filter(({ waiter }) => !waiter.isOver)
+    const waiting = this.#waiting.filter(({ waiter }) => !waiter.isSettled)
     this.#waiting = []
     const writes = waiting.filter(({ operation }) => operation.needsWriteLock)
     const reads = waiting.filter(({ operation }) => !operation.needsWriteLock)
@@ -60,8 +59,8 @@ export class Coalescer {
   }
 
   /**
-   * Divides calls among requests. Writes that return rows have requests of their own: when a row cannot be written as JSON, the
-   * server answers nothing, and what became of the others in the request would not be known.
+   * Divides calls among requests. Writes that return rows have requests of their own: if a row cannot be encoded as JSON, the
+   * server rejects the whole request, and the outcome of the other writes in it would be unknown.
    */
   #requests(entries: readonly Entry[]): Entry[][] {
     const requests: Entry[][] = []
@@ -83,22 +82,22 @@ export class Coalescer {
     const operations = entries.map(({ operation }) => operation)
     const calls = operations.flatMap(({ calls: [call] }) => call ?? [])
     const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt > a.deadline.endsAt ? b : a))
-    const givenUp = new AbortController()
+    const aborted = new AbortController()
     for (const entry of entries) {
-      const onGivenUp = (reason: unknown): void => {
-        // its request goes without it, or has left
+      const onAbort = (reason: unknown): void => {
+        // unless its request was sent before, it leaves it
         if (!entry.operation.isEncoded) operations.splice(operations.indexOf(entry.operation), 1)
-        if (entries.every(({ waiter }) => waiter.isOver)) givenUp.abort(reason)
+        if (entries.every(({ waiter }) => waiter.isSettled)) aborted.abort(reason)
       }
-      entry.onGivenUp = onGivenUp
+      entry.onAbort = onAbort
     }
     try {
       const { coalescedWrites } = this.#http
-      await sendStateless(this.#http, operations, { deadline, signal: givenUp.signal }, coalescedWrites)
+      await sendStateless(this.#http, operations, { deadline, signal: aborted.signal }, coalescedWrites)
     } catch (error) {
-      const open = entries.filter(({ waiter }) => !waiter.isOver)
+      const open = entries.filter(({ waiter }) => !waiter.isSettled)
       const mayGoAlone = operations.every(({ isReadOnly }) => isReadOnly) && isOfOneResult(error)
-      // not by the number of open calls: one that was given up may be the one to blame
+      // not by the number of open calls: an aborted one may have caused the error
       if (operations.length > 1 && mayGoAlone) for (const entry of open) void this.#send([entry])
       else for (const call of calls) call.reject(copyOf(error))
     }
@@ -109,17 +108,17 @@ export class Coalescer {
 const returnsRows = ({ operation }: Entry): boolean =>
   operation.needsWriteLock && /\breturning\b/i.test(operation.lastSql ?? '')
 
-/** Whether the result of one statement may have kept the others from their answers. */
+/** Whether the result of one statement may have failed the whole request. */
 const isOfOneResult = (error: unknown): boolean =>
   error instanceof ProtocolError || (error instanceof HttpError && error.status === 500)
 
-/** Calls back when this tick of the event loop is over. */
+/** Calls back after this tick of the event loop. */
 function soon(callback: () => void): void {
   if (typeof setImmediate === 'function') setImmediate(callback)
   else setTimeout(callback)
 }
 
-/** An error of its own for each call, whose stack will show who made it. */
+/** Copies an error for each call, so that its stack can show the caller. */
 function copyOf(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const copy = new Error(error.message, 'cause' in error ? { cause: error.cause } : {})

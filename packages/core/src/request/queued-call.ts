@@ -6,56 +6,59 @@ import type { BatchOptions, StatementOptions } from '../options.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 
-/** The reading of rows, which has its stream to itself while it lasts. */
+/** A cursor, which has its stream to itself while it is open. */
 export interface Cursor {
   /** The handle that reads: a client, a stream or a transaction. */
   readonly owner: object
-  /** Whether no more rows are wanted. */
+  /** Whether it was stopped. */
   readonly isStopped: boolean
-  /** Whether its statement changes nothing. */
+  /** Whether its statement is read-only. */
   readonly isReadOnly: boolean
-  /** Ends the reading before its end. @param isOver whether the stream ends, too @param reason what the loop over the rows throws */
+  /** Ends it early. @param isOver whether the stream ends, too @param reason what the loop over the rows throws */
   stop(isOver: boolean, reason: unknown): void
 }
 
-/** Work of one call, on its way to the server: statements, the end of a transaction, or the reading of rows. */
+/** The work of one call until it is settled: statements, the end of a transaction, or a cursor. */
 export interface QueuedCall {
-  /** One statement, or several of which none runs after one that failed. */
+  /** One statement, or several that stop at the first failure. */
   readonly statements: readonly EncodedStatement[]
-  /** `autocommit`: outside of a transaction; `chain`: so, one after the other; `atomic`: as a transaction of their own; `transaction`: in the stream's. */
+  /**
+   * `autocommit`: outside of a transaction; `chain`: several statements so, in order; `atomic`: as a transaction of their own;
+   * `transaction`: in the transaction of the stream.
+   */
   readonly scope: 'autocommit' | 'chain' | 'atomic' | 'transaction'
-  /** Which end of the transaction it is, if it is one. */
+  /** Whether it commits or rolls back the transaction. */
   readonly transactionEnd?: 'commit' | 'rollback' | undefined
-  /** What reads the rows of the statement, if it is not read as a whole. */
+  /** The cursor that reads the rows, unless the result is read as a whole. */
   readonly cursor?: Cursor | undefined
-  /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that travel in front. */
+  /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that are sent before the statements. */
   prefix: readonly ControlStatement[]
-  /** Whether it may share a request with others. */
+  /** Whether it may share a request with other calls. */
   canCoalesce: boolean
-  /** Whether it does no harm to run it twice. */
+  /** Whether it changes nothing, so that it may run twice. */
   readonly isReadOnly: boolean
   readonly options: StatementOptions
   readonly deadline: Deadline
-  /** Why it must not run any more: the savepoint that it belongs to is over. */
+  /** Returns why it must no longer run, such as the end of its savepoint; null if it may. */
   readonly cancelReason?: (() => Error | null) | undefined
-  /** Ends the watch over its deadline and signal, which the request has from then on. */
+  /** Stops watching its deadline and signal; from then on the request does. */
   stopWatch?: (() => void) | undefined
   readonly resolve: (results: Results) => void
   readonly reject: (error: unknown) => void
 }
 
-/** Whether statements change nothing, so that they may run twice. */
+/** Whether statements are read-only, so that they may run twice. */
 export const areReadOnly = (statements: readonly EncodedStatement[], { readOnly }: BatchOptions): boolean =>
   readOnly ?? statements.every(({ kind }) => kind === 'read')
 
 /**
- * Returns what begins a batch that is a transaction of its own. By default a batch that only reads does not wait for the write
- * lock. @throws TypeError for an unknown mode
+ * Returns the BEGIN of an atomic batch. By default a read-only batch does not wait for the write lock.
+ * @throws TypeError for an unknown mode
  */
 export const batchPrefix = (isReadOnly: boolean, { mode }: BatchOptions): readonly ControlStatement[] => [
   beginStatement(mode ?? (isReadOnly ? 'deferred' : 'immediate')),
 ]
 
-/** Whether a call acquires the write lock, as far as its texts tell. */
+/** Whether a call acquires the write lock, judging by its SQL. */
 export const needsWriteLock = (call: QueuedCall): boolean =>
   !call.isReadOnly || call.prefix.some((statement) => statement.needsWriteLock)

@@ -7,9 +7,8 @@ import { READ, WRITE } from '../http/policies.ts'
 import type { SqlRequest } from './sql-request.ts'
 
 /**
- * Sends operations, in their order, in one HTTP request on a stream that ends with it, and settles each with its own result.
- * Rejects when there is no answer.
- * @param writing where it queues when it may have to wait for the write lock
+ * Sends operations in order in one request, on a stream that ends with it, and settles each with its own result.
+ * @param writing limits the requests that may wait for the write lock @throws the error of a request without a response
  */
 export async function sendStateless(
   http: Http,
@@ -19,7 +18,7 @@ export async function sendStateless(
 ): Promise<void> {
   const isReadOnly = operations.every((operation) => operation.isReadOnly)
   const writes = operations.some((operation) => operation.needsWriteLock)
-  // what comes after the first sees at least what that saw
+  // later operations see at least what the first one sees
   const encode = (index: string | null): string =>
     pipelineBody([
       ...operations.map((operation, at) => operation.encode(false, at === 0 ? index : null)),

@@ -18,40 +18,40 @@ import type { EncodedStatement } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
 
-/** What the answer means for the stream. */
+/** What the response means for the stream. */
 export interface Settled {
-  /** Nothing ran: these have to be sent once more. */
+  /** Calls to be sent again, because nothing ran. */
   readonly again?: readonly QueuedCall[]
-  /** Control statements that have not taken place and still have to. */
+  /** Control statements that did not run and are still to be sent. */
   readonly prefix?: readonly ControlStatement[]
-  /** Whether nothing of the request has run. */
+  /** Whether nothing of the request ran. */
   readonly ranNothing?: boolean
 }
 
-/** What the results are read with. */
+/** What reading the results depends on. */
 export interface SettleContext {
   readonly intMode: IntMode
   readonly rowids: InsertedRowids
-  /** Makes the one error of a transaction that turns out to be gone; absent where there can be none. */
+  /** Declares the transaction lost; absent where there can be none. */
   readonly markLost?: MarkLost
 }
 
-/** Declares a transaction gone. @returns its error, the first one if there was one before */
+/** Declares a stream and its transaction lost. @returns the error, the first one if it was lost before */
 export type MarkLost = (code: StreamError['code'], message: string, cause?: unknown) => StreamError
 
-/** The SQL operation of one HTTP request: what it says for its entries, and what they hear. */
+/** Encodes the SQL operation of one request and hands its results to the calls. */
 export class SqlRequest {
   readonly calls: readonly QueuedCall[]
-  /** Whether it does no harm to send it twice, as the first of its stream. */
+  /** Whether it changes nothing, so that it may be sent twice as the first request of a stream. */
   readonly isReadOnly: boolean
-  /** Whether it takes the write lock, as far as the texts tell. */
+  /** Whether it acquires the write lock, judging by its SQL. */
   readonly needsWriteLock: boolean
-  /** Whether it was written for a request, which may have left and run. */
+  /** Whether it was encoded for a request, which may have been sent and executed. */
   isEncoded = false
-  /** For each call the numbers of its steps: the prefix's, then the statements', then the COMMIT of an atomic batch. */
+  /** The step numbers of each call: those of the prefix, of the statements, and of the COMMIT of an atomic batch. */
   #steps: number[][] = []
   #length = 0
-  /** The step that succeeds when a COMMIT found its transaction gone. */
+  /** The step that succeeds if the transaction of a COMMIT no longer exists. */
   #lossProof = -1
 
   constructor(calls: readonly QueuedCall[]) {
@@ -60,7 +60,7 @@ export class SqlRequest {
     this.needsWriteLock = calls.some(needsWriteLock)
   }
 
-  /** Writes it as wire JSON. */
+  /** Encodes the operation as wire JSON. */
   encode(isV3: boolean, index: string | null = null): string {
     this.isEncoded = true
     const [call] = this.calls as [QueuedCall]
@@ -69,13 +69,13 @@ export class SqlRequest {
     return `{"type":"batch","batch":${this.encodeBatch(isV3, index)}}`
   }
 
-  /** Writes it as the JSON of a batch. */
+  /** Encodes the operation as the JSON of a batch. */
   encodeBatch(isV3: boolean, index: string | null): string {
     const steps: string[] = []
     const guard = new TransactionGuard(isV3)
     this.#steps = this.calls.map(({ prefix, statements, scope, transactionEnd }) => {
       const own: number[] = []
-      // each depends on the one before: the server goes on with the steps of a batch whose client has left
+      // each step depends on the previous one: the server continues a batch whose client has disconnected
       const condition = (): string => {
         if (own.length > 0) return ifOk(own.at(-1) as number)
         return scope === 'transaction' ? guard.next(steps) : ''
@@ -97,7 +97,7 @@ export class SqlRequest {
     return withIndex(`{"steps":[${steps.join()}]}`, index)
   }
 
-  /** Hands the results out to the calls. @throws ProtocolError when the answer does not tell what was done */
+  /** Settles the calls with their results. @throws ProtocolError if the response does not tell what was done */
   settle(answer: WireStreamResult | undefined, context: SettleContext): Settled {
     const [call] = this.calls as [QueuedCall]
     try {
@@ -118,7 +118,7 @@ export class SqlRequest {
     }
   }
 
-  /** @throws ProtocolError when the answer does not prove whether a COMMIT took effect */
+  /** @throws ProtocolError if the response does not prove whether a COMMIT took effect */
   #checkCommit({ step_results: results, step_errors: errors }: WireBatchResult): void {
     const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
     const isAtomic = scope === 'atomic'
@@ -137,35 +137,35 @@ export class SqlRequest {
     if (!isClear) throw unclearCommit()
   }
 
-  /** Refused as a whole. */
+  /** Handles an error of the whole operation. */
   #refused(wireError: WireError, { markLost }: SettleContext): Settled {
-    if (!isWireError(wireError)) throw new ProtocolError('an error without a message')
+    if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [call, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, prefix, scope } = call
     const sql = statements.length === 1 ? statements[0]?.sql : null
     const error = new SqlError(wireError, sql, null, [], this.isReadOnly ? 'not_applied' : undefined)
-    // COMMIT is correct SQL: an answer that refuses it as a whole is not the server's
+    // COMMIT is valid SQL: a response that rejects it as a whole does not come from the server
     if (call.transactionEnd === 'commit') throw unclearCommit(error)
-    // what the server's parser refuses has not run
+    // what the server's parser rejects has not run
     const ranNothing = /^(SQL|ARGS)_/.test(error.code)
-    // Else, as when a response is too large, the server does not say what ran. Only reads are sure to have done nothing, and
-    // control statements in front of the first to have run, as they have no rows.
+    // Otherwise, as for a response that is too large, the server does not say what ran. It is certain only that reads changed
+    // nothing, and that the control statements before the first call ran, since they have no rows.
     const isHarmless = ranNothing || (this.isReadOnly && others.every((each) => each.prefix.length === 0))
     if (isHarmless && others.length > 0) {
-      // one of them has spoilt it for all: each has to go by itself
+      // one call failed the request of all: each is sent by itself
       for (const each of this.calls) each.canCoalesce = false
       if (!ranNothing) call.prefix = []
       return { again: this.calls, ranNothing }
     }
-    const message = 'the server did not tell what was done'
+    const message = 'the server did not report what was executed'
     const lost = scope === 'transaction' && !isHarmless && markLost?.('TRANSACTION_LOST', message, error)
     for (const each of this.calls) each.reject(lost || error)
-    // neither COMMIT nor ROLLBACK need have run: what comes next would be part of the batch's transaction
+    // COMMIT and ROLLBACK may not have run: later statements would join the batch's transaction
     if (scope === 'atomic' && !ranNothing) markLost?.('STREAM_LOST', message, error)
     return ranNothing && scope === 'transaction' ? { prefix, ranNothing } : {}
   }
 
-  /** Whether this request fixes the snapshot; in a transaction its first one did. */
+  /** Whether this request determines the snapshot: the first of a transaction, or one outside of it. */
   get isFirst(): boolean {
     const [{ scope, prefix }] = this.calls as [QueuedCall]
     return scope !== 'transaction' || prefix[0]?.kind === 'begin'
@@ -175,7 +175,7 @@ export class SqlRequest {
     return this.calls.at(-1)?.statements.at(-1)?.sql
   }
 
-  /** The deadline that is over first, of the calls that share the request. */
+  /** The earliest deadline of the calls. */
   get deadline(): Deadline {
     return this.calls.reduce((a, b) => (b.deadline.endsAt < a.deadline.endsAt ? b : a)).deadline
   }
@@ -186,7 +186,7 @@ export class SqlRequest {
 }
 
 const unclearCommit = (cause?: SqlError): ProtocolError =>
-  new ProtocolError('the answer does not say whether the COMMIT took effect', cause && { cause })
+  new ProtocolError('the response does not say whether the COMMIT took effect', cause && { cause })
 
 function settle(call: QueuedCall, read: () => Results): void {
   try {
@@ -231,18 +231,18 @@ function readSteps(
     if (error) {
       const sql = (statement ?? prefix[at])?.sql
       const isUnchanged = statements.slice(0, results.length).every(({ kind }) => kind === 'read')
-      // it was rolled back, or there is nothing that it could keep; or the statements before it stay
+      // an atomic batch was rolled back, reads keep nothing; otherwise the statements before it may stay
       const outcome = isAtomic || call.isReadOnly ? 'not_applied' : isUnchanged ? undefined : 'unknown'
       throw new SqlError(error, sql, statement && isBatch ? index : null, results, outcome)
     }
     const result = batch.step_results[step]
-    if (!result) throw new ProtocolError('a step of the batch was left out')
+    if (!result) throw new ProtocolError('the response omits a step of the batch')
     if (statement && !transactionEnd) results.push(decode(result, call, index, context))
   }
   return results
 }
 
-/** @throws the error of the transaction when it is gone; SqlError when it did not come about */
+/** @throws the error of the transaction if it was lost; SqlError if it was not begun */
 function checkTransaction(
   own: readonly number[],
   { prefix }: QueuedCall,
@@ -261,13 +261,13 @@ function checkTransaction(
         throw cause
       }
     } else if (!batch.step_results[step]) {
-      // neither done nor refused: the guard held it back
+      // skipped by its condition
       throw markLost('TRANSACTION_LOST', 'the server had ended the transaction')
     }
   }
 }
 
-/** The error of a transaction whose time was over while another writer waited. */
+/** Declares a transaction lost that exceeded its time while another writer waited. */
 export const writeLockTakenOver = (cause: SqlError, markLost: MarkLost): StreamError =>
   markLost(
     'TRANSACTION_EXPIRED',

@@ -2,25 +2,25 @@ import { asNotApplied, DatabaseError, HttpError, type StreamError, TransportErro
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 
-/** A request of a stream that got no usable answer. */
+/** A request on a stream that got no usable response. */
 export interface FailedRequest {
   readonly error: unknown
-  /** Time between its leaving and the error, in ms. */
+  /** Time from sending it to the error, in ms. */
   readonly durationMs: number
-  /** Whether it went to a stream that the server had already. */
+  /** Whether it continued an existing stream. */
   readonly continuesStream: boolean
   readonly inTransaction: boolean
-  /** Whether one of its calls is the COMMIT. */
+  /** Whether one of its calls is a COMMIT. */
   readonly commits: boolean
 }
 
-/** What it means for the stream. */
+/** What a failed request means for its stream. */
 export interface StreamFailure {
   readonly code: StreamError['code']
   readonly message: string
-  /** The server knows nothing of the stream, so that there is nothing to close. */
+  /** Whether the server has no such stream, so that there is nothing to close. */
   readonly isUnknownStream: boolean
-  /** The server is sure to have run nothing of the request. */
+  /** Whether the server certainly executed nothing of the request. */
   readonly notExecuted: boolean
 }
 
@@ -29,8 +29,8 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   const http = error instanceof HttpError ? error : null
   const isUnknownStream = continuesStream && (http?.status === 400 || http?.status === 404)
   const isExpired = http?.serverCode === 'STREAM_EXPIRED'
-  // Something on the way may have sent the request twice, and it is the second that was refused: only an idle time that
-  // cannot have passed since says that the first was not there. What never left is sure, too.
+  // A proxy may have sent the request twice, and the second copy was rejected. The first certainly was not executed if the
+  // stream's idle timeout cannot have passed since it was sent, or if nothing was sent.
   const notExecuted = isExpired
     ? durationMs < STREAM_IDLE_MS
     : error instanceof TransportError && error.outcome === 'not_applied'
@@ -47,10 +47,10 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   }
 }
 
-/** What is known of one of the calls of the request. */
+/** What `callError` needs of a call of the request. */
 export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
 
-/** The error of a call. @param lost the stream's own */
+/** Returns the error of a call. @param lost the error of the stream */
 export function callError(
   call: FailedCall,
   request: FailedRequest,
@@ -60,17 +60,17 @@ export function callError(
   const { error, continuesStream } = request
   const { signal } = call.options
   const commits = call.transactionEnd === 'commit'
-  // given up by its own signal
+  // aborted by its own signal
   if (signal?.aborted && error === signal.reason) return error
   if (call.isReadOnly && failure.isUnknownStream) return lost
-  // without a COMMIT nothing was kept, whatever the request did
+  // without a COMMIT nothing is kept, whatever the request did
   const keepsNothing = failure.notExecuted || (call.scope === 'transaction' && !commits)
   if (keepsNothing) {
     const isKnown = error instanceof DatabaseError && error.outcome === 'not_applied'
     return isKnown && !failure.isUnknownStream ? error : lost
   }
   if (call.isReadOnly) return asNotApplied(error)
-  // it may have been sent twice on the way, and the second be what was refused
+  // a proxy may have sent it twice, and the second copy was rejected
   if ((continuesStream || commits) && error instanceof HttpError) Object.assign(error, { outcome: 'unknown' })
   return error
 }

@@ -5,20 +5,20 @@ import type { Exchange, TransportBody, TransportHead } from '../transport/transp
 export type Line = IteratorResult<string, void>
 export type Lines = AsyncGenerator<string, void, undefined>
 
-/** The beginning of an answer: its first lines, or the text of a refusal. */
+/** The beginning of a response: its first lines, or the text of an error. */
 export interface Opening extends TransportHead {
   readonly lines: Lines | null
   readonly first: readonly Line[]
   readonly text: string
 }
 
-/** A cursor request, whose answer is there with two lines: a replica that waits for an index sends the first, and then nothing. */
+/** A cursor request. Its response has begun with two lines: a replica that waits for an index sends only the first. */
 export interface CursorExchange extends Exchange<Opening> {
-  /** The first line alone, which has the baton. */
+  /** The first line, which has the baton. */
   readonly head: Promise<Opening>
 }
 
-/** Lets an answer begin with its first lines. */
+/** Reads the first lines of a response. */
 export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
   const begin = async ({ parts, ...head }: TransportBody): Promise<Opening> => {
     if (head.status !== 200) return { ...head, lines: null, first: [], text: await errorTextOf(parts) }
@@ -39,7 +39,7 @@ export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
   }
 }
 
-/** The error of a request for rows that was refused as a whole. */
+/** Returns the error of a cursor request that was rejected as a whole. */
 export function refusal(
   status: number,
   url: string,
@@ -47,7 +47,7 @@ export function refusal(
   retryAfter: string | null | undefined,
   sql: string,
 ): Error {
-  // a statement that does not parse is not an entry but a failure of the whole
+  // a statement that does not parse fails the whole request
   const message = /(SQL string [^"]*[^"`])/.exec(text)?.[1]
   if (status === 500 && message) return new SqlError({ message, code: 'SQL_PARSE_ERROR' }, sql)
   return new HttpError(status, url, text, retryAfter)
@@ -55,7 +55,7 @@ export function refusal(
 
 async function* linesOf(parts: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
-  // a row may come in many parts, and should not be searched again for each
+  // a row may arrive in many parts, and each is searched once
   let begun: string[] = []
   for await (const part of parts) {
     const [first = '', ...lines] = decoder.decode(part, { stream: true }).split('\n')

@@ -1,8 +1,8 @@
 import { needsWriteLock, type QueuedCall } from '../request/queued-call.ts'
 
-/** What a stream knows while nothing of it is in flight. */
+/** The state of a stream that has nothing in flight. */
 export interface StreamState {
-  /** Whether statements can be run: false while it is closing, and once it was lost. */
+  /** Whether the stream accepts calls. False while it closes and after it was lost. */
   readonly isOpen: boolean
   /** The first queued call; undefined when there is none. */
   readonly head: QueuedCall | undefined
@@ -11,8 +11,8 @@ export interface StreamState {
 }
 
 /**
- * What a stream does next: nothing; close on the server; end a transaction that the server does not know; acquire a write
- * permit; send control statements in front of rows; let rows be read; or send the queued calls.
+ * What a stream does next: nothing; close on the server; end a transaction that the server has not begun; acquire a write
+ * permit; send the control statements that precede a cursor; let the cursor read; or send the queued calls.
  */
 export type Action = 'idle' | 'close' | 'endLocally' | 'acquirePermit' | 'sendPrefix' | 'read' | 'send'
 

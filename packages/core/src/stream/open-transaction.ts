@@ -5,30 +5,30 @@ import { lockHint } from '../http/write-lock.ts'
 import { type ClientEvent, nextId } from '../observe/events.ts'
 import type { MarkLost } from '../request/sql-request.ts'
 
-/** What a transaction needs of its stream to end in time. */
+/** What the timers of a transaction need of its stream. */
 export interface TransactionHost {
-  /** Whether nothing is under way, so that the transaction's time may end it. */
+  /** Whether nothing is in flight, so that the transaction can time out. */
   readonly isIdle: boolean
   readonly markLost: MarkLost
 }
 
-/** A transaction that was begun: its number, its time, and its events. */
+/** Tracks the time of an open transaction and emits its events. */
 export class OpenTransaction {
   /** Its number in events. */
   readonly id = nextId()
-  /** The COMMIT or ROLLBACK that is on its way; null as long as statements may follow. */
+  /** The COMMIT or ROLLBACK in flight; null while statements may follow. */
   ending: Promise<unknown> | null = null
   readonly #http: Http
   readonly #host: TransactionHost
   readonly #begunAt: number
-  /** When the answer came to the request that got the write lock; time in the queue before it does not count. */
+  /** When the response arrived to the request that acquired the write lock; time spent in the queue does not count. */
   #lockedSince: number | null = null
-  /** When the stream became idle for the last time. */
+  /** When the stream last became idle. */
   #idleSince = 0
   #isWarned = false
-  /** Errors of statements that may have changed something all the same. */
+  /** Errors of statements whose outcome is unknown. */
   readonly #unclear: unknown[] = []
-  /** Cancels the timer; null when none is set. One stays while requests come and go. */
+  /** Cancels the timer; null when none is set. One timer outlives several requests. */
   #cancelTimer: (() => void) | null = null
 
   constructor(http: Http, host: TransactionHost) {
@@ -41,7 +41,7 @@ export class OpenTransaction {
     return Math.round(this.#http.clock.now() - this.#begunAt)
   }
 
-  /** When a writer that waits may take the lock over, in ms since the epoch; null before the lock was got. */
+  /** When a waiting writer may take the write lock over, in ms since the epoch; null before it was acquired. */
   get expiresAt(): number | null {
     return this.#lockedSince && this.#lockedSince + TRANSACTION_WINDOW_MS
   }
@@ -50,27 +50,27 @@ export class OpenTransaction {
     this.#lockedSince ??= Math.floor(this.#http.clock.now())
   }
 
-  /** Nothing times out any more. */
+  /** Stops all timeouts. */
   stopTimer(): void {
     this.#cancelTimer?.()
     this.#cancelTimer = null
   }
 
-  /** Keeps the error of a statement that may have changed something, until the transaction ends. */
+  /** Keeps the error of a statement with unknown outcome until the transaction ends. */
   addFailure(error: unknown): void {
     if (error instanceof DatabaseError && error.outcome === 'unknown') this.#unclear.push(error)
   }
 
-  /** It is over on this side. */
+  /** Ends it on this side. */
   end(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: DatabaseError): void {
     this.stopTimer()
-    // an observer of its event may have ended it
+    // no timer is set after this
     this.#lockedSince = null
     if (type === 'transaction:rollback') for (const each of this.#unclear) withOutcome(each, 'not_applied')
     this.#http.events.emit({ type, id: this.id, ...(error && { error }) } as ClientEvent)
   }
 
-  /** Called whenever the stream gets idle. A statement that follows at once comes before the timer, however late it is. */
+  /** Called whenever the stream becomes idle. A statement that follows at once precedes the timer, however late that is. */
   startTimer(): void {
     this.#idleSince = this.#http.clock.now()
     this.#setTimer()
@@ -80,7 +80,7 @@ export class OpenTransaction {
     const since = this.#lockedSince
     if (since === null || this.#cancelTimer) return
     const { transactionTimeoutMs } = this.#http.config
-    // time in which no other writer takes the transaction away
+    // until then no other writer takes the write lock over
     const windowMs = Math.min(transactionTimeoutMs, TRANSACTION_WINDOW_MS)
     if (!this.#isWarned) this.#wakeAt(since + windowMs * EXPIRING_AT, () => this.#warn(since + windowMs))
     else if (transactionTimeoutMs !== Infinity)
@@ -95,7 +95,7 @@ export class OpenTransaction {
     if (this.#host.isIdle) this.#setTimer()
   }
 
-  /** The server has closed a stream that was idle for so long: its transaction must not keep others from writing here. */
+  /** Expires the transaction when the server has closed the idle stream: it must not block other writers of this client. */
   #checkIdle(): void {
     const { clock } = this.#http
     if (clock.now() - this.#idleSince < STREAM_IDLE_MS)

@@ -18,7 +18,7 @@ import {
 import type { HandleCall, SentAt, ServerStream } from './server-stream.ts'
 import { policyOf } from './stream-connection.ts'
 
-/** What is read, and for how long. */
+/** The options and deadline of a cursor. */
 type CursorCall = HandleCall & { readonly options: StatementOptions }
 
 type CursorEntry =
@@ -32,32 +32,32 @@ type CursorEntry =
 
 type Row = ObjectRow | ArrayRow
 
-/** Reads the answer to one cursor request. It has its stream to itself until it gives it back. */
+/** Reads the response to one cursor request. It has its stream to itself until `release`. */
 export class RowReader implements Cursor {
   readonly owner: object
   isStopped = false
-  /** Rows that were given. */
+  /** Number of rows yielded. */
   count = 0
-  /** The loop over the rows was left before their end. */
-  isLeft = false
+  /** Whether the loop over the rows was left early. */
+  stoppedEarly = false
   readonly #stream: ServerStream
   readonly #statement: EncodedStatement
   readonly #call: CursorCall
   readonly #inTransaction: boolean
   readonly #request: SqlRequest
-  /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream may go on. */
+  /** Aborted when no more rows are wanted: the handle that reads them has ended, and the stream can continue. */
   readonly #stopped = new AbortController()
-  /** Aborted, too, when the stream ends. */
+  /** Aborted as well when the stream ends. */
   readonly #over = new AbortController()
-  /** Set when the request has left. */
+  /** Set after the request was sent. */
   #sent: SentAt | null = null
-  /** Why the reading has failed, and what that means. */
+  /** The error that ended the cursor, and the one that the loop throws for it. */
   #failure: { readonly error: unknown; readonly reason: unknown } | null = null
-  /** Settles when the server has begun to answer, or will not. */
+  /** Settles when the response has begun, or failed. */
   #opening: Promise<readonly Line[]> | null = null
   #exchange: CursorExchange | null = null
   #lines: Lines | null = null
-  /** The line that is waited for; it is not lost when the wait is given up. */
+  /** The pending line; it is kept when its wait is aborted. */
   #pending: Promise<Line> | null = null
   #finished: Promise<void> | null = null
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
@@ -83,7 +83,7 @@ export class RowReader implements Cursor {
     ])
   }
 
-  /** Waits for its turn in the stream's queue. */
+  /** Queues a cursor and waits until it has the stream. */
   static async open(
     stream: ServerStream,
     owner: object,
@@ -103,7 +103,7 @@ export class RowReader implements Cursor {
     return this.#stream.http
   }
 
-  /** The number of the transaction in events. */
+  /** The id of the transaction in events. */
   get transactionId(): number | null {
     return this.#stream.transaction.current?.id ?? null
   }
@@ -114,18 +114,18 @@ export class RowReader implements Cursor {
     this.#stopped.abort(reason)
     void this.#finish()
       .catch((error: unknown) => this.fail(error))
-      .then(() => this.giveBack())
+      .then(() => this.release())
   }
 
-  /** The stream goes on. */
-  giveBack(): void {
+  /** Lets the stream continue. */
+  release(): void {
     this.#stream.releaseCursor(this)
   }
 
-  /** Tells the stream that the reading has failed. @returns what the loop over the rows throws */
+  /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
     if (!this.#sent) return error
-    // also found out by what ended the reading
+    // reported before, when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const reason = this.#reasonOf(error, this.#sent)
     this.#failure = { error, reason }
@@ -140,7 +140,7 @@ export class RowReader implements Cursor {
     }
     this.#stream.cursorFailed(this, error, { ...call, reject }, sent)
     if (this.#request.isReadOnly) return asNotApplied(reason)
-    // the end of the stream does not undo what takes effect by itself
+    // outside of a transaction the end of the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason
     return new TransportError('CLOSED', reason.message, 'unknown', reason)
   }
@@ -148,18 +148,18 @@ export class RowReader implements Cursor {
   async *rows(): AsyncGenerator<Row, void, undefined> {
     const [stopped, over] = [this.#stopped, this.#over]
     const { signal } = this.#call.options
-    // given up by the user, the stream ends
-    const giveUp = (): void => {
+    // aborted by the user's signal, the stream ends
+    const abortAll = (): void => {
       over.abort(signal?.reason)
       stopped.abort(signal?.reason)
     }
-    signal?.addEventListener('abort', giveUp)
-    // also while no row is waited for
+    signal?.addEventListener('abort', abortAll)
+    // also between two rows
     const abort = (): void => this.#exchange?.abort()
     over.signal.addEventListener('abort', abort)
     let isOver = false
     try {
-      if (signal?.aborted) giveUp()
+      if (signal?.aborted) abortAll()
       stopped.signal.throwIfAborted()
       this.#opening = this.#open()
       const first = [...(await this.#opening)]
@@ -176,7 +176,7 @@ export class RowReader implements Cursor {
       this.#checkEnd()
     } catch (error) {
       isOver = true
-      // the stream may go on
+      // the stream can continue
       if (stopped.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
       else this.#exchange?.abort()
       throw error
@@ -185,29 +185,29 @@ export class RowReader implements Cursor {
         if (!isOver) await this.#leave()
       } finally {
         over.signal.removeEventListener('abort', abort)
-        signal?.removeEventListener('abort', giveUp)
+        signal?.removeEventListener('abort', abortAll)
       }
     }
   }
 
   async #leave(): Promise<void> {
-    this.isLeft = true
+    this.stoppedEarly = true
     await this.#finish()
     if (this.#request.isReadOnly) return
     this.#over.signal.throwIfAborted()
     this.#checkEnd()
   }
 
-  /** Ends the reading before its end, so that the stream can go on. */
+  /** Ends the cursor early, so that the stream can continue. */
   #finish(): Promise<void> {
     this.#finished ??= this.#finishNow()
     return this.#finished
   }
 
   async #finishNow(): Promise<void> {
-    // the stream goes on with the baton in the answer
+    // the baton in the response continues the stream
     await this.#opening
-    // what changes something is read to its end: ended in the middle, it would take the transaction with it
+    // a write is read to its end: aborted in the middle, it would end the transaction
     const { signal } = this.#over
     if (this.#request.isReadOnly || signal.aborted) {
       this.#exchange?.abort()
@@ -217,13 +217,13 @@ export class RowReader implements Cursor {
       for (let line = await this.#next(signal); !line.done; line = await this.#next(signal))
         if (!line.value.startsWith('{"type":"row"')) this.#read(line.value)
     } catch (error) {
-      // the server would not go on with the stream
+      // the server would not continue the stream
       this.#exchange?.abort()
       throw error
     }
   }
 
-  /** Sends the request. @returns the first lines of the answer */
+  /** Sends the request. @returns the first lines of the response */
   async #open(): Promise<readonly Line[]> {
     const { connection, http } = this.#stream
     const { baton, address } = connection
@@ -237,7 +237,7 @@ export class RowReader implements Cursor {
       {
         path,
         body: (index) => {
-          // the time is for each silence
+          // the time limit applies to each pause of the server
           deadline.restart()
           return `{${baton ? `"baton":${JSON.stringify(baton)},` : ''}"batch":${request.encodeBatch(true, index)}}`
         },
@@ -252,7 +252,7 @@ export class RowReader implements Cursor {
           this.#lines = lines
           if (request.needsWriteLock) this.#stream.transaction.current?.gotLock()
           const [head, ...rest] = first
-          // the stream goes on with its baton, whether its rows are wanted or not
+          // the baton continues the stream, even if no rows are wanted any longer
           if (head && !head.done) this.#read(head.value)
           return rest
         },
@@ -261,7 +261,7 @@ export class RowReader implements Cursor {
         deadline,
         signal: this.#over.signal,
         limiter: null,
-        // a transaction has its snapshot already
+        // a transaction already has its snapshot
         needsIndex: request.isFirst,
         policy: policyOf(request, baton, holdsLock),
       },
@@ -270,7 +270,7 @@ export class RowReader implements Cursor {
     if (!sent.isOk && sent.readLateResponse && exchange)
       connection.closeAfterLateResponse(this.#readBaton(exchange))
     if (!sent.isOk && sent.error instanceof SqlError && baton !== null) {
-      // the server has dropped the stream with a statement that it cannot parse
+      // the server drops the stream of a statement that it cannot parse
       connection.setBaton(null)
       const code = this.#inTransaction ? 'TRANSACTION_LOST' : 'STREAM_LOST'
       this.#stream.markLost(code, 'the server dropped the stream', sent.error)
@@ -278,15 +278,15 @@ export class RowReader implements Cursor {
     return valueOf(sent)
   }
 
-  /** Given up before there were rows, with the write lock: the stream is closed when its baton is known. */
+  /** Reads the baton of a cursor that was aborted before its rows arrived, so that the stream can be closed. */
   async #readBaton(exchange: CursorExchange): Promise<void> {
     const [line] = (await exchange.head).first
     exchange.abort()
-    if (line?.done !== false) throw new ProtocolError('an answer without a baton')
+    if (line?.done !== false) throw new ProtocolError('the response has no baton')
     this.#read(line.value)
   }
 
-  /** Waits for the next line, no longer than the server may be silent. */
+  /** Waits for the next line, at most for the request timeout. */
   async #next(signal: AbortSignal): Promise<Line> {
     const lines = this.#lines
     if (!lines) return { done: true, value: undefined }
@@ -299,7 +299,7 @@ export class RowReader implements Cursor {
     return line
   }
 
-  /** Takes one line of the answer. @returns what it has of rows: one or none */
+  /** Reads one line of the response. @returns its row, if it has one */
   #read(line: string): Row[] {
     try {
       return this.#take(JSON.parse(line) as CursorEntry)
@@ -327,6 +327,6 @@ export class RowReader implements Cursor {
   #checkEnd(): void {
     if (this.#inTransaction && this.#decode === null)
       throw this.#stream.markLost('TRANSACTION_LOST', 'the server had ended the transaction')
-    if (!this.#isDone) throw new ProtocolError('the rows broke off before their end')
+    if (!this.#isDone) throw new ProtocolError('the rows were truncated')
   }
 }

@@ -20,30 +20,30 @@ import { StatementQueue } from './statement-queue.ts'
 import { type Answer, isMissing, StreamConnection } from './stream-connection.ts'
 import { TransactionControl, type TransactionStream } from './transaction-control.ts'
 
-/** What a handle of a transaction adds to its call. */
+/** What the handle of a transaction or savepoint adds to its call. */
 export type HandleCall = Pick<QueuedCall, 'deadline' | 'cancelReason'>
 
 type NewCall = Omit<QueuedCall, 'resolve' | 'reject'>
 
-/** What is known of a request before its answer. */
+/** What is known of a request before its response. */
 export interface SentAt {
   readonly startedAt: number
-  /** Whether it was sent to a stream that existed on the server. */
+  /** Whether it continues a stream that exists on the server. */
   readonly continuesStream: boolean
 }
 
 /**
- * What the stream does: nothing; collect what is called in one tick; wait for its write permit; wait for an answer; let rows be
- * read; be closed on the server; or it is closed.
+ * The stream is idle, collects the calls of one tick, waits for its write permit, waits for a response, lets a cursor read,
+ * is being closed on the server, or is closed.
  */
 type Phase = 'idle' | 'collecting' | 'waiting' | 'sending' | 'reading' | 'closing' | 'closed'
 
-/** Calls in one request to a `/v2` server, where each carries the conditions of all before it. */
+/** Most calls in one request to a `/v2` server, where each carries the conditions of all before it. */
 const V2_CALLS = 32
 
 /**
- * A stream of the server: one queue of statements, transaction ends and readings of rows, of which one at a time is in flight.
- * `nextAction` decides what follows, and `#next` does it.
+ * Queues the calls of one server stream and sends them, one request at a time. `nextAction` decides what follows, and
+ * `#resume` does it.
  */
 export class ServerStream implements OpenStream, TransactionStream {
   readonly http: Http
@@ -51,24 +51,24 @@ export class ServerStream implements OpenStream, TransactionStream {
   readonly transaction: TransactionControl
   readonly #queue: StatementQueue
   #phase: Phase = 'idle'
-  /** The reading of rows that has the stream to itself. */
+  /** The cursor that has the stream to itself. */
   #cursor: Cursor | null = null
-  /** Whether statements can still be run: false while it is closing, which what is queued still precedes, and once it was lost. */
+  /** Whether it accepts calls. False while it closes (calls in its queue still run) and after it was lost. */
   isOpen = true
-  /** Why it was lost, and what was queued with it. */
+  /** The error of the stream, and of the calls in its queue, after it was lost. */
   #lossError: StreamError | null = null
   #lastSql: string | undefined
-  /** Whether the last request got no usable answer, so that `close` does not wait for the next. */
+  /** Whether the last request got no usable response, so that `close` does not wait for another. */
   #isUnresponsive = false
-  /** Calls of `close` that wait. */
+  /** Resolves the pending calls of `close`. */
   #closings: (() => void)[] = []
-  /** Ends the waits of `waitFor`. */
+  /** Ends the pending calls of `waitFor`. */
   #endWaits = (): void => {}
   readonly #ended = new Promise<void>((resolve) => (this.#endWaits = resolve))
-  /** Settles when the last request has been answered. */
+  /** Settles after the response to the last request. */
   answered: Promise<void> = Promise.resolve()
 
-  /** @param isTracked whether it is opened by a call that the client waits for when it is closed */
+  /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
   constructor(http: Http, isTracked = false) {
     this.http = http
     this.connection = new StreamConnection(http, this, isTracked)
@@ -105,11 +105,11 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   /**
-   * Closes the stream after what is queued; an open transaction is rolled back. Does not wait for a server that did not answer
-   * the last request. Never rejects.
+   * Closes the stream after the calls in its queue; an open transaction is rolled back. Does not wait for a server that did
+   * not respond to the last request. Never rejects.
    */
   close(): Promise<void> {
-    // it would be read to its end
+    // a cursor of a write would be read to its end first
     if (this.#cursor?.isReadOnly === false)
       this.markLost('STREAM_CLOSED', 'closed while rows of a write were read')
     this.isOpen = false
@@ -125,7 +125,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     if (this.#phase !== 'closed') await new Promise<void>((resolve) => this.#closings.push(resolve))
   }
 
-  /** Ends it because the client is closed. */
+  /** Ends the stream because the client is closed. */
   async abandon(): Promise<void> {
     this.markLost(this.transaction.current ? 'TRANSACTION_LOST' : 'STREAM_CLOSED', 'the client was closed')
     while (this.#phase !== 'closed') await this.#closed()
@@ -139,7 +139,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     return this.#lossError ?? new StreamError('STREAM_CLOSED', 'the stream is closed')
   }
 
-  /** Ends the reading of rows. @param owner only by this handle @returns whether one was running or queued */
+  /** Stops cursors. @param owner only those of this handle @returns whether one was open or queued */
   stopCursors(reason: () => StreamError, owner?: object): boolean {
     const isQueued = this.#queue.rejectCursors(reason, owner)
     const cursor = this.#cursor
@@ -149,8 +149,8 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   /**
-   * Prevents a deadlock: the loop over the rows would await a statement that is queued after it.
-   * @param owner only rows that this handle reads @throws TypeError
+   * Prevents a deadlock: a loop over rows that awaits a statement which is queued after the cursor.
+   * @param owner only cursors of this handle @throws TypeError while a cursor is open
    */
   checkNoCursor(owner?: object): void {
     const cursor = this.#cursor
@@ -158,7 +158,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       throw new TypeError('rows are being read on this stream: leave the loop first')
   }
 
-  /** Queues a call. @param onSettled called before its promise settles */
+  /** Queues a call. @param onSettled called before the promise settles */
   enqueue(call: NewCall, onSettled?: (isDone: boolean) => void): Promise<Results> {
     this.checkOpen()
     this.checkNoCursor()
@@ -180,15 +180,15 @@ export class ServerStream implements OpenStream, TransactionStream {
       this.#queue.add(queued)
       if (this.#phase === 'idle') {
         this.#phase = 'collecting'
-        // what is called after an `await` or two still joins the request
+        // flush after four microtasks: calls made after an `await` or two still join the request
         void Promise.resolve().then(null).then(null).then(null).then(this.#resume)
       }
-      // the request that leaves in this tick has a watch of its own
+      // the request of this tick watches the deadline and signal itself
       else if (this.#phase !== 'collecting') this.#queue.watch(queued, this.#phase === 'waiting')
     })
   }
 
-  /** Does what comes next, when nothing is in flight any more. */
+  /** Takes the next action, when nothing is in flight. */
   readonly #resume = (): void => {
     this.#phase = 'idle'
     const { connection, isOpen, transaction } = this
@@ -196,7 +196,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     const head = queue.findHead()
     const isWithoutPermit = transaction.current !== null && !transaction.permit
     const action = nextAction({ isOpen, head, isWithoutPermit })
-    // the server does not know the transaction: others may write
+    // the server has not begun the transaction: others may write
     if (!head && transaction.permit && queue.hasPendingBegin) transaction.releasePermit()
     if (action === 'idle') transaction.current?.startTimer()
     else if (action === 'acquirePermit') void this.#acquirePermit()
@@ -220,7 +220,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       if (acquired) {
         this.#phase = 'waiting'
         this.#queue.watchAll(true)
-        // released, with all that waited for it
+        // released meanwhile
         if (!(await acquired)) return
         this.#queue.restartTime()
       }
@@ -231,7 +231,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#resume()
   }
 
-  /** Ends a wait for the write permit that no call needs. @param reason rejects the calls that need it */
+  /** Stops waiting for the write permit when no call needs it. @param reason rejects the calls that do */
   stopWaiting(reason?: StreamError): void {
     if (this.#phase !== 'waiting') return
     if (reason) this.#queue.rejectAll(reason)
@@ -240,7 +240,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#resume()
   }
 
-  /** Sends calls in one request, and settles them. Never rejects. */
+  /** Sends calls in one request and settles them. Never rejects. */
   async #send(calls: readonly QueuedCall[]): Promise<void> {
     const { connection, http, transaction } = this
     this.#phase = 'sending'
@@ -274,7 +274,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       throw new ProtocolError('no baton in the middle of a transaction')
   }
 
-  /** Handles a request that was not sent: those of its calls that are the reason are rejected, and the stream is as it was. */
+  /** Handles a request that was not sent: rejects the calls that prevented it; the stream is unchanged. */
   #notSent(calls: readonly QueuedCall[], error: unknown): void {
     const { address, baton } = this.connection
     if (!baton) this.transaction.releasePermit()
@@ -287,7 +287,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     }
   }
 
-  /** Handles a request without a usable answer: the stream is lost, and the transaction with it. */
+  /** Handles a request without a usable response: the stream is lost, and its transaction too. */
   #fail(calls: readonly QueuedCall[], error: unknown, { startedAt, continuesStream }: SentAt): void {
     const failed = {
       error,
@@ -297,7 +297,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       commits: calls[0]?.transactionEnd === 'commit',
     }
     const failure = classifyFailure(failed)
-    // a baton that the server has not refused may still close the stream, and release the write lock
+    // unless the server has rejected the baton, it can still close the stream, which releases the write lock
     if (failure.isUnknownStream) this.connection.setBaton(null)
     else {
       this.#isUnresponsive = true
@@ -307,12 +307,12 @@ export class ServerStream implements OpenStream, TransactionStream {
     for (const call of calls) call.reject(callError(call, failed, failure, lost))
   }
 
-  /** Closes it on the server, if it may exist there. */
+  /** Closes the stream on the server, if it may exist there. */
   async #close(): Promise<void> {
     const { connection, http, transaction } = this
     this.#phase = 'closing'
     if (connection.mayBeOpen) {
-      // by then the server has closed it by itself: others need not wait for an answer that may never come
+      // by then the server has closed the stream itself: other writers need not wait for a response that may never arrive
       const cancel = http.clock.after(STREAM_IDLE_MS, () => transaction.releasePermit())
       await connection.end()
       cancel()
@@ -343,7 +343,7 @@ export class ServerStream implements OpenStream, TransactionStream {
     return lost
   }
 
-  /** Queues the reading of rows. Settles when it has the stream to itself, until `releaseCursor`. */
+  /** Queues a cursor. Resolves when it has the stream to itself, which lasts until `releaseCursor`. */
   async read(
     cursor: Cursor,
     statement: EncodedStatement,
@@ -360,23 +360,23 @@ export class ServerStream implements OpenStream, TransactionStream {
     })
   }
 
-  /** Continues after the reading of rows. */
+  /** Resumes after a cursor. */
   releaseCursor(cursor: Cursor): void {
     if (this.#cursor !== cursor) return
     this.#cursor = null
     this.#resume()
   }
 
-  /** Handles a failed reading of rows. @param call is rejected, unless the statement itself has failed */
+  /** Handles a failed cursor. @param call is rejected, unless the statement itself failed */
   cursorFailed(cursor: Cursor, error: unknown, call: QueuedCall, sent: SentAt): void {
-    // an error of the statement leaves the stream as it was; one of the stream has been dealt with
+    // an error of the statement leaves the stream unchanged; an error of the stream was handled before
     const isKnown = error instanceof SqlError || error instanceof StreamError
-    // a server without cursors knows the stream all the same
+    // a server without cursors has the stream nevertheless
     const continuesStream = sent.continuesStream && !isMissing(error)
     if (this.#cursor === cursor && !isKnown) this.#fail([call], error, { ...sent, continuesStream })
   }
 
-  /** Waits for something else to end, such as a savepoint. @throws TransportError; the signal's reason; StreamError */
+  /** Waits for an event, such as the end of a savepoint. @throws TransportError; the signal's reason; StreamError */
   async waitFor(
     event: Promise<unknown>,
     what: string,

@@ -3,28 +3,28 @@ import type { Http } from '../http/http.ts'
 import type { QueuedCall } from '../request/queued-call.ts'
 import { queueFull } from '../transport/failure.ts'
 
-/** What waits for the next request of a stream: calls, and control statements that travel in front of one. */
+/** Holds the calls of a stream until they are sent, and the control statements that are sent with them. */
 export class StatementQueue {
   readonly #http: Http
   readonly calls: QueuedCall[] = []
-  readonly #onGivenUp: () => void
-  /** BEGIN and savepoints that wait for a call to travel with. */
+  readonly #onAbort: () => void
+  /** Control statements, such as BEGIN and SAVEPOINT, that are sent with the next call. */
   prefix: ControlStatement[] = []
-  /** A reading of rows whose control statements are under way. */
+  /** A cursor whose control statements are in flight. */
   #behindPrefix: QueuedCall | null = null
 
-  /** @param onGivenUp called when a call has left because of its time or its signal */
-  constructor(http: Http, onGivenUp: () => void) {
+  /** @param onAbort called after a call was removed because of its deadline or its signal */
+  constructor(http: Http, onAbort: () => void) {
     this.#http = http
-    this.#onGivenUp = onGivenUp
+    this.#onAbort = onAbort
   }
 
-  /** Whether a BEGIN waits for a call, so that the server knows of no transaction. */
+  /** Whether BEGIN was not sent yet, so that the server has no transaction. */
   get hasPendingBegin(): boolean {
     return this.prefix[0]?.kind === 'begin'
   }
 
-  /** Adds a call, which takes the control statements along. @throws TransportError `QUEUE_FULL` */
+  /** Adds a call, together with the pending control statements. @throws TransportError `QUEUE_FULL` */
   add(call: QueuedCall): void {
     const { queueLimit } = this.#http.config
     if (!call.transactionEnd && this.calls.length >= queueLimit) throw queueFull(queueLimit)
@@ -35,12 +35,12 @@ export class StatementQueue {
     this.calls.push(call)
   }
 
-  /** Puts calls in front that have to be sent once more. */
+  /** Puts calls that must be sent again at the head. */
   putBack(calls: readonly QueuedCall[]): void {
     this.calls.unshift(...calls)
   }
 
-  /** Turns away the calls whose handle is over. @returns the one that is next */
+  /** Rejects the calls whose handle has ended. @returns the next call */
   findHead(): QueuedCall | undefined {
     if (this.calls.length === 0) return undefined
     for (const call of this.calls.slice()) {
@@ -50,27 +50,24 @@ export class StatementQueue {
     return this.calls[0]
   }
 
-  /** Takes what the next request carries: statements of one transaction, or its end, or one call outside. */
+  /** Removes the calls of the next request: those of one transaction that can be coalesced, or a single one. */
   take(most: number): QueuedCall[] {
     let count = 1
     if (this.calls[0]?.canCoalesce) while (count < most && this.calls[count]?.canCoalesce) count += 1
     const calls = this.calls.splice(0, count)
     for (const call of calls) unwatch(call)
-    // those that stay wait for the request of these
+    // the others wait for this request
     this.watchAll()
     return calls
   }
 
-  /**
-   * Takes the control statements of a reading of rows, to travel by themselves: the rows may be given up before the server has
-   * begun with them.
-   */
+  /** Takes the control statements of a cursor, to be sent in a request of their own: the cursor may be aborted before it opens. */
   takePrefix(call: QueuedCall): QueuedCall {
     const { prefix } = call
     call.prefix = []
     this.#behindPrefix = call
     this.watchAll()
-    // the time is that of the request; given up by its signal, it leaves the queue, and the transaction goes on
+    // the request keeps the deadline; aborted by its signal, the cursor leaves the queue and the transaction goes on
     this.watch(call, true)
     const resolve = (): void => {
       this.#behindPrefix = null
@@ -83,26 +80,26 @@ export class StatementQueue {
     return { ...call, prefix, statements, options: {}, isReadOnly: true, cursor: undefined, resolve, reject }
   }
 
-  /** Gives control statements that did not travel to the next call, from a place in the queue on, or to the next that comes. */
+  /** Gives control statements that were not sent to the next call from position `at` on, or to the next one added. */
   passPrefix(prefix: readonly ControlStatement[], at = 0): void {
     const next = this.calls.slice(at).find(({ scope }) => scope === 'transaction')
     if (next) next.prefix = [...prefix, ...next.prefix]
     else this.prefix = [...prefix, ...this.prefix]
   }
 
-  /** Turns away the calls that wait; a reading whose control statements are under way has the error of those. */
+  /** Rejects the queued calls, except a cursor whose control statements are in flight: it gets their error. */
   rejectAll(error: unknown): void {
     for (const call of this.calls.slice()) if (call !== this.#behindPrefix) this.remove(call, error)
   }
 
-  /** Turns away the readings of rows that wait. @param owner only those of this handle @returns whether there was one */
+  /** Rejects the queued cursors. @param owner only those of this handle @returns whether there was one */
   rejectCursors(makeError: () => Error, owner?: object): boolean {
     const calls = this.calls.filter(({ cursor }) => cursor && (!owner || cursor.owner === owner))
     for (const call of calls) this.remove(call, makeError())
     return calls.length > 0
   }
 
-  /** Turns a call away, whose control statements travel with the next. */
+  /** Rejects a call; its control statements are sent with the next one. */
   remove(call: QueuedCall, reason: unknown): void {
     unwatch(call)
     const at = this.calls.indexOf(call)
@@ -112,12 +109,12 @@ export class StatementQueue {
     call.reject(reason)
   }
 
-  /** Lets the calls that wait go when their time is over, or their signal says so. @param isHeld whether their time has not begun */
+  /** Watches the deadlines and signals of queued calls. @param isHeld whether their time has not begun */
   watchAll(isHeld = false): void {
     for (const call of this.calls) if (isHeld || !call.stopWatch) this.watch(call, isHeld)
   }
 
-  /** Begins the time of the calls, after a wait that does not count. */
+  /** Restarts the deadlines of the calls, after a wait that does not count. */
   restartTime(): void {
     for (const call of this.calls) {
       call.deadline.restart()
@@ -137,7 +134,7 @@ export class StatementQueue {
     })
     waiter.promise.catch((reason: unknown) => {
       this.remove(call, reason)
-      this.#onGivenUp()
+      this.#onAbort()
     })
     const stop = (): void => waiter.resolve()
     call.stopWatch = stop

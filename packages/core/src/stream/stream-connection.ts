@@ -18,26 +18,26 @@ import type { SqlRequest } from '../request/sql-request.ts'
 /** The result of the one operation of a request. */
 export type Answer = WireStreamResult | undefined
 
-/** Whether the stream has the write lock, or may get it by a request; and its slots for that. */
+/** Whether the stream holds the write lock or the request may acquire it, and how many write permits the stream has. */
 interface LockUse {
   readonly mayHoldLock: boolean
   readonly ownPermits: number
 }
 
-/** The server's side of a stream: the baton that continues it, and the address and protocol version it is bound to. */
+/** Sends the requests of one stream: keeps its baton, and the address and protocol version that it is bound to. */
 export class StreamConnection {
   readonly http: Http
   address: Address
   readonly #stream: OpenStream
   readonly #isTracked: boolean
-  /** Continues the stream; null when there is none on the server, as far as it is known. */
+  /** Continues the stream; null while the server has none, as far as the client knows. */
   baton: string | null = null
   readonly rowids = new InsertedRowids()
   #isV3 = true
-  /** The end of a stream whose request was given up and is still under way. */
+  /** The closing of a stream whose request was aborted and is still in flight. */
   #pendingClose: Promise<void> | null = null
 
-  /** @param isTracked whether it is opened by a call that the client knows of */
+  /** @param isTracked whether the client, when it is closed, waits for the call that opens this stream */
   constructor(http: Http, stream: OpenStream, isTracked: boolean) {
     this.http = http
     this.address = http.config.address
@@ -51,14 +51,14 @@ export class StreamConnection {
     this.baton = baton
   }
 
-  /** Whether a request can have the server itself check for the transaction. */
+  /** Whether the server supports `/v3`, where a step can be made to depend on the transaction. */
   get isV3(): boolean {
     return this.#isV3 && this.http.hasV3 !== false
   }
 
   /**
    * Sends one request. Never rejects.
-   * @param lock what it has to do with the write lock
+   * @param lock how it uses the write lock
    */
   async send(request: SqlRequest, close: boolean, lock: LockUse): Promise<Sent<Answer>> {
     const { http } = this
@@ -76,7 +76,7 @@ export class StreamConnection {
     const joined = signals.length > 1 ? joinSignals(signals) : null
     const signal = joined?.signal ?? signals[0]
     let sent = await this.#post(request, close, lock, signal)
-    // others may have found it out meanwhile
+    // another call may have found out meanwhile
     if (isNew && !sent.isOk && isMissing(sent.error) && this.#isV3 && http.hasV3 !== true) {
       this.#isV3 = false
       sent = await this.#post(request, close, lock, signal)
@@ -121,19 +121,19 @@ export class StreamConnection {
     const response = decodePipeline(text)
     const { baton, base_url: baseUrl, results } = response
     this.setBaton(close ? null : (baton ?? null))
-    // only a server that knows `/v3` has a baton there; `/v2` is asked where `/v3` was not found
+    // a baton on `/v3` proves that the server supports it; `/v2` is used only if `/v3` was not found
     if (this.baton || !this.#isV3) this.http.hasV3 = this.#isV3
     this.address = (baseUrl && followBaseUrl(baseUrl, config)) || this.address
     replica.record(replicationIndexOf(response))
     return results[0]
   }
 
-  /** Whether the server may have the stream still. */
+  /** Whether the stream may still exist on the server. */
   get mayBeOpen(): boolean {
     return this.baton !== null || this.#pendingClose !== null
   }
 
-  /** Closes the stream, after a request that was given up and is still under way. Never rejects. */
+  /** Closes the stream, after an aborted request that is still in flight. Never rejects. */
   async end(): Promise<void> {
     await this.#pendingClose
     await this.#close()
@@ -143,7 +143,7 @@ export class StreamConnection {
     const { http } = this
     if (this.baton === null) return
     const body = pipelineBody([CLOSE_REQUEST], this.baton)
-    // given up, it would leave the write lock taken
+    // aborted earlier, it could leave the write lock held
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
     const controller = new AbortController()
     const { signal } = controller
@@ -156,17 +156,17 @@ export class StreamConnection {
       this.address,
     )
     http.lifetime.addBackground(done, () => controller.abort())
-    // answered or not: it is not asked for again
+    // not repeated, whether it was answered or not
     await done
     this.setBaton(null)
   }
 
   /**
-   * Closes the stream of a request that was given up, when its answer is there.
-   * @param answer sets the baton that continues the stream; rejects when there is no answer
+   * Closes the stream of an aborted request after its response has arrived.
+   * @param answer sets the baton that continues the stream; rejects if there is no response
    */
   closeAfterLateResponse(answer: Promise<unknown>): void {
-    // no other request may continue it meanwhile
+    // meanwhile no other request may continue the stream
     const last = this.baton
     this.setBaton(null)
     const close = async (): Promise<void> => {
@@ -180,11 +180,11 @@ export class StreamConnection {
   }
 }
 
-/** Whether the server does not know the path: what it does not have behind a path it names in JSON. */
+/** Whether the server does not support the path. For other missing things it responds with JSON. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof HttpError && error.status === 404 && error.body[0] !== '{'
 
-/** The policy of a request on a stream. @param mayHoldLock whether the stream holds the write lock, or the request acquires it */
+/** Returns the policy of a request on a stream. @param mayHoldLock whether the stream holds the write lock or the request acquires it */
 export function policyOf(
   { isReadOnly }: SqlRequest,
   baton: string | null,

@@ -17,7 +17,7 @@ import type { StatementQueue } from './statement-queue.ts'
 
 type TransactionEnd = 'commit' | 'rollback'
 
-/** The stream of a transaction, as far as its beginning and end need it. */
+/** What the control of transactions needs of the stream. */
 export interface TransactionStream extends TransactionHost {
   readonly isOpen: boolean
   /** @throws StreamError */
@@ -28,18 +28,18 @@ export interface TransactionStream extends TransactionHost {
     call: Omit<QueuedCall, 'resolve' | 'reject'>,
     onSettled: (isDone: boolean) => void,
   ): Promise<unknown>
-  /** Ends a wait for the write permit that no call needs. @param reason rejects the calls that need it */
+  /** Stops waiting for the write permit when no call needs it. @param reason rejects the calls that do */
   stopWaiting(reason?: StreamError): void
 }
 
-/** Begins and ends the transactions of a stream, and holds their write permit. */
+/** Begins and ends the transactions of a stream and holds their write permit. */
 export class TransactionControl {
   readonly #http: Http
   readonly #queue: StatementQueue
   readonly #stream: TransactionStream
   /** The transaction that was begun; its COMMIT or ROLLBACK may be in flight. */
   current: OpenTransaction | null = null
-  /** Held, or waited for. It is released when the server has ended the transaction. */
+  /** Held or waited for; released after the server has ended the transaction. */
   permit: Place | null = null
 
   constructor(http: Http, queue: StatementQueue, stream: TransactionStream) {
@@ -53,7 +53,7 @@ export class TransactionControl {
     return this.current?.ending === null
   }
 
-  /** When other writers may take the lock over, in ms since the epoch; null while no transaction holds it. */
+  /** When other writers may take the write lock over, in ms since the epoch; null while no transaction holds it. */
   get expiresAt(): number | null {
     return this.current?.expiresAt ?? null
   }
@@ -63,7 +63,7 @@ export class TransactionControl {
     return this.current !== null && (this.permit !== null || this.current.expiresAt !== null)
   }
 
-  /** Begins a transaction. Nothing is sent: BEGIN travels with the first statement. */
+  /** Begins a transaction. Nothing is sent: BEGIN is sent with the first statement. */
   begin(statement: ControlStatement): void {
     this.#stream.checkOpen()
     if (this.current)
@@ -96,7 +96,7 @@ export class TransactionControl {
     const http = this.#http
     const stream = this.#stream
     if (transaction?.ending) {
-      // a COMMIT may be refused
+      // the COMMIT may fail
       const settled = transaction.ending.catch(() => {})
       await http.lifetime.until(() => settled, {
         deadline: http.deadline(options.timeoutMs),
@@ -107,28 +107,28 @@ export class TransactionControl {
     if (!transaction || transaction !== this.current || !stream.isOpen) return
     const reason = (): StreamError => new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
     stream.stopCursors(reason)
-    // the server does not know it yet
+    // before the server has begun it
     stream.stopWaiting(reason())
     try {
       await this.#end('rollback', options)
     } catch (error) {
-      // lost, refused or cut off: in each case the server rolls back, at the latest when it drops the stream
+      // whatever the reason, the server rolls back, at the latest when it drops the stream
       stream.markLost('TRANSACTION_LOST', 'the rollback failed and the stream was given up', error)
     }
   }
 
-  /** Sets a savepoint; travels with the next statement. */
+  /** Sets a savepoint; sent with the next statement. */
   savepoint(name: string): void {
     this.#checkTransaction()
     this.#queue.prefix.push(savepointStatement(name))
   }
 
-  /** Undoes what was done since a savepoint, which stays; travels with the next statement. */
+  /** Undoes the changes since a savepoint, which remains; sent with the next statement. */
   rollbackTo(name: string): void {
     if (this.isOpen && !this.#hasJustSet(name)) this.#queue.prefix.push(rollbackToStatement(name))
   }
 
-  /** Removes a savepoint and keeps what was done since; travels with the next statement. */
+  /** Releases a savepoint and keeps the changes since; sent with the next statement. */
   release(name: string): void {
     if (!this.isOpen) return
     if (this.#hasJustSet(name)) this.#queue.prefix.pop()
@@ -144,7 +144,7 @@ export class TransactionControl {
     if (!this.isOpen && this.#stream.isOpen) throw new TypeError('no transaction is open on this stream')
   }
 
-  /** Queues the end of the transaction; sends nothing when the server does not know it. */
+  /** Queues the end of the transaction; sends nothing if the server has not begun it. */
   #end(transactionEnd: TransactionEnd, options: CallOptions): Promise<unknown> | undefined {
     this.#stream.checkOpen()
     options.signal?.throwIfAborted()
@@ -175,15 +175,15 @@ export class TransactionControl {
         this.releasePermit()
         return
       }
-      // refused, as by a deferred constraint, or not sent: the transaction can be mended or rolled back
+      // rejected, as by a deferred constraint, or not sent: the transaction goes on
       transaction.ending = null
-      // was to run after it, by itself
+      // calls queued after it were to run outside of the transaction
       this.#queue.rejectAll(new StreamError('TRANSACTION_LOST', 'not run: the COMMIT before it failed'))
     })
     return transaction.ending
   }
 
-  /** The transaction no longer exists on this side. Its permit stays until the server has ended it, too. */
+  /** Ends the transaction on this side. Its permit is kept until the server has ended it, too. */
   drop(type: 'transaction:commit' | 'transaction:rollback' | 'transaction:lost', error?: StreamError): void {
     const transaction = this.current
     this.current = null
@@ -192,7 +192,7 @@ export class TransactionControl {
 
   /**
    * Acquires a write permit.
-   * @returns null when it is free; else what waits for it, and settles with false when the permit was released meanwhile
+   * @returns null if one is free; else a promise for when it is held, or false if it was released meanwhile
    * @throws TransportError
    */
   acquirePermit(): Promise<boolean> | null {
@@ -208,7 +208,7 @@ export class TransactionControl {
     )
   }
 
-  /** Lets the next writer of this client begin. */
+  /** Releases the write permit to the next writer of this client. */
   releasePermit(): void {
     const permit = this.permit
     this.permit = null
