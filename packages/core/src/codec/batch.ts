@@ -2,7 +2,7 @@ import { ProtocolError } from '../base/errors.ts'
 import type { WireBatchResult, WireError, WireResult } from '../base/wire.ts'
 import { beginStatement, PROBE, ROLLBACK } from './control.ts'
 
-/** Puts a replication index into a statement or a batch. */
+/** Adds a replication index to the JSON of a statement or a batch. */
 export const withIndex = (json: string | undefined, index: string | null): string =>
   `{${index === null ? '' : `"replication_index":"${index}",`}${json?.slice(1)}`
 
@@ -10,7 +10,7 @@ export const withIndex = (json: string | undefined, index: string | null): strin
 export const addStep = (steps: string[], statementJson: string, condition?: string): number =>
   steps.push(`{"stmt":${statementJson}${condition ? `,"condition":${condition}` : ''}}`) - 1
 
-// Conditions. A step that was skipped counts as failed.
+// Conditions. A skipped step counts as failed.
 export const ifOk = (step: number): string => `{"type":"ok","step":${step}}`
 export const ifNot = (condition: string): string => `{"type":"not","cond":${condition}}`
 const IS_AUTOCOMMIT = '{"type":"is_autocommit"}'
@@ -18,12 +18,12 @@ const IN_TRANSACTION = ifNot(IS_AUTOCOMMIT)
 const ifAll = (conditions: readonly string[]): string => `{"type":"and","conds":[${conditions.join()}]}`
 
 /**
- * Keeps statements of a transaction from running outside it. The server may have ended the transaction by itself (write
- * lock taken over, disk full, OR ROLLBACK, …); what is sent after that would run, and stay, on its own.
+ * Prevents the statements of a transaction from running outside of it. The server may have ended the transaction (write lock
+ * taken over, disk full, OR ROLLBACK, …); later statements would then run, and take effect, by themselves.
  *
- * On `/v3` the server itself can tell. `/v2` has no such condition, so a BEGIN is tried before each statement: within a
- * transaction it fails and changes nothing; when it succeeds, the transaction was lost, and it is taken back. (A
- * savepoint of ours could not do this: it would swallow the user's own.)
+ * `/v3` has a condition for this. On `/v2`, BEGIN is tried before each statement: inside a transaction it fails and changes
+ * nothing; if it succeeds, the transaction was lost, and the BEGIN is rolled back. (A savepoint could not detect this without
+ * hiding the user's own savepoints.)
  */
 export class TransactionGuard {
   readonly #isV3: boolean
@@ -33,7 +33,7 @@ export class TransactionGuard {
     this.#isV3 = isV3
   }
 
-  /** Condition under which the next statement may run. */
+  /** Returns the condition under which the next statement may run. */
   next(steps: string[]): string {
     if (this.#isV3) return IN_TRANSACTION
     const probe = addStep(steps, beginStatement('deferred').json, ifAll(this.#inTransaction))
@@ -43,24 +43,24 @@ export class TransactionGuard {
   }
 
   /**
-   * Makes a skipped COMMIT tell why it was skipped. Without this, an answer that says nothing about any step would look like
-   * that of a server that had ended the transaction.
-   * @param own its step, behind those of control statements that travel with it
-   * @returns the step that succeeds in such a case only
+   * Adds a step that proves why a COMMIT was skipped. Without it, a response without any results would look as if the server
+   * had ended the transaction.
+   * @param own the step of the COMMIT, after those of its control statements
+   * @returns the step that succeeds only if the transaction was lost
    */
   proveLoss(steps: string[], own: readonly number[]): number {
-    // on /v2 the BEGIN that was tried before them, and the ROLLBACK of that
+    // on /v2 the BEGIN that was tried before, which a ROLLBACK follows
     if (!this.#isV3) return (own[0] as number) - 2
     return addStep(steps, PROBE.json, ifAll([IS_AUTOCOMMIT, ifNot(ifOk(own.at(-1) as number))]))
   }
 
-  /** Notes that step `begin` begins the transaction. */
+  /** Records that step `begin` begins the transaction. */
   begun(begin: number): void {
     this.#inTransaction.push(ifOk(begin))
   }
 }
 
-/** Reads the answer to a batch of `length` steps. @throws ProtocolError when it is not one */
+/** Reads the response to a batch of `length` steps. @throws ProtocolError if it is malformed */
 export function decodeBatch(answer: unknown, length: number): WireBatchResult {
   const batch = answer as WireBatchResult | undefined
   const { step_results: results, step_errors: errors } = batch ?? {}
@@ -70,7 +70,7 @@ export function decodeBatch(answer: unknown, length: number): WireBatchResult {
     results.length !== length ||
     errors.length !== length
   )
-    throw new ProtocolError(`the answer does not have ${length} results`)
+    throw new ProtocolError(`the response does not have ${length} results`)
   for (let step = 0; step < length; step++) {
     const result = results[step] as Partial<WireResult> | null
     const error = errors[step] as unknown
@@ -78,7 +78,7 @@ export function decodeBatch(answer: unknown, length: number): WireBatchResult {
       (result !== null && (error !== null || !Array.isArray(result.cols))) ||
       (error !== null && !isWireError(error))
     )
-      throw new ProtocolError(`the answer has no result of step ${step}`)
+      throw new ProtocolError(`the response has no result for step ${step}`)
   }
   return batch as WireBatchResult
 }

@@ -4,18 +4,18 @@ import { trimStart } from '../sql/verb.ts'
 import type { EncodedStatement } from './statement.ts'
 
 /**
- * How a transaction takes its place among others: `immediate` (default) takes the write lock at once, `deferred` with
- * the first write (which fails with SQLITE_BUSY when someone else wrote in between), `readonly` never.
+ * When a transaction acquires the write lock: `immediate` (default) at its beginning, `deferred` with the first write (which
+ * fails with SQLITE_BUSY if another client wrote in between), `readonly` never.
  */
 export type TransactionMode = 'immediate' | 'deferred' | 'readonly'
 
-/** A statement without rows that is sent in front of others: BEGIN, a savepoint command, or a pragma. */
+/** A statement without rows that is sent before others: BEGIN, a savepoint command, or a pragma. */
 export interface ControlStatement extends EncodedStatement {
   /** Whether it acquires the write lock. */
   readonly needsWriteLock: boolean
 }
 
-/** Encodes SQL of our own. */
+/** Encodes SQL that core itself sends. */
 const encodeOwn = (
   sql: string,
   kind: EncodedStatement['kind'],
@@ -35,12 +35,12 @@ export const PROBE = encodeOwn('SELECT 1', 'read')
 
 /** Returns the statement that begins a transaction. @throws TypeError for another mode */
 export function beginStatement(mode: TransactionMode = 'immediate'): ControlStatement {
-  // another word would become SQL
+  // anything else would become part of the SQL
   if (mode !== 'immediate') checkOption('mode', mode, TRANSACTION_OPTIONS.mode)
   return BEGIN[mode]
 }
 
-/** Reads a mode, or a BEGIN statement that a user wrote. @throws SyntaxError for text after BEGIN; TypeError for anything else */
+/** Parses a mode or a user's BEGIN statement. @throws SyntaxError for text after BEGIN; TypeError for anything else */
 export function parseBegin(mode?: TransactionMode | (string & {})): ControlStatement {
   if (mode === undefined || statementKind(mode) !== 'begin')
     return beginStatement(mode as TransactionMode | undefined)

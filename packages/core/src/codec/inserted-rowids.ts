@@ -4,8 +4,8 @@ import type { EncodedStatement } from './statement.ts'
 const UPSERT = /\bdo\s+update\b/i
 
 /**
- * Finds which rowid a statement inserted, from the results of one stream in their order. The server repeats the one of an
- * older statement for those that inserted nothing, or 0 on a new stream.
+ * Determines the rowid that a statement inserted, from the results of one stream in order. For statements that inserted nothing
+ * the server repeats the rowid of an earlier one, or 0 on a new stream.
  */
 export class InsertedRowids {
   #last: string | null | undefined = '0'

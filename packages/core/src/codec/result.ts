@@ -3,34 +3,34 @@ import type { WireColumn, WireResult, WireValue } from '../base/wire.ts'
 import { RowText } from './row-text.ts'
 import { decodeValue, type IntMode, type Value } from './value.ts'
 
-/** A row as a plain object, by column name. Of columns with the same name the last one stays. */
+/** A row as a plain object, keyed by column name. Of columns with the same name the last one wins. */
 export type ObjectRow = Record<string, Value>
 
 /** A row as an array, in the order of `columns`. */
 export type ArrayRow = Value[]
 
-/** `object` (default) gives rows as plain objects; `array` keeps columns of the same name apart. */
+/** `object` (default) returns rows as plain objects; `array` keeps columns of the same name apart. */
 export type RowMode = 'object' | 'array'
 
-/** What one statement returned. */
+/** The result of one statement. */
 export class ResultSet<Row = ObjectRow> {
-  /** Names of the columns, duplicates kept. */
+  /** Column names, including duplicates. */
   readonly columns: readonly string[]
-  /** Types as declared in the schema; null for expressions. */
+  /** Column types as declared in the schema; null for expressions. */
   readonly columnTypes: readonly (string | null)[]
   readonly rows: Row[]
-  /** Rows that an INSERT, UPDATE, REPLACE or DELETE changed; 0 for every other statement. */
+  /** Number of rows changed by INSERT, UPDATE, REPLACE or DELETE; 0 for every other statement. */
   readonly rowsAffected: number
   /**
-   * Rowid of the last row that an INSERT or REPLACE put in; null when it put in none, and for every other statement. For an
-   * upsert that may have become an update, and for tables without rowids, RETURNING says more.
+   * Rowid of the last row inserted by INSERT or REPLACE; null if there is none, and for every other statement. Use RETURNING
+   * for an upsert that may update, and for tables without rowids.
    */
   readonly lastInsertRowid: bigint | null
-  /** Rows the engine read, for billing; 0 when the server does not say. */
+  /** Number of rows read by the engine, for billing; 0 if the server does not report it. */
   readonly rowsRead: number
-  /** Rows and index entries the engine wrote, for billing; 0 when the server does not say. */
+  /** Number of rows and index entries written by the engine, for billing; 0 if the server does not report it. */
   readonly rowsWritten: number
-  /** Time the server spent on the statement, in ms; 0 when it does not say. */
+  /** Time the server spent on the statement, in ms; 0 if it does not report it. */
   readonly durationMs: number
 
   /** @internal */
@@ -46,7 +46,7 @@ export class ResultSet<Row = ObjectRow> {
     this.durationMs = result.query_duration_ms ?? 0
   }
 
-  /** Makes the result fit for JSON.stringify: bigint becomes a string of digits. */
+  /** Returns a value for JSON.stringify, in which each bigint is a string of digits. */
   toJSON(): unknown {
     return JSON.parse(
       JSON.stringify(Object.fromEntries(Object.entries(this)), (_, value) =>
@@ -56,7 +56,7 @@ export class ResultSet<Row = ObjectRow> {
   }
 }
 
-/** Makes the function that reads the rows of one result. */
+/** Returns a function that decodes the rows of one result. */
 export function rowDecoder(
   cols: readonly WireColumn[],
   intMode: IntMode,
@@ -65,7 +65,7 @@ export function rowDecoder(
   const names = cols.map((column) => column.name ?? '')
   if (rowMode === 'array')
     return (cells) => cells.map((cell, at) => decodeValue(cell, intMode, names[at] as string))
-  // a plain assignment would set the prototype
+  // a plain assignment would set the prototype of the row
   const isSafe = !names.includes('__proto__')
   return (cells) => {
     const row: ObjectRow = {}
@@ -79,7 +79,7 @@ export function rowDecoder(
   }
 }
 
-/** Reads the result of one statement. */
+/** Decodes the result of one statement. */
 export function decodeResult(
   result: WireResult,
   intMode: IntMode,

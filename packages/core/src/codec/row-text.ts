@@ -2,17 +2,17 @@ import { decodeBase64 } from '#base64'
 import type { WireBatchResult, WirePipelineResponse, WireValue } from '../base/wire.ts'
 import { decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
 
-// Rows of long results are read from the server's text: most of what JSON.parse takes goes into an object for each cell, which
-// no caller sees. What is not written exactly as servers write it is left to JSON.parse.
+// Parses the rows of long results from the text of the response. JSON.parse would spend most of its time on an object for each
+// cell, which no caller sees. Anything not formatted exactly as servers format it is left to JSON.parse.
 
-/** Shorter results are not worth it. */
+/** Shorter results are parsed as JSON, in characters. */
 const LEAST_LENGTH = 1_000
 
 const ROWS = '"rows":[['
 const COLUMNS = '"cols":'
 const END = ']],"affected_row_count":'
 
-/** Where the first letter of a cell's type stands. */
+/** Position of the first letter of a cell's type. */
 const KIND = '{"type":"'.length
 const INTEGER = 105
 const TEXT = 116
@@ -20,7 +20,7 @@ const FLOAT = 102
 const BLOB = 98
 const NULL = 110
 
-/** Characters in front of the value of a cell, for NULL in front of the last brace. */
+/** Returns the number of characters before the value of a cell; for NULL, before the last brace. */
 function lengthOf(kind: number): number {
   switch (kind) {
     case INTEGER:
@@ -46,10 +46,10 @@ const BACKSLASH = 92
 const CLOSE = 93
 const END_OF_CELL = 125
 
-/** A substring of 13 characters or more keeps the whole text alive in V8. */
+/** In V8 a substring from this length on keeps the whole text in memory. */
 const SHARED_FROM = 13
 
-/** Rows of one result as text: `[[cell, …], …]`. */
+/** The rows of one result as text: `[[cell, …], …]`. */
 export class RowText {
   readonly #text: string
   readonly #start: number
@@ -61,14 +61,14 @@ export class RowText {
     this.#end = end
   }
 
-  /** Reads it as any other JSON. @throws SyntaxError when it is not */
+  /** Parses it with JSON.parse. @throws SyntaxError */
   parse(): WireValue[][] {
     return JSON.parse(this.#text.slice(this.#start, this.#end)) as WireValue[][]
   }
 
   /**
-   * Reads it at once. @param keys what the cells of a row are called in it @param names what they are called in errors
-   * @returns null when it is written in an unknown way @throws RangeError for an integer that is not exact in the mode
+   * Parses and decodes it in one pass. @param keys keys of the cells in a row @param names their names in errors
+   * @returns null if it is formatted differently @throws RangeError for an integer that is not exact in the mode
    */
   read<Row extends object>(
     newRow: () => Row,
@@ -79,7 +79,7 @@ export class RowText {
     const text = this.#text
     const rows: Row[] = []
     let at = this.#start
-    // behind `[` and each `,`
+    // after `[` and each `,`
     while (text.charCodeAt(at + 1) === OPEN) {
       at += 1
       const row = newRow() as Record<string | number, Value>
@@ -123,7 +123,7 @@ export class RowText {
   }
 }
 
-/** Where a JSON string ends that begins before a place. */
+/** Returns the end of a JSON string whose content begins at a position. */
 function endOfText(text: string, from: number): number {
   for (let to = text.indexOf('"', from); ; to = text.indexOf('"', to + 1)) {
     let backslashes = 0
@@ -132,7 +132,7 @@ function endOfText(text: string, from: number): number {
   }
 }
 
-/** Reads the JSON of an answer, in which long rows stay texts. @throws SyntaxError when it is no JSON */
+/** Parses the JSON of a response, but keeps long rows as text. @throws SyntaxError if it is not JSON */
 export function parseAnswer(text: string): WirePipelineResponse | null {
   const found: RowText[] = []
   let rest = ''
@@ -141,7 +141,7 @@ export function parseAnswer(text: string): WirePipelineResponse | null {
     const rows = start + ROWS.length - 2
     const end = text.indexOf(END, rows)
     if (end === -1) break
-    // the end of another result, when a server writes the parts of one in another order
+    // the end found may belong to another result, if a server orders the parts differently
     const next = text.indexOf(COLUMNS, rows)
     if (end - rows < LEAST_LENGTH || (next !== -1 && next < end)) continue
     rest += `${text.slice(from, rows)}${found.length}`
@@ -159,7 +159,7 @@ export function parseAnswer(text: string): WirePipelineResponse | null {
   return answer
 }
 
-/** In place of the rows stands which of the texts they are. */
+/** Replaces the number that stands for the rows by their text. */
 function putBack(result: unknown, found: readonly RowText[]): void {
   const { rows } = (result ?? {}) as { rows?: unknown }
   if (typeof rows === 'number') (result as { rows: unknown }).rows = found[rows]

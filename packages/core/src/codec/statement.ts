@@ -8,7 +8,7 @@ export type InArgs = readonly InValue[] | Readonly<Record<string, InValue>>
 /** One SQL statement: its text, or its text with arguments. */
 export type InStatement = string | { readonly sql: string; readonly args?: InArgs | undefined }
 
-/** A statement as it travels: its text, what that does, and its JSON on the wire. */
+/** A statement with its kind and its JSON on the wire. */
 export interface EncodedStatement {
   readonly sql: string
   readonly kind: StatementKind
@@ -16,7 +16,7 @@ export interface EncodedStatement {
 }
 
 /**
- * Checks a statement and its arguments and writes them as JSON.
+ * Checks a statement and its arguments and encodes them as JSON.
  * @throws TypeError or RangeError naming the parameter, before anything is sent
  */
 export function encodeStatement(statement: InStatement, args?: InArgs): EncodedStatement {
@@ -47,7 +47,7 @@ function encodeArgs(args: InArgs): string {
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }
 
-/** Checks and writes the statements of a batch, which has its own transaction or is part of one. */
+/** Checks and encodes the statements of a batch, which is a transaction of its own or part of one. */
 export function encodeBatch(statements: readonly InStatement[]): EncodedStatement[] {
   if (!Array.isArray(statements))
     throw new TypeError(`expected an array of statements, not ${kindOf(statements)}`)
@@ -58,15 +58,15 @@ export function encodeBatch(statements: readonly InStatement[]): EncodedStatemen
   })
 }
 
-/** Refuses BEGIN, COMMIT, END and ROLLBACK where they would act on another transaction than the author thinks of. */
+/** Rejects BEGIN, COMMIT, END and ROLLBACK where they would affect a transaction other than the author expects. */
 export function refuseControl({ kind }: EncodedStatement): void {
   if (isControl(kind))
     throw new TypeError(
-      `${kind.toUpperCase()} cannot stand here; use transaction(), or openStream() for adapters`,
+      `${kind.toUpperCase()} is not allowed here; use transaction(), or openStream() for adapters`,
     )
 }
 
-/** Refuses SAVEPOINT outside of a transaction, where it begins one that the client would not know of. */
+/** Rejects SAVEPOINT outside of a transaction, where it would begin one that the client does not track. */
 export function refuseSavepoint({ kind }: EncodedStatement): void {
   if (kind === 'savepoint')
     throw new TypeError(

@@ -5,10 +5,10 @@ import type { WireValue } from '../base/wire.ts'
 /** A value as SQLite returns it. Integers follow the client's `intMode`. */
 export type Value = null | number | bigint | string | Uint8Array
 
-/** A value a statement accepts. Booleans become 1 and 0; buffers and views of them become blobs. */
+/** A value that a statement accepts. Booleans become 1 and 0; buffers and their views become blobs. */
 export type InValue = null | number | bigint | boolean | string | ArrayBuffer | ArrayBufferView | Real
 
-/** A number that is sent as REAL, also when it is whole: as other numbers, whole ones are sent as INTEGER. */
+/** A number that is sent as REAL, even if it is whole. Plain whole numbers are sent as INTEGER. */
 export class Real {
   readonly value: number
 
@@ -18,16 +18,16 @@ export class Real {
 }
 
 /**
- * How 64-bit integers come back: `auto` as number when it is exact and as bigint otherwise, `number` with a RangeError
- * when it is not exact, or always as `bigint` or `string`.
+ * How 64-bit integers are returned: `auto` as number if it is exact and as bigint otherwise, `number` with a RangeError if it
+ * is not exact, or always as `bigint` or `string`.
  */
 export type IntMode = 'auto' | 'number' | 'bigint' | 'string'
 
 const INT64_LIMIT = 2n ** 63n
 
 /**
- * Writes a value as the server's JSON, as text because a JSON serializer would turn -0 into 0.
- * @param name how to call the parameter in an error, such as `parameter 2` or `parameter :id`
+ * Encodes a value as the server's JSON. Not with JSON.stringify, which turns -0 into 0.
+ * @param name the parameter's name in errors, such as `parameter 2` or `parameter :id`
  */
 export function encodeValue(value: InValue, name: string): string {
   switch (typeof value) {
@@ -79,7 +79,7 @@ function encodeBlob(value: ArrayBuffer | ArrayBufferView, name: string): string 
   return `{"type":"blob","base64":"${encodeBase64(bytes)}"}`
 }
 
-/** Reads one cell. @param column names the cell in an error */
+/** Decodes one cell. @param column its name in errors */
 export function decodeValue(value: WireValue, intMode: IntMode, column: string): Value {
   switch (value.type) {
     case 'text':
@@ -97,7 +97,7 @@ export function decodeValue(value: WireValue, intMode: IntMode, column: string):
   }
 }
 
-/** The server writes null for what JSON cannot hold (±Infinity, NaN); some write numbers as text. */
+/** Decodes a float. Servers send null for values that JSON lacks (±Infinity, NaN); some send numbers as text. */
 export const decodeFloat = (value: number | string | null): number =>
   value === null ? Number.NaN : Number(value)
 

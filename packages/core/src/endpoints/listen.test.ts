@@ -1,8 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test-support/manual-clock.ts'
 import { type Script, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
+import type { Client } from '../client/client.ts'
+import { Stream } from '../client/stream.ts'
+import { resolveConfig } from '../config.ts'
+import { Http } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
+import { ServerStream } from '../stream/server-stream.ts'
 import { type ChangeEvent, type ListenOptions, listen } from './listen.ts'
 
 const changes = (text: string): string => `event:changes\ndata:${text}\n\n`
@@ -32,6 +38,22 @@ async function hear(
     error = thrown
   }
   return { events, error, urls: received.map(({ url }) => url), observed }
+}
+
+/** A listener whose time and responses the test controls. */
+function listenByHand(options: Partial<ListenOptions>) {
+  const clock = new ManualClock()
+  const bodies: ReadableStreamDefaultController<Uint8Array>[] = []
+  const observed: ClientEvent[] = []
+  const fetch = async () => ({
+    status: 200,
+    text: async () => '',
+    body: new ReadableStream<Uint8Array>({ start: (body) => void bodies.push(body) }),
+  })
+  const observe = (event: ClientEvent): void => void (event.type === 'retry' && observed.push(event))
+  const http = new Http(resolveConfig({ url: 'http://x', fetch, observe }), clock)
+  const db = { openStream: () => new Stream(new ServerStream(http)) } as Client
+  return { clock, bodies, observed, events: listen(db, { table: 't', ...options }) }
 }
 
 test('counts of each transaction, whatever the spacing and wherever the text is cut', async () => {
@@ -113,28 +135,35 @@ describe('a connection that is gone', () => {
     ])
   })
 
-  test('because it was silent for too long', async () => {
-    const { events, observed } = await hear(
-      once(() => {}),
-      4,
-      { timeoutMs: 80 },
-    )
-    expect(events).toMatchObject(reconnected)
-    expect(observed.find(({ type }) => type === 'retry')).toMatchObject({ error: { code: 'TIMEOUT' } })
+  test('because the server was silent for too long', async () => {
+    const { clock, events, bodies, observed } = listenByHand({ timeoutMs: 150 })
+    expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
+    const next = events.next()
+    await clock.advance(149)
+    expect(observed).toEqual([])
+    await clock.advance(1)
+    expect(observed).toMatchObject([{ type: 'retry', error: { code: 'TIMEOUT' } }])
+    await clock.advance(1_000)
+    expect(await next).toMatchObject({ value: { type: 'lost', reason: 'reconnected' } })
+    expect(bodies).toHaveLength(2)
+    await events.return()
   })
 
-  test('a keep-alive is a sign of life', async () => {
-    const { events, urls } = await hear(
-      (_, response) => {
-        begin(response)
-        for (let at = 1; at < 8; at++) setTimeout(() => response.write(':keep-alive\n\n'), at * 50)
-        setTimeout(() => response.write(changes('{"insert":1}')), 400)
-      },
-      2,
-      { timeoutMs: 150 },
-    )
-    expect(events.map(({ type }) => type)).toEqual(['ready', 'changes'])
-    expect(urls).toHaveLength(1)
+  test('but not while keep-alives arrive', async () => {
+    const { clock, events, bodies, observed } = listenByHand({ timeoutMs: 150 })
+    expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
+    const next = events.next()
+    const [body] = bodies as [ReadableStreamDefaultController<Uint8Array>]
+    for (let at = 0; at < 8; at++) {
+      await clock.advance(100)
+      body.enqueue(new TextEncoder().encode(':keep-alive\n\n'))
+      await clock.advance(0)
+    }
+    body.enqueue(new TextEncoder().encode(changes('{"insert":1}')))
+    expect(await next).toMatchObject({ value: { type: 'changes', insert: 1 } })
+    expect(bodies).toHaveLength(1)
+    expect(observed).toEqual([])
+    await events.return()
   })
 
   test('while the server is away, and answers as a proxy does', async () => {

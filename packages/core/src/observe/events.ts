@@ -3,25 +3,25 @@ import type { DatabaseError } from '../base/errors.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 
-/** What `observe` hears. Statements come as their text, without arguments; nothing holds a token. Times are in ms. */
+/** Events passed to `observe`. Statements are given as text without arguments; no event contains a token. Times are in ms. */
 export type ClientEvent =
   | {
       readonly type: 'query:start'
-      /** The same number in the events of one call. */
+      /** Identifies the events of one call. */
       readonly id: number
       /** The statement, or those of a batch. */
       readonly sql: readonly string[]
       readonly inTransaction: boolean
-      /** The `id` in the events of its transaction; null outside of one. */
+      /** The `id` of its transaction's events; null outside of one. */
       readonly transaction: number | null
     }
   | {
       readonly type: 'query:end'
       readonly id: number
       readonly durationMs: number
-      /** Rows that came back. */
+      /** Number of rows returned. */
       readonly rows: number
-      /** Rows the engine read and wrote, for billing. */
+      /** Number of rows read and written by the engine, for billing. */
       readonly rowsRead: number
       readonly rowsWritten: number
     }
@@ -35,10 +35,10 @@ export type ClientEvent =
       readonly type: 'transaction:begin' | 'transaction:commit' | 'transaction:rollback'
       readonly id: number
     }
-  /** Four fifths of the time in which a transaction is safe from writers that wait are over. */
+  /** Four fifths of the time have passed after which a waiting writer may take the write lock over. */
   | { readonly type: 'transaction:expiring'; readonly id: number; readonly remainingMs: number }
   | { readonly type: 'transaction:lost'; readonly id: number; readonly error: DatabaseError }
-  /** A request, or with `retry` a whole transaction, is tried once more after `delayMs`; `attempt` counts from 1. */
+  /** A request, or with `retry` a whole transaction, is retried after `delayMs`; `attempt` counts from 1. */
   | {
       readonly type: 'retry'
       readonly attempt: number
@@ -49,19 +49,19 @@ export type ClientEvent =
       readonly type: 'request'
       readonly method: string
       readonly path: string
-      /** Null when there was no answer. */
+      /** Null without a response. */
       readonly status: number | null
       readonly requestBytes: number
       readonly responseBytes: number
       readonly durationMs: number
     }
 
-/** Takes note of what a client does. What it throws comes up as an uncaught exception, not in the call. */
+/** Receives the events of a client. An error it throws becomes an uncaught exception and does not affect the call. */
 export type Observe = (event: ClientEvent) => void
 
 let lastId = 0
 
-/** Passes events to the observer of a client, and in node to the channel `baton`. */
+/** Emits events to the observer of a client and, in node, to the diagnostics channel `baton`. */
 export class Events {
   readonly #observe: Observe | undefined
 
@@ -69,7 +69,7 @@ export class Events {
     this.#observe = observe
   }
 
-  /** Whether anybody listens: if not, an event need not be made. */
+  /** Whether there is a listener; without one, no event needs to be created. */
   get isWatched(): boolean {
     return this.#observe !== undefined || channel.hasSubscribers
   }
@@ -93,7 +93,7 @@ export class Events {
   ): Promise<T> {
     const report = this.begin(statements, transaction)
     if (!report) return run()
-    // at once, so that calls keep their order; what it throws is reported, too
+    // called at once, so that calls keep their order; an error thrown synchronously is reported, too
     const running = (async () => run())()
     return running.then(
       (results) => {
@@ -113,7 +113,7 @@ export class Events {
     )
   }
 
-  /** Reports the beginning of a call. @param transaction the number of the one it is in @returns what reports its end; null without a listener */
+  /** Reports the beginning of a call. @param transaction the id of its transaction @returns functions that report its end; null without a listener */
   begin(statements: readonly EncodedStatement[], transaction: number | null): QueryReport | null {
     if (!this.isWatched) return null
     const id = nextId()

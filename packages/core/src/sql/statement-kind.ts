@@ -1,12 +1,12 @@
 import { BLANK, START, verbOf } from './verb.ts'
 
 /**
- * What a statement does, as far as its text tells:
+ * What a statement does, judging by its text:
  * - `begin`, `commit` (also END), `rollback`: begins or ends a transaction;
- * - `savepoint`: marks a point, and begins a transaction where there is none; `release`: RELEASE, or ROLLBACK TO;
- * - `session`: changes its connection for what follows: ATTACH, DETACH, a PRAGMA that sets something;
- * - `read`: certainly changes nothing, so that it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
- * - `other`: all else, such as DDL and a PRAGMA that reads.
+ * - `savepoint`: sets a savepoint, and begins a transaction if none is open; `release`: RELEASE, or ROLLBACK TO;
+ * - `session`: changes its connection for later statements: ATTACH, DETACH, a PRAGMA that sets a value;
+ * - `read`: certainly read-only, so that it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
+ * - `other`: everything else, such as DDL and a PRAGMA that reads.
  */
 export type StatementKind =
   | 'begin'
@@ -45,7 +45,7 @@ const KINDS = new Map<string, StatementKind>(
 const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
 const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')
 const GAP = `(?:${BLANK})+`
-// with the name that SQLite lets a transaction have
+// SQLite allows a name after TRANSACTION
 const WHOLE_CONTROL = new RegExp(
   `${START}(?:begin(?:${GAP}(?:deferred|immediate|exclusive|readonly))?|commit|end|rollback)(?:${GAP}transaction(?:${GAP}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
   'i',
@@ -53,7 +53,7 @@ const WHOLE_CONTROL = new RegExp(
 const CHANGES = /\b(?:insert|update|delete|replace)\b/i
 const INSERTS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
-/** What a statement does. Conservative: a word such as DELETE, also in quotes, makes a WITH a change. */
+/** Classifies a statement. Conservative: a word such as DELETE, even in quotes, makes a WITH a change. */
 export function statementKind(sql: string): StatementKind {
   const verb = verbOf(sql)
   if (verb === 'with' && CHANGES.test(sql)) return INSERTS.test(sql) ? 'insert' : 'change'
@@ -67,9 +67,9 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
   kind === 'begin' || kind === 'commit' || kind === 'rollback'
 
 /**
- * Refuses text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is carried out by a method and not sent as it is, so
- * that the server could not object.
- * @throws SyntaxError @param place where the statement is in its script, for the message
+ * Rejects text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is executed by a method instead of being sent, so the
+ * server cannot reject it.
+ * @throws SyntaxError @param place position of the statement in its script, for the message
  */
 export function checkControl(sql: string, place = ''): void {
   if (!WHOLE_CONTROL.test(sql))
@@ -77,8 +77,8 @@ export function checkControl(sql: string, place = ''): void {
 }
 
 /**
- * Whether a statement leaves no trace on its connection, so that others may follow it there. Conservative: DDL may make a
- * temporary table.
+ * Whether a statement does not change its connection, so that unrelated statements may follow it there. Conservative: DDL may
+ * create a temporary table.
  */
 export const canShareConnection = (kind: StatementKind): boolean =>
   kind === 'read' || kind === 'insert' || kind === 'change'

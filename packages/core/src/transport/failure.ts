@@ -3,8 +3,8 @@ import { type Outcome, TransportError } from '../base/errors.ts'
 const outcomeOf = (isSent?: boolean): Outcome => (isSent ? 'unknown' : 'not_applied')
 
 /**
- * The error of a request that got no answer.
- * @param isSent whether it may have reached the server @param message what went wrong, in place of what the platform says
+ * Returns the error of a request without a response.
+ * @param isSent whether it may have reached the server @param message replaces the platform's message
  */
 export function networkError(
   cause: unknown,
@@ -15,7 +15,7 @@ export function networkError(
   return new TransportError('NETWORK', `no answer from ${origin}: ${message}`, outcomeOf(isSent), cause)
 }
 
-/** fetch hides the reason one or two levels down. An error may have itself as its cause. */
+/** Returns the innermost message: fetch hides the reason one or two levels deep. An error may be its own cause. */
 function rootMessage(error: unknown): string {
   let root = error
   for (let depth = 0; depth < 5; depth++) {
@@ -27,7 +27,7 @@ function rootMessage(error: unknown): string {
   return root instanceof Error ? root.message : String(root)
 }
 
-/** @param remedy what to look at, behind a space */
+/** Returns the error of a timeout. @param remedy appended to the message */
 export function timeoutError(
   timeoutMs: number | undefined,
   origin: string,
@@ -38,7 +38,7 @@ export function timeoutError(
   return new TransportError('TIMEOUT', message, outcomeOf(isSent))
 }
 
-/** The error of a call that comes too late, or was under way. */
+/** Returns the error of a call made, or still pending, after the client was closed. */
 export const closedError = (mayHaveRun?: boolean): TransportError =>
   new TransportError('CLOSED', 'the client is closed', outcomeOf(mayHaveRun))
 

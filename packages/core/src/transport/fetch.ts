@@ -12,7 +12,7 @@ import type {
 
 type Response = Awaited<ReturnType<Fetch>>
 
-/** Transport over `fetch`: the platform's, or one given by the user. */
+/** A transport over `fetch`: the platform's, or the user's. */
 export class FetchTransport implements Transport {
   readonly fetch: Fetch
 
@@ -34,7 +34,7 @@ export function createTransport(): Transport {
 }
 
 function answerOf(response: Response, text: unknown): TransportResponse {
-  if (typeof text !== 'string') throw new ProtocolError('the text of the answer is not a string')
+  if (typeof text !== 'string') throw new ProtocolError('the text of the response is not a string')
   return { ...headOf(response), text }
 }
 
@@ -43,7 +43,7 @@ const headOf = ({ status, headers }: Response): TransportHead => ({
   retryAfter: headers?.get('retry-after'),
 })
 
-/** Sends a request, of which cannot be told whether it has left. An abort rejects it also where `fetch` ignores the signal. */
+/** Sends a request. `fetch` does not report whether it was sent. An abort rejects it even if `fetch` ignores the signal. */
 function exchange<T extends TransportHead>(
   fetch: Fetch,
   { origin, path, method, headers, body }: TransportRequest,
@@ -73,7 +73,7 @@ function exchange<T extends TransportHead>(
   return { answer, isSent: true, abort }
 }
 
-/** Settles as `work` does, or rejects when the signal is aborted before. */
+/** Settles as `work` does, or rejects if the signal is aborted first. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason)
@@ -84,7 +84,7 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   })
 }
 
-/** Sends a request whose answer is read as it comes. Not a method, so that programs without cursors do not carry it. */
+/** Sends a request whose response is streamed. Not a method, so that bundles of programs without cursors omit it. */
 export function openBody(transport: Transport, request: TransportRequest): Exchange<TransportBody> {
   return exchange((transport as FetchTransport).fetch, request, (response, signal) => ({
     ...headOf(response),

@@ -1,4 +1,4 @@
-/** The part of `fetch` that Baton uses, so that any implementation fits. */
+/** The part of `fetch` that Baton uses. */
 export type Fetch = (
   url: string,
   init: {
@@ -24,7 +24,7 @@ export interface TransportRequest {
   readonly body: string | null
 }
 
-/** The first part of every answer. */
+/** The status of a response. */
 export interface TransportHead {
   readonly status: number
   /** Header `retry-after`. */
@@ -35,25 +35,25 @@ export interface TransportResponse extends TransportHead {
   readonly text: string
 }
 
-/** An answer that is read while it comes. */
+/** A response whose body is streamed. */
 export interface TransportBody extends TransportHead {
-  /** The body in parts, as fast as they are taken. Leaving the loop ends the request. */
+  /** Yields the parts of the body as they are consumed. Leaving the loop aborts the request. */
   readonly parts: AsyncIterable<Uint8Array>
 }
 
-/** A request under way. It has no deadline of its own: its caller aborts it. */
+/** A request in flight. It has no deadline of its own: its caller aborts it. */
 export interface Exchange<T extends TransportHead = TransportResponse> {
-  /** Rejects with a TransportError when there is no answer. */
+  /** Rejects with a TransportError if there is no response. */
   readonly answer: Promise<T>
-  /** Whether any of it may have reached the server. */
+  /** Whether part of it may have reached the server. */
   readonly isSent: boolean
-  /** Drops the connection. */
+  /** Aborts the request. */
   abort(): void
 }
 
 /** Sends HTTP requests. The only part of core that touches the network. */
 export interface Transport {
   request(request: TransportRequest): Exchange
-  /** Frees the connections. Does nothing on the second call. */
+  /** Closes the connections. Does nothing on the second call. */
   close(): Promise<void>
 }
