@@ -12,18 +12,18 @@ export interface MigrateOptions {
   /** @default '__drizzle_migrations' */
   readonly migrationsTable?: string | undefined
   /**
-   * What to do with a migration that is older than one that was applied, as after a merge of branches.
+   * What to do with a pending migration that is older than an applied one, as after a merge of branches.
    * @default 'apply'
    */
   readonly outOfOrder?: 'apply' | 'error' | undefined
   /**
-   * `false` applies statement by statement, each in its own request, for databases that refuse transactions (schema
-   * databases). Foreign keys are not checked then, and two deployers must not run at once.
+   * `false` applies one statement per request, for databases that reject transactions (schema databases). Foreign keys are not
+   * checked then, and migrations must not run concurrently.
    * @default true
    */
   readonly transaction?: boolean | undefined
   /**
-   * Told of tables with a foreign key that cannot be checked, when there is something to do.
+   * Called with tables whose foreign keys cannot be checked, if migrations are pending.
    * @default console.warn
    */
   readonly onWarning?: ((message: string) => void) | undefined
@@ -31,13 +31,13 @@ export interface MigrateOptions {
   readonly timeoutMs?: number | undefined
 }
 
-/** What it takes to say what is pending. */
+/** Options of `pendingMigrations`. */
 export type PendingOptions = Pick<MigrateOptions, 'migrationsTable' | 'outOfOrder' | 'timeoutMs'>
 
-/** A migration failed. In a transaction (the default) nothing of any pending migration was applied. */
+/** Thrown when a migration fails. In a transaction (the default) no pending migration was applied. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError'
-  /** Tag of the migration; null when it is about all of them. */
+  /** Tag of the migration; null if the error concerns all of them. */
   readonly migration: string | null
   /** Position of the statement in the migration, from 0. */
   readonly statementIndex: number | null
@@ -64,7 +64,7 @@ interface FailedStatement {
 const ATTEMPTS = 20
 const RETRY_MS = 250
 
-/** Applies the migrations that the database has not seen; `migrate()` of either version of Drizzle. */
+/** Applies the pending migrations; `migrate()` of both Drizzle versions. */
 export async function applyMigrations(
   client: Client,
   layout: JournalLayout,
@@ -87,13 +87,13 @@ export async function applyMigrations(
       ? await applyTogether(client, journal, { ...state, timeoutMs })
       : await applyOneByOne(client, journal, { ...state, timeoutMs })
     if (done) return pending.map(({ tag }) => tag)
-    if (attempt === ATTEMPTS) throw new MigrationError('other migrators were faster every time', {})
-    // reading again before trying again: losers that write at once take the write lock from each other
+    if (attempt === ATTEMPTS) throw new MigrationError('another migrator was faster each time', {})
+    // read again before the retry: concurrent losers would contend for the write lock
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
   }
 }
 
-/** Tags of the migrations that would be applied, in order. Changes nothing; `pendingMigrations()` of either version of Drizzle. */
+/** Returns the tags of the pending migrations in order. Changes nothing; `pendingMigrations()` of both Drizzle versions. */
 export async function findPending(
   client: Client,
   layout: JournalLayout,
@@ -126,7 +126,7 @@ async function readJournal(
 function refuseOutOfOrder(pending: readonly Migration[], lastWhen: number): void {
   const late = pending.find(({ when }) => when < lastWhen)
   if (late)
-    throw new MigrationError(`migration ${late.tag} is older than one that was applied; see \`outOfOrder\``, {
+    throw new MigrationError(`migration ${late.tag} is older than an applied one; see \`outOfOrder\``, {
       migration: late.tag,
     })
 }
@@ -135,13 +135,13 @@ interface Plan extends JournalState {
   readonly timeoutMs: number
 }
 
-/** One step of the batch, and what it means when it fails. */
+/** One step of the batch, and the meaning of its failure. */
 interface Step {
   readonly statement: InStatement
   readonly failure: FailedStatement | 'raced' | 'foreign keys'
 }
 
-/** @returns false when another migrator was faster */
+/** @returns false if another migrator was faster */
 async function applyTogether(client: Client, journal: MigrationJournal, plan: Plan): Promise<boolean> {
   const { prepareTable, pending, appliedCount, foreignKeys, timeoutMs } = plan
   const steps: Step[] = [
@@ -170,7 +170,7 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     const failure = steps[cause.statementIndex ?? -1]?.failure
     if (failure === 'raced' || cause.code === 'SQLITE_BUSY') return false
     if (failure === 'foreign keys') throw brokenForeignKeys(cause)
-    // both errors count from the beginning of the migration, and not of what was sent
+    // positions are counted from the beginning of the migration, not of the batch
     const { statementIndex = null } = failure ?? {}
     throw failed({ ...failure, cause: Object.assign(cause, { statementIndex }) })
   }
@@ -181,7 +181,7 @@ const textOf = (statement: InStatement): string => (typeof statement === 'string
 const brokenForeignKeys = (cause: SqlError): MigrationError =>
   new MigrationError(
     isFailedAssertion(cause)
-      ? 'the migrations would leave rows that break a foreign key; nothing was applied'
+      ? 'the migrations would leave rows that violate a foreign key; nothing was applied'
       : `the migrations would leave a foreign key that cannot be checked: ${cause.message}; nothing was applied`,
     { cause },
   )

@@ -5,16 +5,16 @@ import { SQLitePreparedQuery } from 'drizzle-orm/sqlite-core'
 import { prepareBuilder, type Runnable } from './internals.ts'
 import type { ArrayResult, QueryRunner, RunnableSql, TransactionBehavior, WrapError } from './query-runner.ts'
 
-// The same source serves all versions of Drizzle.
+// Shared by all Drizzle versions.
 
-/** A query that `prepare()` made. */
+/** A query made by `prepare()`. */
 interface PreparedQuery {
   getQuery(): { sql: string; params: unknown[] }
   run(values?: Record<string, unknown>): unknown
   execute(values?: Record<string, unknown>): unknown
 }
 
-/** What can be in a batch: a query builder, raw SQL (`db.run(sql)`), a prepared query, or one that `bind()` gave its values. */
+/** An item of a batch: a query builder, raw SQL (`db.run(sql)`), a prepared query, or one with values from `bind()`. */
 export type BatchQuery = BatchItem<'sqlite'> | PreparedQuery
 
 type BatchResult<Q> = Q extends { readonly _: { readonly result: infer R } }
@@ -29,8 +29,8 @@ export type BatchResults<T extends readonly BatchQuery[]> = { -readonly [K in ke
 /** Settings of a batch. */
 export interface BatchConfig {
   /**
-   * How the batch's own transaction begins; without meaning inside a transaction.
-   * @default 'immediate', or 'deferred' when every query is certain to only read
+   * How the transaction of the batch begins; ignored inside a transaction.
+   * @default 'immediate', or 'deferred' if every query is certainly read-only
    */
   readonly behavior?: TransactionBehavior | undefined
 }
@@ -54,7 +54,7 @@ class BoundQuery<R> implements RunnableQuery<R, 'sqlite'> {
 }
 
 /**
- * Gives a prepared query the values of its placeholders, for `db.batch`.
+ * Binds the placeholders of a prepared query to values, for `db.batch`.
  *
  * ```ts
  * await db.batch(ids.map((id) => bind(byId, { id })))
@@ -67,12 +67,12 @@ export function bind<Q extends PreparedQuery>(
   return new BoundQuery<BatchResult<Q>>(query, values)
 }
 
-/** One query of a batch: what is sent, and how its result is read. */
+/** One query of a batch: its statement, and how its result is read. */
 interface PreparedBatchQuery extends RunnableSql {
   map(result: ArrayResult): unknown
 }
 
-/** @throws TypeError when something else than a query is among them */
+/** @throws TypeError if an item is not a query */
 function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
   if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
   return queries.map((query: BatchQuery, at) => {
@@ -92,8 +92,8 @@ function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
 }
 
 /**
- * The `batch` of a database or a transaction: runs queries in one request, and all of them take effect, or none.
- * @param wrap makes Drizzle's error of the client's
+ * The `batch` of a database or a transaction: runs queries in one request; all of them take effect, or none.
+ * @param wrap turns the client's error into Drizzle's
  */
 export const batchMethod = (runner: QueryRunner, logger: Logger, wrap: WrapError): BatchMethod =>
   (async (queries: readonly BatchQuery[], { behavior }: BatchConfig = {}) => {

@@ -2,7 +2,7 @@ import { decodeVector, encodeVector, type InVector } from '@batonsql/core'
 import { type SQL, sql } from 'drizzle-orm'
 import { customType } from 'drizzle-orm/sqlite-core'
 
-// The same source serves all versions of Drizzle. How a value goes through JSON, for nested rows, only 1.0 asks.
+// Shared by all Drizzle versions. Only 1.0 uses `forJsonSelect`, for nested rows.
 
 const int64Type = {
   dataType: () => 'integer',
@@ -12,8 +12,7 @@ const int64Type = {
 }
 
 /**
- * A column of 64-bit integers as bigint, exact in SQL and in JavaScript. A plain `integer()` column throws when a value does
- * not fit into a number exactly.
+ * A column of 64-bit integers, read as bigint. A plain `integer()` column throws for a value that is not exact as a number.
  */
 export const int64 = customType<{ data: bigint; driverData: bigint | number | string; jsonData: string }>(
   int64Type,
@@ -36,6 +35,6 @@ interface VectorColumn {
   configRequired: true
 }
 
-/** A column of vectors of 32-bit numbers: `vector({ dimensions: 384 })`. Takes arrays and gives Float32Arrays. */
-// written out, as TypeScript before 5.7 does not know the Uint8Array that it would infer
+/** A column of 32-bit float vectors: `vector({ dimensions: 384 })`. Accepts arrays and returns Float32Arrays. */
+// explicit, because TypeScript before 5.7 does not have the inferred type of Uint8Array
 export const vector: ReturnType<typeof customType<VectorColumn>> = customType<VectorColumn>(vectorType)

@@ -6,7 +6,7 @@ import { decodable } from './row-mapping.ts'
 
 type RelationalQuery = Parameters<Dialect['buildRelationalQuery']>[0]
 
-/** Drizzle's dialect, with relational queries that refuse what is not exact, as selects do. */
+/** Drizzle's dialect, whose relational queries reject inexact integers, as selects do. */
 export class BatonDialect extends SQLiteAsyncDialect {
   static override readonly [entityKind]: string = 'BatonDialect'
 
@@ -15,7 +15,7 @@ export class BatonDialect extends SQLiteAsyncDialect {
     const selection = built.selection.map((item) => {
       const column = columnOf(item.field)
       if (column === null) return item
-      // only the decoder of the field is used from here on
+      // from here on only the decoder of the field is used
       const decode = (value: unknown): unknown => column.mapFromDriverValue(decodable(value, column))
       return { ...item, field: sql``.mapWith(decode).as(item.tsKey) }
     })

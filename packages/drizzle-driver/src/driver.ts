@@ -23,7 +23,7 @@ import type { RunResult } from './values.ts'
 
 type Schema = Record<string, unknown>
 
-/** Drizzle on a database over HTTP. Each query is one request. */
+/** A Drizzle database over HTTP. Each query is one request. */
 export class BatonDatabase<TSchema extends Schema = Record<string, never>> extends BaseSQLiteDatabase<
   'async',
   RunResult,
@@ -32,12 +32,12 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
   static override readonly [entityKind]: string = 'BatonDatabase'
 
   /**
-   * Runs queries as one transaction in one request: all of them take effect, or none.
-   * @throws DrizzleQueryError whose cause carries `statementIndex`
+   * Runs queries in one request as a transaction: all of them take effect, or none.
+   * @throws DrizzleQueryError whose cause has a `statementIndex`
    */
-  // a property of its own, because withReplicas() copies nothing else
+  // an own property, because withReplicas() copies nothing else
   readonly batch: BatchMethod
-  /** The client: for statements without Drizzle, and to close it when `drizzle()` made it. */
+  /** The client: for statements without Drizzle, and to close it if `drizzle()` created it. */
   readonly $client: Client
 
   constructor(client: Client, context: SessionContext<ExtractTablesWithRelations<TSchema>>) {
@@ -47,14 +47,14 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
     super('async', context.dialect, session, context.schema)
     this.batch = session.batch
     this.$client = client
-    // the very object that was configured, as Drizzle's own drivers have it
+    // the configured object itself, as in Drizzle's own drivers
     if (cache) this.$cache = Object.assign(cache, { invalidate: cache.onMutate.bind(cache) })
   }
 
   /**
-   * Runs a callback as a transaction: committed when it returns, rolled back when it throws. It begins with its first
-   * statement, and the server lets it hold the write lock for 5 s when others wait.
-   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
+   * Runs a callback in a transaction, which is committed when it returns and rolled back when it throws. It begins with its
+   * first statement; the server lets it hold the write lock for 5 s while other writers wait.
+   * @throws the callback's own error; StreamError if the server ended the transaction before the commit
    */
   override transaction<T>(
     callback: (tx: BatonTransaction<TSchema, ExtractTablesWithRelations<TSchema>>) => Promise<T>,
@@ -65,7 +65,7 @@ export class BatonDatabase<TSchema extends Schema = Record<string, never>> exten
   }
 }
 
-/** How to reach the database, and Drizzle's own settings. A given client stays the caller's to close. */
+/** Connection and Drizzle settings. The caller closes a client that it passes. */
 export type BatonDrizzleConfig<TSchema extends Schema = Record<string, never>> = DrizzleConfig<TSchema> &
   Connection
 
@@ -90,7 +90,7 @@ function construct<TSchema extends Schema>(
 }
 
 /**
- * Drizzle on a database over HTTP: `drizzle(url)`, `drizzle(client)`, either with Drizzle's configuration as second
+ * Creates a Drizzle database over HTTP: `drizzle(url)`, `drizzle(client)`, each with an optional Drizzle configuration as second
  * argument, or `drizzle({ connection, …config })` and `drizzle({ client, …config })`. Sends nothing.
  */
 export function drizzle<TSchema extends Schema = Record<string, never>>(
@@ -107,7 +107,7 @@ export function drizzle<TSchema extends Schema>(
   return construct(...openClient(first, config))
 }
 
-/** A database that builds queries and runs none. */
+/** Returns a database that builds queries and runs none. */
 drizzle.mock = <TSchema extends Schema = Record<string, never>>(
   config?: DrizzleConfig<TSchema>,
 ): Omit<BatonDatabase<TSchema>, '$client'> & { $client: typeof NO_CLIENT } =>

@@ -1,8 +1,8 @@
 import * as drizzle from 'drizzle-orm'
 import * as sqliteCore from 'drizzle-orm/sqlite-core'
 
-// What Drizzle 1.0 does not have any more. Imported by name, it would fail the import before anybody could say why; and each
-// by its own property, so that bundlers leave out the rest.
+// Exports that Drizzle 1.0 no longer has. A named import would fail without a useful message. Each is read as a property, so that
+// bundlers omit the rest.
 
 export const BaseSQLiteDatabase = sqliteCore.BaseSQLiteDatabase
 export const SQLiteAsyncDialect = sqliteCore.SQLiteAsyncDialect

@@ -1,4 +1,4 @@
-// What the entries for all versions of Drizzle export.
+// Exports of the entries for all Drizzle versions.
 export {
   type ConstraintViolation,
   DatabaseError,

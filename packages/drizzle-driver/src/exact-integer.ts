@@ -1,9 +1,9 @@
 import type { Column } from 'drizzle-orm'
 import { qualifiedNameOf } from './internals.ts'
 
-// The same source serves all versions of Drizzle.
+// Shared by all Drizzle versions.
 
-/** An integer for a column whose values are numbers. @throws RangeError when no number is exactly that, naming the column */
+/** Converts an integer for a column of numbers. @throws RangeError naming the column, if it is not exact as a number */
 export function exactNumber(value: bigint, column: Column): number {
   if (isSafe(value)) return Number(value)
   throw inexact(value, column)

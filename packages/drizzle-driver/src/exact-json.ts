@@ -1,7 +1,7 @@
-/** Long enough for an integer beyond 2^53. */
+/** Matches numbers long enough to exceed 2^53. */
 const LONG_INTEGER = /\d{16}/
 
-/** Reads JSON as JSON.parse does, but integers that it would round become bigints. */
+/** Parses JSON like JSON.parse, but integers that would be rounded become bigints. */
 function parseExactly(text: string, reviveText: (text: string) => unknown): unknown {
   return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) => {
     if (typeof value === 'string') return reviveText(value)
@@ -11,13 +11,13 @@ function parseExactly(text: string, reviveText: (text: string) => unknown): unkn
 }
 
 /**
- * Reads the nested rows of a relational query's result, which come as JSON, before Drizzle does, because it would round
- * integers. What only looks like them is taken back with `textOf`.
+ * Parses the nested rows of a relational query, which are JSON, before Drizzle would and round integers. `textOf` reverts it
+ * for text that only looks like nested rows.
  */
 export class NestedRows {
   readonly #texts = new Map<unknown, string>()
 
-  /** Nested rows for their JSON; every other value stays. */
+  /** Parses the JSON of nested rows; returns every other value unchanged. */
   read = (value: unknown): unknown => {
     if (typeof value !== 'string' || !value.startsWith('[') || !LONG_INTEGER.test(value)) return value
     try {
@@ -29,6 +29,6 @@ export class NestedRows {
     }
   }
 
-  /** The value of a column, which is never nested rows. */
+  /** Returns the value of a column, which is never nested rows. */
   textOf = (value: unknown): unknown => this.#texts.get(value) ?? value
 }

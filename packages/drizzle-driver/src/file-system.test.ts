@@ -17,7 +17,7 @@ describe('where there is none, it says what to do', () => {
   ])('%s', (_, process) => {
     vi.stubGlobal('process', process)
     expect(fileSystem).toThrow(
-      'there is no file system here: give `migrations` instead of `migrationsFolder`',
+      'this platform has no file system: pass `migrations` instead of `migrationsFolder`',
     )
   })
 })

@@ -1,15 +1,15 @@
 import type * as FileSystem from 'node:fs/promises'
 
 /**
- * The file system. Asked for and not imported: bundlers for places without one refuse even an import that never runs.
- * @throws TypeError where there is none
+ * Returns node's file system module. Not imported, because bundlers for edge platforms reject even an unused import.
+ * @throws TypeError on a platform without one
  */
 export function fileSystem(): typeof FileSystem {
-  // not there at all, or without this function, on the edge
+  // edge platforms have no `process`, or one without this function
   const found = (globalThis as { process?: Partial<NodeJS.Process> }).process?.getBuiltinModule?.(
     'node:fs/promises',
   )
   if (found === undefined)
-    throw new TypeError('there is no file system here: give `migrations` instead of `migrationsFolder`')
+    throw new TypeError('this platform has no file system: pass `migrations` instead of `migrationsFolder`')
   return found
 }

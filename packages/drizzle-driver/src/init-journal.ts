@@ -2,12 +2,12 @@ import { type Client, isFailedAssertion } from '@batonsql/core'
 import { type JournalLayout, MigrationJournal } from './migration-journal.ts'
 import { type MigrationSource, parseMigration } from './migration-source.ts'
 
-/** Why nothing was marked: the database has migrations, or there is more than one here. Drizzle's own words. */
+/** Why nothing was marked: the database has migrations, or more than one was passed. These are Drizzle's own values. */
 export interface InitRefusal {
   readonly exitCode: 'databaseMigrations' | 'localMigrations'
 }
 
-/** Marks the first migration as applied without running it, for a database that has its tables already. */
+/** Marks the first migration as applied without running it, for a database that already has its tables. */
 export async function initJournal(
   client: Client,
   layout: JournalLayout,

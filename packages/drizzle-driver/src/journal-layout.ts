@@ -1,7 +1,7 @@
 import type { JournalLayout, JournalRows } from './migration-journal.ts'
 import type { Migration } from './migration-source.ts'
 
-/** The table as Drizzle before 1.0 has it. The names that 1.0 adds to it are not in the way. */
+/** The table layout of Drizzle before 1.0. Columns that 1.0 adds do no harm. */
 export const journalLayout: JournalLayout = {
   columns: 'id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric',
   record: ({ hash, when }) => ({ hash, created_at: when }),
@@ -10,8 +10,8 @@ export const journalLayout: JournalLayout = {
 }
 
 /**
- * A migration is known by the time of its journal entry; one whose time was changed by hand, by its text. One whose text
- * was changed after it had been applied is not applied again.
+ * A migration is identified by the time of its journal entry or, if that was edited, by the hash of its text. An applied
+ * migration whose text was changed is not applied again.
  */
 function pending(migrations: readonly Migration[], { rows }: JournalRows): Migration[] {
   const byTime = new Set(rows.map(([, when]) => Number(when)))

@@ -8,40 +8,40 @@ import {
 } from '@batonsql/core'
 import type { Migration } from './migration-source.ts'
 
-/** What the database knows of its migrations. */
+/** The migration state of the database. */
 export interface JournalState {
-  /** Makes the table, or brings it to the layout of this version of Drizzle; changes nothing when it is there. */
+  /** Creates the table, or upgrades it to the layout of this Drizzle version; changes nothing if it is up to date. */
   readonly prepareTable: readonly InStatement[]
-  /** Migrations that were not applied, in order. */
+  /** Pending migrations, in order. */
   readonly pending: readonly Migration[]
   readonly appliedCount: number
-  /** `when` of the youngest one applied. */
+  /** `when` of the newest applied one. */
   readonly lastWhen: number
-  /** How the foreign keys are; null when nothing is pending. */
+  /** State of the foreign keys; null if nothing is pending. */
   readonly foreignKeys: ForeignKeys | null
 }
 
-/** What the migrations must not make worse. */
+/** Foreign key violations before the migrations, which must not increase. */
 export interface ForeignKeys {
-  /** Rows that break one. */
+  /** Number of rows that violate one. */
   readonly violations: number
-  /** Tables with one that cannot be checked, because it refers to a column that is not unique. */
+  /** Tables with one that cannot be checked, because it references a column that is not unique. */
   readonly uncheckable: readonly string[]
 }
 
-/** Rows of the table of applied migrations: hash, time, and the name, which Drizzle keeps since 1.0. */
+/** Rows of the table of applied migrations: hash, time, and, since Drizzle 1.0, the name. */
 export interface JournalRows {
   readonly rows: readonly ArrayRow[]
-  /** Whether there is a table with names, one without, or none. */
+  /** Whether the table has names, lacks them, or does not exist. */
   readonly layout: 'named' | 'unnamed' | 'none'
 }
 
-/** What one version of Drizzle does differently from another. */
+/** The differences between Drizzle versions. */
 export interface JournalLayout {
   readonly columns: string
   record(migration: Migration): Readonly<Record<string, InValue>>
   pending(migrations: readonly Migration[], journal: JournalRows): readonly Migration[]
-  /** Changes a table of another version into one of this. */
+  /** Upgrades the table of an older version. */
   upgrade(table: string, migrations: readonly Migration[], journal: JournalRows): readonly InStatement[]
 }
 
@@ -78,13 +78,13 @@ export class MigrationJournal {
     }
   }
 
-  // A batch goes on only when a step succeeds, so these fail when they must.
+  // A batch stops at a failing step: these statements fail when their condition is violated.
 
   failUnlessCount(count: number): string {
     return `select ${failWhen(`(select count(*) from ${this.#table}) <> ${count}`, 'another migrator was faster')}`
   }
 
-  /** Checks all tables that are there at the end, but those that could not be checked at the beginning. */
+  /** Checks all tables that exist at the end, except those that could not be checked at the beginning. */
   failIfMoreViolations({ violations, uncheckable }: ForeignKeys): InStatement {
     const count = `(select count(*) from sqlite_schema s cross join pragma_foreign_key_check(s.name)
       where s.type = 'table' and s.name not in (select value from json_each(?)))`
@@ -94,12 +94,12 @@ export class MigrationJournal {
     }
   }
 
-  /** Reads what was applied, in one request that only reads; each of its parts may fail by itself. */
+  /** Reads the applied migrations in one read-only request, whose parts may fail independently. */
   async read(migrations: readonly Migration[]): Promise<JournalState> {
     const [named, unnamed, ...violations] = await this.#readTogether([
       `select hash, created_at, name from ${this.#table}`,
       `select hash, created_at from ${this.#table}`,
-      // foreign keys are checked only when there is something to do: it means reading all rows
+      // foreign keys are checked only if migrations are pending: it reads all rows
       {
         sql: `select case when (select count(*) from ${this.#table}) < json_array_length(?1)
           or exists (select 1 from json_each(?1) where value not in
@@ -135,7 +135,7 @@ export class MigrationJournal {
     }
   }
 
-  /** For a database where checking all of them at once fails. */
+  /** Checks table by table, for a database where checking all of them at once fails. */
   async #checkTableByTable(): Promise<ForeignKeys> {
     const [tables] = await this.#readTogether([TABLES])
     const names = (tables?.rows ?? []).map(([name]) => name as string)
@@ -152,7 +152,7 @@ export class MigrationJournal {
     const stream = this.#client.openStream()
     stream.begin('deferred')
     const options = { rowMode: 'array', timeoutMs: this.#timeoutMs } as const
-    // issued in one tick, they and the stream's end are one request
+    // called in one tick, they share one request with the end of the stream
     const reading = Promise.allSettled(statements.map((each) => stream.execute(each, undefined, options)))
     await stream.close()
     return (await reading).map((outcome) => {

@@ -1,30 +1,30 @@
 import { splitStatements } from '@batonsql/core'
 import { fileSystem } from './file-system.ts'
 
-/** A migration as drizzle-kit writes it, for places without a file system. */
+/** A migration as written by drizzle-kit, for platforms without a file system. */
 export interface MigrationSource {
   /** Name in errors, such as `0003_add_users`. */
   readonly tag: string
-  /** Text of the `.sql` file, as it is: its hash is what the database remembers. */
+  /** Unmodified text of the `.sql` file: the database stores its hash. */
   readonly sql: string
   /** `when` of its entry in drizzle-kit's `meta/_journal.json`. */
   readonly when: number
 }
 
-/** Where migrations are. */
+/** Where the migrations are. */
 export type MigrationsAt<Source> =
   | {
-      /** Folder that drizzle-kit writes. */
+      /** Folder written by drizzle-kit. */
       readonly migrationsFolder: string
       readonly migrations?: undefined
     }
   | {
-      /** The migrations themselves, in order, for places without a file system. */
+      /** The migrations themselves, in order, for platforms without a file system. */
       readonly migrations: readonly Source[]
       readonly migrationsFolder?: undefined
     }
 
-/** @throws TypeError when they are nowhere, or in two places */
+/** @throws TypeError if neither or both are given */
 export async function findMigrations<Source>(
   { migrations, migrationsFolder }: MigrationsAt<Source>,
   readFolder: (folder: string) => Promise<readonly Source[]>,
@@ -34,7 +34,7 @@ export async function findMigrations<Source>(
   return migrations ?? (await readFolder(migrationsFolder))
 }
 
-/** A migration ready to be applied. */
+/** A parsed migration. */
 export interface Migration {
   readonly tag: string
   readonly when: number
@@ -44,7 +44,7 @@ export interface Migration {
 
 const SETS_FOREIGN_KEYS = /^\s*pragma\s+foreign_keys\s*[=(]/i
 
-/** Takes a migration apart. Its own switching of foreign keys is left out: inside a transaction it would do nothing. */
+/** Splits a migration into statements. Omits its PRAGMA foreign_keys, which has no effect in a transaction. */
 export async function parseMigration({ tag, sql, when }: MigrationSource): Promise<Migration> {
   const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(sql))
   return {
@@ -58,7 +58,7 @@ export async function parseMigration({ tag, sql, when }: MigrationSource): Promi
   }
 }
 
-/** Reads the folder that drizzle-kit writes. @throws Error when there is no journal in it, or a file is missing */
+/** Reads a folder written by drizzle-kit. @throws Error if its journal or a file is missing */
 export async function readMigrations(folder: string): Promise<MigrationSource[]> {
   const { readFile } = fileSystem()
   const read = (path: string): Promise<string> =>

@@ -14,14 +14,13 @@ export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
- * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
- * it costs one request that only reads. Foreign keys are off meanwhile, and migrations that leave more rows breaking one than
- * before are refused; of tables with an old foreign key that refers to a column that is not unique, it warns.
- * Several deployers may run it at once.
+ * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
+ * Foreign keys are off meanwhile. Migrations that increase the number of violating rows are rejected; for tables with a
+ * foreign key that references a column that is not unique, it warns. May run concurrently.
  *
- * The whole must not take over 5 s while others want to write: the server takes the write lock away then.
+ * It must not take more than 5 s while other writers wait: the server then takes the write lock away.
  * @returns the tags of the migrations that were applied
- * @throws MigrationError when one fails
+ * @throws MigrationError if one fails
  */
 export async function migrate(db: { readonly $client: Client }, config: MigrateConfig): Promise<string[]> {
   const sources = await findMigrations(config, readMigrations)
@@ -29,9 +28,9 @@ export async function migrate(db: { readonly $client: Client }, config: MigrateC
 }
 
 /**
- * Says what `migrate` would apply, for a dry run. Costs one request that only reads; a token that may only read is enough.
- * @returns the tags of the migrations that the database has not seen, in order
- * @throws MigrationError for one that is older than one that was applied, with `outOfOrder: 'error'`
+ * Returns what `migrate` would apply, for a dry run. Sends one read-only request, for which a read-only token suffices.
+ * @returns the tags of the pending migrations, in order
+ * @throws MigrationError with `outOfOrder: 'error'`, for one that is older than an applied one
  */
 export async function pendingMigrations(
   db: { readonly $client: Client },

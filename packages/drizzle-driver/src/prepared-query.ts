@@ -14,7 +14,7 @@ import type { ArrayResult, QueryRunner } from './query-runner.ts'
 import { mapRow } from './row-mapping.ts'
 import { objectRows, runResult } from './values.ts'
 
-/** Which tables a query reads or changes. */
+/** The tables that a query reads or changes. */
 export interface QueryMetadata {
   type: 'select' | 'update' | 'delete' | 'insert'
   tables: string[]
@@ -22,13 +22,13 @@ export interface QueryMetadata {
 
 export type RelationMapper = (rows: unknown[][], mapColumnValue?: (value: unknown) => unknown) => unknown
 
-/** What a session knows of a query it prepares. */
+/** What preparing a query depends on. */
 export interface QueryPlan {
   readonly query: Query
   readonly executeMethod: SQLiteExecuteMethod
-  /** What the columns of the result are; undefined for SQL written by hand and for relational queries. */
+  /** The columns of the result; undefined for raw SQL and relational queries. */
   readonly fields: SelectedFieldsOrdered | undefined
-  /** Reads the result of a relational query. */
+  /** Maps the result of a relational query. */
   readonly relationMapper: RelationMapper | undefined
   readonly metadata: QueryMetadata | undefined
   readonly cacheConfig: WithCacheConfig | undefined
@@ -37,7 +37,7 @@ export interface QueryPlan {
   readonly runner: QueryRunner
 }
 
-/** A query ready to run, any number of times. */
+/** A prepared query, which can be run any number of times. */
 export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig & { type: 'async' }> {
   static override readonly [entityKind]: string = 'BatonPreparedQuery'
   readonly #plan: QueryPlan
@@ -63,12 +63,12 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
     return this.#mapFirst(await this.#fetch(placeholders, this.#rowsOf))
   }
 
-  /** Rows as arrays, as they come: nothing is decoded. */
+  /** Returns rows as arrays, without decoding. */
   override values(placeholders?: Record<string, unknown>): Promise<ArrayRow[]> {
     return this.#fetch(placeholders, ({ rows }) => rows)
   }
 
-  // The mappers below serve batches, where all results come in at once.
+  // The mappers below are used by batches.
 
   override mapRunResult(result: ArrayResult): unknown {
     return runResult(result)
@@ -90,7 +90,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
     return queryWithCache(this, query.sql, params, async () => read(await runner.execute(statement)))
   }
 
-  /** The rows as Drizzle's cache keeps them: objects for SQL written by hand, else arrays, which are to be mapped. */
+  /** Returns the rows as Drizzle's cache stores them: objects for raw SQL, otherwise arrays that are mapped later. */
   #rowsOf = (result: ArrayResult): unknown[] => {
     const { fields, relationMapper } = this.#plan
     return fields || relationMapper ? result.rows : objectRows(result)
@@ -113,7 +113,7 @@ export class BatonPreparedQuery extends SQLitePreparedQuery<PreparedQueryConfig 
   #mapFirst(rows: unknown[]): unknown {
     if (rows.length === 0) return undefined
     const mapped = this.#mapAll(rows.slice(0, 1))
-    // the mapper of a relational query knows by itself that there is only one
+    // the mapper of a relational query itself returns a single row
     return this.#plan.relationMapper ? mapped : (mapped as unknown[])[0]
   }
 }

@@ -11,7 +11,7 @@ import { toParam } from './values.ts'
 
 export type ArrayResult = ResultSet<ArrayRow>
 
-/** A query as it is sent. */
+/** A query with its parameters. */
 export interface RunnableSql {
   readonly sql: string
   readonly params: readonly unknown[]
@@ -21,7 +21,7 @@ export interface RunnableSql {
 
 export type WrapError = (sql: string, params: unknown[], error: Error) => Error
 
-// SQLite in WAL mode, which the server uses, knows no difference between exclusive and immediate.
+// In WAL mode, which the server uses, SQLite treats exclusive like immediate.
 const MODES = { deferred: 'deferred', immediate: 'immediate', exclusive: 'immediate' } as const
 
 export type TransactionBehavior = keyof typeof MODES
@@ -32,18 +32,18 @@ function modeOf(behavior: TransactionBehavior | undefined): TransactionMode | un
   return behavior && MODES[behavior]
 }
 
-/** Whether a call that failed may have changed something all the same. */
+/** Whether a failed call may have changed something. */
 const mayBeApplied = (error: unknown): boolean =>
   (error as { readonly outcome?: unknown } | null | undefined)?.outcome === 'unknown'
 
 /**
- * What the drivers for all versions of Drizzle have in common: runs queries on a client, or inside a transaction, and tells
- * the cache which tables were changed.
+ * Runs queries on a client or inside a transaction, and reports changed tables to Drizzle's cache. Shared by all Drizzle
+ * versions.
  */
 export class QueryRunner {
   readonly #executor: Client | Transaction
   readonly #onChange: (tables: string[]) => Promise<void>
-  /** Tables changed by the transaction, for the cache to forget when it is over; null outside. */
+  /** Tables changed by the transaction, which the cache invalidates at its end; null outside of one. */
   readonly #changedTables: Set<string> | null
 
   constructor(
@@ -60,7 +60,7 @@ export class QueryRunner {
     return this.#changedTables !== null
   }
 
-  /** Runs one query. Outside transactions it is Drizzle that tells the cache. */
+  /** Runs one query. Outside of transactions Drizzle itself invalidates the cache. */
   async execute({ sql, params, changes }: RunnableSql): Promise<ArrayResult> {
     this.#remember(changes)
     return await this.#executor.execute(sql, params.map(toParam), { rowMode: 'array' })
@@ -68,7 +68,7 @@ export class QueryRunner {
 
   /**
    * Runs queries in one request: all of them take effect, or none.
-   * @param wrap makes Drizzle's error of the client's, and of the query that failed, as far as one can tell
+   * @param wrap turns the client's error, and the failed query if it is known, into Drizzle's error
    */
   async batch(
     queries: readonly RunnableSql[],
@@ -79,13 +79,13 @@ export class QueryRunner {
     const changes = queries.flatMap((query) => query.changes)
     this.#remember(changes)
     const results = await this.#send(queries, mode).catch(async (reason: unknown) => {
-      if (mayBeApplied(reason)) await this.#tell(changes)
+      if (mayBeApplied(reason)) await this.#invalidate(changes)
       const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
       const { statementIndex } = error as { readonly statementIndex?: number | null }
       const failed = queries[statementIndex ?? -1]
       throw wrap(failed?.sql ?? queries.map(({ sql }) => sql).join(';\n'), [...(failed?.params ?? [])], error)
     })
-    await this.#tell(changes)
+    await this.#invalidate(changes)
     return results
   }
 
@@ -94,7 +94,7 @@ export class QueryRunner {
     return await this.#executor.batch(statements, { rowMode: 'array', mode })
   }
 
-  /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
+  /** Begins a transaction or, inside one, a savepoint, for which `behavior` is ignored. */
   async transaction<T>(
     callback: (runner: QueryRunner) => Promise<T>,
     behavior?: TransactionBehavior,
@@ -106,25 +106,25 @@ export class QueryRunner {
     if ('savepoint' in executor) return await executor.savepoint(run)
     try {
       const result = await executor.transaction(run, { mode: modeOf(behavior) })
-      await this.#tell([...changed])
+      await this.#invalidate([...changed])
       return result
     } catch (error) {
-      // of the COMMIT, whose answer was lost
-      if (mayBeApplied(findDatabaseError(error))) await this.#tell([...changed])
+      // the response to COMMIT was lost
+      if (mayBeApplied(findDatabaseError(error))) await this.#invalidate([...changed])
       throw error
     }
   }
 
-  /** Notes tables that the transaction may change, also by a statement that fails. */
+  /** Records tables that the transaction may change, even by a failing statement. */
   #remember(tables: readonly string[]): void {
     for (const table of tables) this.#changedTables?.add(table)
   }
 
   /**
-   * Tells the cache what was changed, unless the end of the transaction will. Never rejects: what was committed must not look as
-   * if it had failed, whatever the cache throws.
+   * Invalidates changed tables in the cache, unless the end of the transaction will. Never rejects: an error of the cache must
+   * not make a committed change look failed.
    */
-  async #tell(tables: string[]): Promise<void> {
+  async #invalidate(tables: string[]): Promise<void> {
     if (tables.length > 0 && !this.isTransaction) await this.#onChange(tables).catch(() => {})
   }
 }

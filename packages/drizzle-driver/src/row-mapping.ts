@@ -4,7 +4,7 @@ import type { SelectedFieldsOrdered } from 'drizzle-orm/sqlite-core/query-builde
 import { exactNumber, isSafe } from './exact-integer.ts'
 import { columnOf, mapResultRow } from './internals.ts'
 
-/** Turns a row of a query builder's result into the object it asked for. */
+/** Maps a row to the object that a query builder selects. */
 export function mapRow(
   fields: SelectedFieldsOrdered,
   row: ArrayRow,
@@ -18,9 +18,9 @@ export function mapRow(
 }
 
 /**
- * A value as the column can decode it. Those of numbers and dates take what comes; a bigint would reach the user under the
- * type number. An `int64()` column makes a bigint of either.
- * @throws RangeError when a number column has an integer that no number is exactly
+ * Prepares a value for the decoder of its column. Number and date columns do not check it, so that a bigint would reach the
+ * user typed as number. An `int64()` column accepts both.
+ * @throws RangeError for an integer in a number column that is not exact as a number
  */
 export function decodable<T>(value: T, column: Column): T | number {
   if (typeof value !== 'bigint') return value

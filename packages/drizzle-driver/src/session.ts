@@ -8,7 +8,7 @@ import {
 } from 'drizzle-orm'
 import type { Cache } from 'drizzle-orm/cache/core'
 import type { WithCacheConfig } from 'drizzle-orm/cache/core/types'
-// 0.44.0 to 0.44.3 do not export it from where the others do
+// 0.44.0 to 0.44.3 export it from a different path
 import { DrizzleQueryError } from 'drizzle-orm/errors'
 import {
   type SQLiteAsyncDialect,
@@ -23,7 +23,7 @@ import type { ArrayResult, QueryRunner } from './query-runner.ts'
 import { BatonTransaction } from './transaction.ts'
 import { objectRows, type RunResult, runResult } from './values.ts'
 
-/** What the session of a database and those of its transactions have in common. */
+/** Shared by the session of a database and those of its transactions. */
 export interface SessionContext<TSchema extends TablesRelationalConfig> {
   readonly dialect: SQLiteAsyncDialect
   readonly schema: RelationalSchemaConfig<TSchema> | undefined
@@ -31,7 +31,7 @@ export interface SessionContext<TSchema extends TablesRelationalConfig> {
   readonly cache: Cache | undefined
 }
 
-/** Runs queries on a client, or inside a transaction when it was made for one. */
+/** Runs queries on a client, or inside a transaction. */
 export class BatonSession<
   TFullSchema extends Record<string, unknown>,
   TSchema extends TablesRelationalConfig,
@@ -53,7 +53,7 @@ export class BatonSession<
     )
   }
 
-  // the parameters are Drizzle's
+  // Drizzle determines the parameters
   // oxlint-disable-next-line max-params
   override prepareQuery(
     query: Query,
@@ -72,14 +72,14 @@ export class BatonSession<
       relationMapper,
       metadata,
       cacheConfig,
-      // what a transaction reads may be its own changes, which are not committed yet
+      // a transaction may read its own uncommitted changes
       cache: this.#runner.isTransaction ? undefined : cache,
       logger,
       runner: this.#runner,
     })
   }
 
-  /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
+  /** Begins a transaction or, inside one, a savepoint, for which `behavior` is ignored. */
   override transaction<T>(
     callback: (tx: BatonTransaction<TFullSchema, TSchema>) => Promise<T>,
     { behavior }: SQLiteTransactionConfig = {},

@@ -1,25 +1,25 @@
 import type { ArrayRow, InValue, ObjectRow, ResultSet } from '@batonsql/core'
 
-/** What `run()` gives, and every statement without a result of its own. */
+/** The result of `run()`, and of every statement without rows. */
 export interface RunResult {
   readonly columns: readonly string[]
   /** Types as declared in the schema; an empty string for expressions. */
   readonly columnTypes: readonly string[]
   readonly rows: ObjectRow[]
   readonly rowsAffected: number
-  /** Rowid of the last row that was inserted; undefined when none was. */
+  /** Rowid of the last inserted row; undefined if there is none. */
   readonly lastInsertRowid: bigint | undefined
-  /** Not enumerable; makes JSON.stringify possible, which knows no bigint. */
+  /** Not enumerable; used by JSON.stringify, which does not support bigint. */
   toJSON(): unknown
 }
 
-/** A raw parameter as the server takes it: a Date becomes its milliseconds since 1970, as Drizzle's users know it. */
+/** Converts a raw parameter: a Date becomes milliseconds since 1970, as in Drizzle's own drivers. */
 export const toParam = (value: unknown): InValue =>
   value instanceof Date ? value.getTime() : (value as InValue)
 
-/** Rows by column name. Of columns with the same name the last one stays; `values()` keeps them apart. */
+/** Returns rows keyed by column name. Of columns with the same name the last one wins; `values()` keeps them apart. */
 export const objectRows = ({ columns, rows }: ResultSet<ArrayRow>): ObjectRow[] =>
-  // makes a property of `__proto__`, too
+  // also defines a property named `__proto__`
   rows.map((row) => Object.fromEntries(row.map((value, at) => [columns[at], value])) as ObjectRow)
 
 export function runResult(result: ResultSet<ArrayRow>): RunResult {

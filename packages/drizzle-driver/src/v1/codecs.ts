@@ -12,7 +12,7 @@ import {
 import { exactNumber, inexact } from '../exact-integer.ts'
 import { codecNameOf } from '../internals.ts'
 
-/** How values of the server become those of columns. */
+/** Converts values of the server to those of columns. */
 export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
   'integer:boolean': { normalize: (value: unknown) => Number(value) === 1 },
   'integer:timestamp': { normalize: dateFromStoredSeconds },
@@ -28,7 +28,7 @@ export const batonCodecs: SQLiteCodecs = refineSqliteCodecs({
 
 const OF_NUMBERS = new Set(['integer', 'integer:timestamp', 'integer:timestamp_ms', 'numeric:number'])
 
-/** Codecs that refuse integers which the numbers or dates of their columns cannot be. Other kinds can be in such a column, too. */
+/** Codecs that reject integers that are not exact as the numbers or dates of their columns, which may also hold other types. */
 export class ExactCodecs extends CodecsCollection<SQLiteType> {
   static override readonly [entityKind]: string = 'ExactCodecs'
 
@@ -44,7 +44,7 @@ export class ExactCodecs extends CodecsCollection<SQLiteType> {
 const exact = (value: unknown, column: Column): unknown =>
   typeof value === 'bigint' ? exactNumber(value, column) : value
 
-/** In JSON, numeric() is text, and integers are rounded already; what is beyond 2^63 never was one. */
+/** In JSON, numeric() is text and integers are already rounded; values beyond 2^63 never were integers. */
 function exactInJson(value: unknown, column: Column): unknown {
   if (typeof value === 'string') return /^-?\d+$/.test(value) ? exactNumber(BigInt(value), column) : value
   if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value)) return value

@@ -2,7 +2,7 @@ import { entityKind } from 'drizzle-orm'
 import { resolveSQLiteTypeAlias, SQLiteDialect, type SQLiteDialectConfig } from 'drizzle-orm/sqlite-core'
 import { batonCodecs, ExactCodecs } from './codecs.ts'
 
-/** Drizzle's dialect, with columns of numbers that refuse what is not exact. */
+/** Drizzle's dialect, whose number columns reject inexact integers. */
 export class BatonDialect extends SQLiteDialect {
   static override readonly [entityKind]: string = 'BatonDialect'
   override readonly codecs: ExactCodecs

@@ -16,7 +16,7 @@ import { BatonDialect } from './dialect.ts'
 import { BatonSession, type SessionContext } from './session.ts'
 import type { BatonTransaction } from './transaction.ts'
 
-/** Drizzle on a database over HTTP. Each query is one request. */
+/** A Drizzle database over HTTP. Each query is one request. */
 export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> extends SQLiteAsyncDatabase<
   'async',
   RunResult,
@@ -25,11 +25,11 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
   static override readonly [entityKind]: string = 'BatonDatabase'
 
   /**
-   * Runs queries as one transaction in one request: all of them take effect, or none.
-   * @throws DrizzleQueryError whose cause carries `statementIndex`
+   * Runs queries in one request as a transaction: all of them take effect, or none.
+   * @throws DrizzleQueryError whose cause has a `statementIndex`
    */
   readonly batch: BatchMethod
-  /** The client: for statements without Drizzle, and to close it when `drizzle()` made it. */
+  /** The client: for statements without Drizzle, and to close it if `drizzle()` created it. */
   readonly $client: Client
 
   constructor(client: Client, context: SessionContext<TRelations>) {
@@ -39,14 +39,14 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
     super('async', context.dialect, session, context.relations)
     this.batch = session.batch
     this.$client = client
-    // the very object that was configured, as Drizzle's own drivers have it
+    // the configured object itself, as in Drizzle's own drivers
     if (cache) this.$cache = Object.assign(cache, { invalidate: cache.onMutate.bind(cache) })
   }
 
   /**
-   * Runs a callback as a transaction: committed when it returns, rolled back when it throws. It begins with its first
-   * statement, and the server lets it hold the write lock for 5 s when others wait.
-   * @throws the callback's own error; StreamError when the server ended the transaction before the commit
+   * Runs a callback in a transaction, which is committed when it returns and rolled back when it throws. It begins with its
+   * first statement; the server lets it hold the write lock for 5 s while other writers wait.
+   * @throws the callback's own error; StreamError if the server ended the transaction before the commit
    */
   override transaction<T>(
     callback: (tx: BatonTransaction<TRelations>) => Promise<T>,
@@ -57,7 +57,7 @@ export class BatonDatabase<TRelations extends AnyRelations = EmptyRelations> ext
   }
 }
 
-/** How to reach the database, and Drizzle's own settings. A given client stays the caller's to close. */
+/** Connection and Drizzle settings. The caller closes a client that it passes. */
 export type BatonDrizzleConfig<TRelations extends AnyRelations = EmptyRelations> =
   DrizzleSQLiteConfig<TRelations> & Connection
 
@@ -75,10 +75,10 @@ function construct<TRelations extends AnyRelations>(
 }
 
 /**
- * Drizzle 1.0 on a database over HTTP: `drizzle(url)`, `drizzle(client)`, either with Drizzle's configuration as second
+ * Creates a Drizzle 1.0 database over HTTP: `drizzle(url)`, `drizzle(client)`, each with an optional Drizzle configuration as second
  * argument, or `drizzle({ connection, …config })` and `drizzle({ client, …config })`. Sends nothing.
  *
- * Experimental: it is made for 1.0.0-rc.5, and Drizzle has changed what it asks of drivers in several of its candidates.
+ * Experimental: made for 1.0.0-rc.5. Several release candidates of Drizzle have changed the interface for drivers.
  */
 export function drizzle<TRelations extends AnyRelations = EmptyRelations>(
   connection: string | URL | Client,
@@ -94,7 +94,7 @@ export function drizzle<TRelations extends AnyRelations>(
   return construct(...openClient(first, config))
 }
 
-/** A database that builds queries and runs none. */
+/** Returns a database that builds queries and runs none. */
 drizzle.mock = <TRelations extends AnyRelations = EmptyRelations>(
   config?: DrizzleSQLiteConfig<TRelations>,
 ): Omit<BatonDatabase<TRelations>, '$client'> & { $client: typeof NO_CLIENT } =>

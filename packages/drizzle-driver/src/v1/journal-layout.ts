@@ -2,7 +2,7 @@ import type { ArrayRow, InStatement } from '@batonsql/core'
 import type { JournalLayout, JournalRows } from '../migration-journal.ts'
 import type { Migration } from '../migration-source.ts'
 
-/** The table as Drizzle 1.0 has it: migrations are known by the names of their folders. */
+/** The table layout of Drizzle 1.0, which identifies migrations by the names of their folders. */
 export const journalLayout: JournalLayout = {
   columns: 'id INTEGER PRIMARY KEY, hash text NOT NULL, created_at numeric, name text, applied_at TEXT',
   record: ({ tag, hash, when }) => ({
@@ -24,7 +24,7 @@ function pending(migrations: readonly Migration[], journal: JournalRows): Migrat
   return migrations.filter(({ tag }) => !applied.has(tag))
 }
 
-/** Gives a table that was made before 1.0 its names, as Drizzle's own migrator does. */
+/** Adds the names to a table from before 1.0, as Drizzle's own migrator does. */
 function upgrade(table: string, migrations: readonly Migration[], journal: JournalRows): InStatement[] {
   if (journal.layout !== 'unnamed') return []
   return [
@@ -38,8 +38,8 @@ function upgrade(table: string, migrations: readonly Migration[], journal: Journ
 }
 
 /**
- * Finds the migration of a row without a name: the one of the same second; of several, and of none, the one of the same text.
- * @throws Error when there is none
+ * Finds the migration of a row without a name: by its time, in seconds, or, if that is ambiguous, by its text.
+ * @throws Error if there is none
  */
 function match([hash, createdAt]: ArrayRow, migrations: readonly Migration[]): Migration {
   const second = Math.floor(Number(createdAt) / 1_000)

@@ -1,15 +1,15 @@
 import { fileSystem } from '../file-system.ts'
 import type { MigrationSource as Pre1MigrationSource } from '../migration-source.ts'
 
-/** A migration as drizzle-kit 1.0 writes it, for places without a file system. */
+/** A migration as written by drizzle-kit 1.0, for platforms without a file system. */
 export interface MigrationSource {
   /** Name of its folder, such as `20260917101500_add_users`. */
   readonly name: string
-  /** Text of its `migration.sql`, as it is: its hash is what the database remembers. */
+  /** Unmodified text of its `migration.sql`: the database stores its hash. */
   readonly sql: string
 }
 
-/** Adds the time a migration was made, as its name tells. @throws RangeError when the name does not */
+/** Adds the time of a migration, which its name contains. @throws RangeError if it does not */
 export function toMigration({ name, sql }: MigrationSource): Pre1MigrationSource {
   const [, year, month, day, hour, minute, second] =
     /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(name)?.map(Number) ?? []
@@ -18,7 +18,7 @@ export function toMigration({ name, sql }: MigrationSource): Pre1MigrationSource
   return { tag: name, sql, when: Date.UTC(year, (month ?? 1) - 1, day, hour, minute, second) }
 }
 
-/** Reads the folder that drizzle-kit writes. @throws Error when it is the folder of a version before 1.0, or cannot be read */
+/** Reads a folder written by drizzle-kit. @throws Error if it was written by a version before 1.0, or cannot be read */
 export async function readMigrations(folder: string): Promise<MigrationSource[]> {
   const { readdir, readFile } = fileSystem()
   const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {

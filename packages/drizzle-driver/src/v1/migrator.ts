@@ -21,18 +21,18 @@ export type MigrateConfig = MigrateOptions & MigrationsAt<MigrationSource>
 export type PendingConfig = PendingOptions & MigrationsAt<MigrationSource>
 
 /**
- * Applies the migrations that the database has not seen, all of them in one transaction and one request; with nothing to do
- * it costs one request that only reads. Foreign keys are off meanwhile, and migrations that leave more rows breaking one than
- * before are refused; of tables with an old foreign key that refers to a column that is not unique, it warns.
- * Several deployers may run it at once. A table of Drizzle before 1.0 is brought to 1.0 with the first new migration.
+ * Applies all pending migrations in one transaction and one request; if none are pending, it sends one read-only request.
+ * Foreign keys are off meanwhile. Migrations that increase the number of violating rows are rejected; for tables with a
+ * foreign key that references a column that is not unique, it warns. May run concurrently. The table of an older Drizzle
+ * version is upgraded with the first new migration.
  *
- * With `init: true` it marks the only migration as applied and runs nothing, as Drizzle's own migrators do for a database that
- * has its tables already; `exitCode` says why it did not.
+ * With `init: true` it marks the only migration as applied without running it, as Drizzle's own migrators do for a database
+ * that already has its tables; `exitCode` tells why it did not.
  *
- * Experimental, as all of `./v1`. The whole must not take over 5 s while others want to write: the server takes the write
- * lock away then.
+ * Experimental, like all of `./v1`. It must not take more than 5 s while other writers wait: the server then takes the write
+ * lock away.
  * @returns the names of the migrations that were applied
- * @throws MigrationError when one fails; Error when the database has seen one, before 1.0, that is not here
+ * @throws MigrationError if one fails; Error if the database has one from before 1.0 that was not passed
  */
 export async function migrate(
   db: { readonly $client: Client },
@@ -52,9 +52,9 @@ export async function migrate(
 }
 
 /**
- * Says what `migrate` would apply, for a dry run. Costs one request that only reads; a token that may only read is enough.
- * @returns the names of the migrations that the database has not seen, in order
- * @throws MigrationError for one that is older than one that was applied, with `outOfOrder: 'error'`
+ * Returns what `migrate` would apply, for a dry run. Sends one read-only request, for which a read-only token suffices.
+ * @returns the names of the pending migrations, in order
+ * @throws MigrationError with `outOfOrder: 'error'`, for one that is older than an applied one
  */
 export async function pendingMigrations(
   db: { readonly $client: Client },

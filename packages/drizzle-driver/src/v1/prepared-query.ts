@@ -9,12 +9,12 @@ import {
 import type { ArrayResult, QueryRunner } from '../query-runner.ts'
 import { objectRows, runResult } from '../values.ts'
 
-/** What a session knows of a query it prepares. */
+/** What preparing a query depends on. */
 export interface QueryPlan {
   readonly query: Query
   readonly mode: 'arrays' | 'objects' | 'raw'
   readonly executeMethod: SQLiteExecuteMethod | undefined
-  /** Makes of rows what the query asked for. */
+  /** Maps rows to the result of the query. */
   readonly mapper: ((rows: unknown[]) => unknown) | undefined
   readonly metadata: QueryMetadata | undefined
   readonly cacheConfig: WithCacheConfig | undefined
@@ -24,7 +24,7 @@ export interface QueryPlan {
   readonly runner: QueryRunner
 }
 
-/** A query ready to run, any number of times. */
+/** A prepared query, which can be run any number of times. */
 export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
   SQLiteAsyncPreparedQueryConfig & { type: 'async' }
 > {
@@ -60,7 +60,7 @@ export class BatonPreparedQuery extends SQLiteAsyncPreparedQuery<
     this.changes = changes
   }
 
-  /** Does with a result in a batch what the query itself does with it elsewhere. */
+  /** Maps the query's result in a batch as the query itself does elsewhere. */
   mapResult(result: ArrayResult): unknown {
     const { executeMethod = 'all', mapper, mode } = this.#plan
     if (executeMethod === 'run') return runResult(result)

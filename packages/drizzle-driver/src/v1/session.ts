@@ -13,7 +13,7 @@ import type { RunResult } from '../values.ts'
 import { BatonPreparedQuery } from './prepared-query.ts'
 import { BatonTransaction } from './transaction.ts'
 
-/** What the session of a database and those of its transactions have in common. */
+/** Shared by the session of a database and those of its transactions. */
 export interface SessionContext<TRelations extends AnyRelations> {
   readonly dialect: SQLiteDialect
   readonly relations: TRelations
@@ -23,7 +23,7 @@ export interface SessionContext<TRelations extends AnyRelations> {
   readonly paramsInErrors: boolean | undefined
 }
 
-/** Runs queries on a client, or inside a transaction when it was made for one. */
+/** Runs queries on a client, or inside a transaction. */
 export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSession<
   'async',
   RunResult,
@@ -46,7 +46,7 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     )
   }
 
-  // the parameters are Drizzle's
+  // Drizzle determines the parameters
   // oxlint-disable-next-line max-params
   override prepareQuery(
     query: Query,
@@ -65,7 +65,7 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
       mapper,
       metadata,
       cacheConfig,
-      // what a transaction reads may be its own changes, which are not committed yet
+      // a transaction may read its own uncommitted changes
       cache: this.#runner.isTransaction ? undefined : cache,
       logger,
       paramsInErrors,
@@ -73,12 +73,12 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
     })
   }
 
-  /** Begins a transaction or, inside one, a savepoint, to which `behavior` means nothing. */
+  /** Begins a transaction or, inside one, a savepoint, for which `behavior` is ignored. */
   override async transaction<T>(
     callback: (tx: BatonTransaction<TRelations>) => Promise<T>,
     { behavior }: SQLiteTransactionConfig = {},
   ): Promise<T> {
-    if (behavior === 'concurrent') throw new TypeError('the server knows no concurrent transactions')
+    if (behavior === 'concurrent') throw new TypeError('the server does not support concurrent transactions')
     const { dialect, relations } = this.#context
     const run = (runner: QueryRunner): Promise<T> => {
       const session = new BatonSession<TRelations>(runner, this.#context)

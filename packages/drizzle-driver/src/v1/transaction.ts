@@ -3,7 +3,7 @@ import { SQLiteAsyncTransaction } from 'drizzle-orm/sqlite-core'
 import type { BatchMethod } from '../batch.ts'
 import type { RunResult } from '../values.ts'
 
-/** A transaction, or a savepoint inside one: `transaction()` on it makes the next. */
+/** A transaction, or a savepoint inside one, which its own `transaction()` creates. */
 export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsyncTransaction<
   'async',
   RunResult,
@@ -12,8 +12,8 @@ export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsy
   static override readonly [entityKind]: string = 'BatonTransaction'
 
   /**
-   * Runs queries in one request, none after one that fails. What came before stays in the transaction: let the error out
-   * of the callback, or use a nested transaction.
+   * Runs queries in one request and stops at the first failure. Earlier changes remain in the transaction: let the error leave
+   * the callback, or use a nested transaction.
    */
   readonly batch: BatchMethod
 
@@ -25,7 +25,7 @@ export class BatonTransaction<TRelations extends AnyRelations> extends SQLiteAsy
     this.batch = batch
   }
 
-  /** Begins a savepoint: what fails in it is undone by itself. Costs no requests; those of one transaction take turns. */
+  /** Runs a callback in a savepoint, which is undone if it fails. Takes no extra requests; savepoints run one at a time. */
   override transaction<T>(callback: (tx: BatonTransaction<TRelations>) => Promise<T>): Promise<T> {
     return super.transaction(
       callback as (tx: SQLiteAsyncTransaction<'async', RunResult, TRelations>) => Promise<T>,
