@@ -47,6 +47,7 @@ export default defineConfig(async () => ({
           ],
           exclude: ON_EACH_SERVER,
           testTimeout: TEST_TIMEOUT_MS,
+          hookTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
           // to start a process for each file took a fifth of the CPU time
           isolate: false,
@@ -59,6 +60,7 @@ export default defineConfig(async () => ({
           name: 'security',
           include: ['test/security/*.test.ts'],
           testTimeout: TEST_TIMEOUT_MS,
+          hookTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
           isolate: false,
           maxWorkers: MAX_WORKERS,
@@ -71,6 +73,7 @@ export default defineConfig(async () => ({
           name: 'packages',
           include: ['test/packages/*.test.ts'],
           testTimeout: TEST_TIMEOUT_MS,
+          hookTimeout: TEST_TIMEOUT_MS,
           expect: POLLING,
           globalSetup: ['test/packages/pack-all.ts'],
           maxWorkers: MAX_WORKERS,

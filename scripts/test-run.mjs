@@ -53,7 +53,13 @@ export class TestRun {
       await sleep(100)
       processes = this.#processes()
     }
-    const entries = readdirSync(this.#temporary).filter((name) => !CACHES.test(name))
+    const entries = readdirSync(this.#temporary, { withFileTypes: true })
+      .filter(({ name }) => !CACHES.test(name))
+      .map((entry) => {
+        if (!entry.isDirectory()) return entry.name
+        const files = readdirSync(join(this.#temporary, entry.name), { recursive: true })
+        return `${entry.name} (${files.slice(0, 20).join(', ') || 'empty'})`
+      })
     for (const { pid } of processes) process.kill(pid, 'SIGKILL')
     rmSync(this.#directory, { recursive: true, force: true })
     return { entries, processes: processes.map(({ pid, command }) => `${pid} (${command})`) }

@@ -53,7 +53,7 @@ if (status !== 0 && first.crashes.length > 0 && first.failed === first.crashes.l
 const { entries, processes } = await run.end()
 if (entries.length > 0)
   console.log(
-    `left in the temporary directory, now removed: ${entries.length} entries, such as ${entries[0]}`,
+    `left in the temporary directory, now removed: ${entries.length} entries: ${entries.slice(0, 5).join('; ')}`,
   )
 // what a run that was interrupted or failed leaves running says nothing about the tests
 if (status === 0 && processes.length > 0) {

@@ -299,7 +299,7 @@ describe('restore', () => {
     expect(await total()).toEqual(ALL)
   })
 
-  test('a server that is stopped in the middle, again and again', { timeout: 60_000 }, async ({ skip }) => {
+  test('a server that is stopped in the middle, again and again', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 100_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
     await using own = restartable as RestartableServer
@@ -497,9 +497,7 @@ describe('listen', () => {
     await listener.return()
   })
 
-  test('a restart of the server: goes on, and says that changes may be lost', { timeout: 40_000 }, async ({
-    skip,
-  }) => {
+  test('a restart of the server: goes on, and says that changes may be lost', async ({ skip }) => {
     const restartable = await openRestartableServer(inject('target'), 10_000_000)
     if (restartable === null) skip('a server that is not ours to stop')
     await using own = restartable as RestartableServer

@@ -152,7 +152,7 @@ test('a transaction whose time is nearly over', async () => {
   })
   const late = hasty.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
-    await vi.waitUntil(() => types().includes('transaction:lost'), { timeout: 10_000 })
+    await vi.waitUntil(() => types().includes('transaction:lost'), { timeout: 60_000 })
   })
   await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
   expect(types().filter((type) => /expiring|lost/.test(type))).toEqual([

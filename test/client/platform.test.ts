@@ -75,7 +75,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     const backend = target === 'sqld' ? 'sqld' : 'embedded'
     server = await startLocalServer({ backend, platform: { readyDelayMs: 300 } })
     platform = clientOf(server.platform?.token as string)
-  }, 60_000)
+  }, 180_000)
   afterAll(() => server.close())
 
   test('groups and databases: made once, found ready, branched, configured', async () => {

@@ -21,13 +21,13 @@ afterAll(() => server.close())
 test.concurrent('Ctrl-C ends it with 130', async () => {
   const before = server.requestCount('default')
   const child = startBaton(['sql', url, ENDLESS_READ])
-  await vi.waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before), { timeout: 10_000 })
+  await vi.waitFor(() => expect(server.requestCount('default')).toBeGreaterThan(before), { timeout: 60_000 })
   child.kill('SIGINT')
   expect(await once(child, 'close')).toEqual([130, null])
 })
 
 test.concurrent('more rows than fit into one answer, and a reader that leaves: nothing is wrong', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const many = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
   const child = startBaton(['sql', url, '--json', many])
@@ -49,9 +49,7 @@ test.concurrent('more rows than fit into one answer, and a reader that leaves: n
   expect(said).toBe(`{"i":1,"x":"${'x'.repeat(80)}"}\n0\n`)
 })
 
-test.concurrent('the prompt says when the time of a transaction is over', { timeout: 60_000 }, async ({
-  skip,
-}) => {
+test.concurrent('the prompt says when the time of a transaction is over', async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const { url: own } = await server.createDatabase('prompt')
   const terminal = new Terminal(['sql', own], folder)
@@ -67,9 +65,7 @@ test.concurrent('the prompt says when the time of a transaction is over', { time
   expect(await terminal.end()).toBe(0)
 })
 
-test.concurrent('in a terminal a dump and a restore say how far they are', { timeout: 60_000 }, async ({
-  skip,
-}) => {
+test.concurrent('in a terminal a dump and a restore say how far they are', async ({ skip }) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const { url: own } = await server.createDatabase('measured')
   const target = await server.createDatabase('again')
@@ -98,7 +94,7 @@ async function dumped(name: string): Promise<{ own: string; dump: string }> {
 }
 
 test.concurrent('a dump that does not fit on the disk leaves the one before it', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const { own } = await dumped('full')
   const inner = await mkdtemp(join(folder, 'full-'))
@@ -118,7 +114,7 @@ test.concurrent('a dump that does not fit on the disk leaves the one before it',
 })
 
 test.concurrent('a dump replaces the file that a link names, which stays as private as it was; a pipe is written to', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const { own, dump } = await dumped('linked')
   const inner = await mkdtemp(join(folder, 'linked-'))

@@ -150,23 +150,18 @@ describe('the README, from its first line', () => {
       // the rest is for a checkout of the repository, and has tests of its own
       else expect(line).toMatch(/^npm (run demo|test)$/)
     }
-  }, 120_000)
+  }, 180_000)
 
-  test.for(RUNTIMES)(
-    'its programs run, in their order, twice: %s',
-    { timeout: 60_000 },
-    async (name, context) => {
-      const command = commandOf(name, context)
-      expect(programs).toHaveLength(4)
-      for (let round = 0; round < 2; round++)
-        for (const program of programs.filter((code) => name.startsWith('node') || !isForNode(code)))
-          expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
-    },
-  )
+  test.for(RUNTIMES)('its programs run, in their order, twice: %s', async (name, context) => {
+    const command = commandOf(name, context)
+    expect(programs).toHaveLength(4)
+    for (let round = 0; round < 2; round++)
+      for (const program of programs.filter((code) => name.startsWith('node') || !isForNode(code)))
+        expect(await run([...command, nameOf(program)], { cwd: project, env })).not.toBe('')
+  })
 
   test.for(TYPESCRIPTS)(
     'its programs have right types, and so have the packages: %s',
-    { timeout: 60_000 },
     async (name, context) => {
       writeFileSync(join(project, 'platform.mts'), "export * from '@batonsql/platform'")
       const files = [...programs.map(nameOf), 'platform.mts']
@@ -183,7 +178,6 @@ describe('the README, from its first line', () => {
     [TYPESCRIPT_6, ['--module', 'nodenext']],
   ] as const)(
     'a program that is compiled to CommonJS has right types and runs: %s, %j',
-    { timeout: 60_000 },
     async ([name, language], context) => {
       const [bin = ''] = commandOf(name, context)
       const out = emptyFolder(`commonjs-${name}-${language.join('-')}`.replaceAll(/\W+/g, '-'))
@@ -224,7 +218,7 @@ describe('the README, from its first line', () => {
 })
 
 describe('npx with nothing installed', () => {
-  test('runs the command of the local server', { timeout: 60_000 }, async () => {
+  test('runs the command of the local server', async () => {
     // nothing of it stays on this machine
     const env = { npm_config_cache: emptyFolder('npx-cache') }
     const command = ['npx', '--yes', '@batonsql/local-server', 'dev', '--port', '0']
@@ -272,15 +266,11 @@ describe.each([
         logLevel: 'error',
       })
     }
-  }, 120_000)
+  }, 180_000)
 
-  test.for(TYPESCRIPTS)(
-    'its types are right, and those of the packages: %s',
-    { timeout: 60_000 },
-    async (name, context) => {
-      expect(await typeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
-    },
-  )
+  test.for(TYPESCRIPTS)('its types are right, and those of the packages: %s', async (name, context) => {
+    expect(await typeErrors(commandOf(name, context), ['app.ts'], project)).toEqual([])
+  })
 
   test.for(NODES)('runs on %s', async (name, context) => {
     const command = commandOf(name, context)

@@ -69,7 +69,7 @@ describe.each([
     },
   },
 ] as const)('$tool, $manifest', ({ tool, manifest }) => {
-  test('the program runs as it is, and is type-checked', { timeout: 180_000 }, async () => {
+  test('the program runs as it is, and is type-checked', async () => {
     const project = projectOf(`${tool}-${Object.keys(manifest).join('-')}`, manifest)
     if ('pnpm' in manifest) writeFileSync(join(project, 'pnpm-workspace.yaml'), JSON.stringify(manifest.pnpm))
     await INSTALL[tool]?.(project)
@@ -123,7 +123,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     await run(['npx', 'prisma', 'generate', '--schema', 'schema.prisma'], { cwd: project, env })
   }, 600_000)
 
-  test.each(['auth', 'mastra', 'payload', 'prisma'])('%s', { timeout: 120_000 }, async (name) => {
+  test.each(['auth', 'mastra', 'payload', 'prisma'])('%s', async (name) => {
     const { url } = await server.createDatabase(name)
     const said = await run([process.execPath, '--no-warnings', `${name}.mjs`], {
       cwd: project,
@@ -132,7 +132,7 @@ describe.runIf(process.env['TEST_RELEASE'] !== undefined)('libraries with @libsq
     expect(said).toContain(`${name}: ok`)
   })
 
-  test('drizzle-kit: push, generate, migrate, pull', { timeout: 120_000 }, async () => {
+  test('drizzle-kit: push, generate, migrate, pull', async () => {
     const kit = async (name: string, ...words: string[]): Promise<string> => {
       const { url } = await server.createDatabase(name)
       const config = {

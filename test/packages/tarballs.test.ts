@@ -21,7 +21,7 @@ describe.each(FOLDERS)('%s', (name) => {
   beforeAll(async () => {
     byNpm = await openTarball(name, inject('packed'))
     byPnpm = await pack('pnpm', name, folder)
-  }, 120_000)
+  }, 180_000)
 
   test('npm and pnpm pack the same', () => {
     expect(byPnpm.files).toEqual(byNpm.files)

@@ -45,7 +45,7 @@ beforeAll(async () => {
   methods = await calls.methods()
   for (const name of inOrder(ROUTES.map(nameOf)))
     outcomes.set(name, await calls.outcome(name, methods.get(name)))
-}, 60_000)
+}, 180_000)
 afterAll(() => scene[Symbol.asyncDispose]())
 
 /** A row; of the other back end what the page has. */

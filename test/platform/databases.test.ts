@@ -237,7 +237,7 @@ test('the size of a database is known soon after its first write, also when it w
   await sql(host, await scene.tokenFor('app'), ['CREATE TABLE t (a)', 'INSERT INTO t VALUES (1)'])
   const size = async () =>
     (await scene.done('GET', `${scene.own}/usage`)).organization.usage.storage_bytes as number
-  await expect.poll(size, { timeout: 20_000 }).toBeGreaterThanOrEqual(8_192)
+  await expect.poll(size, { timeout: 60_000 }).toBeGreaterThanOrEqual(8_192)
 })
 
 test('only a database that is there is healthy; the bare URL is that of the server', async () => {

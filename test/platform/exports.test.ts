@@ -115,7 +115,7 @@ test('four exports of a database are under way at most; one that is left makes r
 })
 
 test('baton export --all: every database of a running server, each in one state, while writers go on', {
-  timeout: 120_000,
+  timeout: 180_000,
 }, async () => {
   const scene = await Scene.forTest()
   const directory = await folder()

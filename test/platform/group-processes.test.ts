@@ -114,7 +114,7 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
     expect((await sql(blue.host, blue.token, 'COMMIT', { baton: begun.baton })).error).toBeNull()
   })
 
-  test('whose streams another group cannot use up', { timeout: 60_000 }, async () => {
+  test('whose streams another group cannot use up', async () => {
     await using scene = await Scene.start()
     const { red, blue } = await furnish(scene)
     const open = () => sql(red.host, red.token, 'SELECT 1', { keep: true })
@@ -133,7 +133,7 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
       .rows_written
   }
 
-  test('whose own counts outlive it: nothing is counted twice (takes 5 s)', { timeout: 60_000 }, async () => {
+  test('whose own counts outlive it: nothing is counted twice (takes 5 s)', async () => {
     const directory = await dataDirectory()
     const used = async (scene: Scene): Promise<number> =>
       (await scene.done('GET', `${scene.own}/databases/red/usage`)).database.total.rows_written
@@ -145,7 +145,7 @@ describe.runIf(inject('target') === 'sqld')('each group has a libsql-server of i
       before = await used(scene)
       expect(before).toBeGreaterThan(0)
       const saved = () => savedRowsWritten(directory, database.DbId).catch(() => 0)
-      await expect.poll(saved, { timeout: 40_000 }).toBe(before)
+      await expect.poll(saved, { timeout: 60_000 }).toBe(before)
     }
     for (const round of [1, 2]) {
       await using scene = await Scene.start({}, directory)

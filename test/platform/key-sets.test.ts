@@ -174,7 +174,7 @@ test('a new key of the issuer is found; while the issuer does not answer, known 
   expect(await status('first')).toBe(200)
   issuer.add('second', 'ES256')
   // it is asked again after 10 s at the earliest
-  await expect.poll(() => status('second'), { timeout: 20_000 }).toBe(200)
+  await expect.poll(() => status('second'), { timeout: 60_000 }).toBe(200)
   expect(issuer.asked).toBe(2)
   issuer.answer = { status: 500, body: '' }
   issuer.add('third', 'ES256')

@@ -5,7 +5,7 @@ import { expect, inject, test } from 'vitest'
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/tenants/main.ts', import.meta.url))
 
-test('the example: a database for each tenant, from creation to deletion', { timeout: 60_000 }, async () => {
+test('the example: a database for each tenant, from creation to deletion', async () => {
   const { NODE_OPTIONS: _, ...env } = process.env
   const args = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning', EXAMPLE]
   args.push('--backend', inject('target'), '--tenants', '5')

@@ -92,7 +92,7 @@ async function runProgram(settings: object, certificateFile: string): Promise<un
 }
 
 test('behind a proxy with TLS: the platform API, and each database by its own host', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const { cert, key, file } = await certificate()
   const port = await stablePort()

@@ -102,7 +102,7 @@ describe('a database is transferred', () => {
     const writers = ['x', 'y', 'z'].map(writer)
     for (const group of ['team', 'default', 'team', 'default']) {
       const before = acknowledged.length
-      await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(before + 10)
+      await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before + 10)
       expect(await transfer(scene, { org: 'local', group })).toEqual({ status: 200, body: undefined })
     }
     over.abort()
@@ -142,7 +142,7 @@ describe('a database is transferred', () => {
       await sql(host, token, 'CREATE TABLE t (a)')
       const moving = transfer(scene, { org: 'local', group: 'team' })
       // it has begun, and the server of the group is being started
-      await expect.poll(async () => (await groupFolders(directory)).length, { timeout: 20_000 }).toBe(2)
+      await expect.poll(async () => (await groupFolders(directory)).length, { timeout: 60_000 }).toBe(2)
       await scene.done('DELETE', `${scene.own}/groups/team`)
       expect((await moving).status).toBeGreaterThanOrEqual(400)
       expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()

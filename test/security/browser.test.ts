@@ -28,7 +28,7 @@ describe.skipIf(browserPath === null)(
       })
       await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve))
       pagesPort = (pages.address() as AddressInfo).port
-    }, 60_000)
+    }, 180_000)
     afterAll(async () => {
       await browser.close()
       pages.closeAllConnections()

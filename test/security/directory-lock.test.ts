@@ -110,7 +110,7 @@ test('a lock of one that was killed is taken over, again and again', async () =>
     await Promise.all(contenders.map((contender) => contender.end()))
   }
   await rm(directory, { recursive: true })
-}, 60_000)
+}, 180_000)
 
 /** Runs a command where the ids of processes are others, as a container does. */
 const ELSEWHERE = ['unshare', '--pid', '--fork', '--mount-proc']
@@ -169,7 +169,7 @@ describe('a lock that is not what it was', () => {
     const { dataDirectory, child, url } = await start()
     const lock = join(dataDirectory, 'baton.lock.db')
     await rm(lock)
-    await expect.poll(() => existsSync(lock), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => existsSync(lock), { timeout: 60_000 }).toBe(true)
     await expect(startLocalServer({ dataDirectory })).rejects.toThrow(`in use by process ${child.pid}`)
     expect(await ask(url)).toBe(200)
   })

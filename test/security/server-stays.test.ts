@@ -160,7 +160,7 @@ describe.each(BACKENDS)('the server stays, with open transactions: %s', (backend
       expect(rows).toEqual([2, 1, undefined])
     })
 
-    test('calls with unexpected arguments, written and bound', { timeout: 180_000 }, async () => {
+    test('calls with unexpected arguments, written and bound', async () => {
       const seed = Number(process.env['ATTACK_SEED'] ?? Date.now())
       const random = seeded(seed)
       const rounds = process.env['TEST_RELEASE'] === undefined ? 10 : 60

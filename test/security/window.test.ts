@@ -96,7 +96,7 @@ describe.skipIf(browserPath === null)(
     beforeAll(async () => {
       const args = ['--no-sandbox', '--disable-dev-shm-usage']
       browser = await chromium.launch({ executablePath: browserPath as string, args })
-    }, 60_000)
+    }, 180_000)
     afterAll(() => browser.close())
 
     test.each(BACKENDS)('statements show up as they come, with what became of them: %s', async (backend) => {

@@ -107,14 +107,14 @@ async function createIn(dataDirectory: string, server: LocalServer, name: string
 describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
   'SIGKILL of a server with back end %s',
   (backend) => {
-    test('in the middle of 1,000 writes: no acknowledged one is lost', { timeout: 60_000 }, async () => {
+    test('in the middle of 1,000 writes: no acknowledged one is lost', async () => {
       const directory = await temporaryDirectory()
       const first = await startDevServer(directory, backend)
       await query(first.url, 'CREATE TABLE t(a INTEGER PRIMARY KEY)')
       let acknowledged = 0
       const dying = sleep(400).then(async () => {
         // a disk that others use can take its time
-        await vi.waitUntil(() => acknowledged >= 20, { timeout: 30_000, interval: 10 })
+        await vi.waitUntil(() => acknowledged >= 20, { timeout: 60_000, interval: 10 })
         await killServer(first)
       })
       try {
@@ -134,7 +134,6 @@ describe.each(['embedded', ...(hasSqld ? ['sqld'] : [])])(
 
     test.skipIf(process.platform !== 'linux')(
       'none of its processes stays, not even a busy one',
-      { timeout: 30_000 },
       async () => {
         const server = await startDevServer(await temporaryDirectory(), backend)
         const endless = pipeline(server.url, [execute(ENDLESS), close])

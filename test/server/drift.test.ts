@@ -43,7 +43,5 @@ describe.runIf(hasSqld)('libsql-server answers as recorded', () => {
     cases
       .filter(({ id }, at) => !(id in NOT_REPLAYED) && at % EVERY === 0)
       .map((each) => [each.id, each.title, each] as const),
-  )('%d %s', { timeout: 120_000 }, async ([, , transcript]) =>
-    expect(await replayOnSqld(transcript)).toEqual([]),
-  )
+  )('%d %s', async ([, , transcript]) => expect(await replayOnSqld(transcript)).toEqual([]))
 })

@@ -55,7 +55,7 @@ test('an export that its client leaves keeps nothing, nor does one of a killed p
   })
   await Promise.all(leaving)
   await expect
-    .poll(() => [existsSync(exports) ? readdirSync(exports) : [], openFiles(exports)], { timeout: 20_000 })
+    .poll(() => [existsSync(exports) ? readdirSync(exports) : [], openFiles(exports)], { timeout: 60_000 })
     .toEqual([[], []])
   const whole = Buffer.from(await (await fetch(address, { headers })).arrayBuffer())
   expect(whole.subarray(0, 15).toString()).toBe('SQLite format 3')

@@ -94,7 +94,7 @@ describe('drizzle-kit', () => {
           KIT_TOKEN: database.authToken ?? '',
           KIT_OUT: `./${out.slice(folder.length)}`,
         },
-        timeout: 60_000,
+        timeout: 180_000,
       },
     )
     return stdout + stderr
@@ -114,7 +114,7 @@ describe('drizzle-kit', () => {
     await db.batch(['drop table if exists book', 'drop table if exists author'])
   }
 
-  test('push makes the tables, and finds nothing to do the second time', { timeout: 90_000 }, async () => {
+  test('push makes the tables, and finds nothing to do the second time', async () => {
     await clear()
     await kit('push', '--force')
     expect(await tables()).toEqual(['author', 'book'])
@@ -122,7 +122,7 @@ describe('drizzle-kit', () => {
     await clear()
   })
 
-  test('generate and migrate', { timeout: 90_000 }, async () => {
+  test('generate and migrate', async () => {
     await clear()
     await kit('generate', '--name', 'init')
     const file = readdirSync(out).find((name) => name.endsWith('_init.sql')) as string

@@ -96,7 +96,7 @@ test.each(backends)('kill -9 in the middle of migrations: %s', { timeout: 1_200_
     others = found
     const jobs = async (): Promise<Jobs> => (await (await fetch(`${url}/parent/v1/jobs`)).json()) as Jobs
     await expect
-      .poll(async () => (await jobs()).migrations[0]?.status, { timeout: 20_000 })
+      .poll(async () => (await jobs()).migrations[0]?.status, { timeout: 60_000 })
       .toBe('RunSuccess')
     const related = names.filter((name) => name === 'parent' || name.startsWith('kid-'))
     const counts = await Promise.all(related.map((name) => countOf(`${url}/${name}`, `round = ${round}`)))

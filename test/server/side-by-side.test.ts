@@ -51,7 +51,7 @@ test('a statement of a transaction that is given up leaves what was committed', 
 })
 
 test('readers beside a writer see whole transactions, and all that were acknowledged', {
-  timeout: 40_000,
+  timeout: 180_000,
 }, async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER, filler TEXT)')

@@ -72,7 +72,7 @@ describe('the write lock', () => {
   })
 
   test('is taken away from a transaction after 5 s when another one waits (waits 5 s)', {
-    timeout: 15_000,
+    timeout: 60_000,
   }, async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')

@@ -31,7 +31,7 @@ export class Terminal {
 
   /** Waits until something is to be seen; what was seen before it, and it, is forgotten and returned. */
   async sees(text: string): Promise<string> {
-    await vi.waitFor(() => expect(this.#seen).toContain(text), { timeout: 20_000 })
+    await vi.waitFor(() => expect(this.#seen).toContain(text), { timeout: 60_000 })
     const end = this.#seen.indexOf(text) + text.length
     const before = this.#seen.slice(0, end)
     this.#seen = this.#seen.slice(end)

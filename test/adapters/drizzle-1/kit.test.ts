@@ -39,7 +39,7 @@ async function kit(...args: string[]): Promise<void> {
         KIT_TOKEN: database.authToken ?? '',
         KIT_OUT: `./${out.slice(fixture.length)}`,
       },
-      timeout: 60_000,
+      timeout: 180_000,
       maxBuffer: 64 << 20,
     },
   )
@@ -51,7 +51,7 @@ const migrations = (): string[] =>
     .filter((name) => /^\d{14}_/.test(name))
     .sort()
 
-test('generate needs no server, and our migrate() applies what it wrote', { timeout: 90_000 }, async () => {
+test('generate needs no server, and our migrate() applies what it wrote', async () => {
   await kit('generate', '--name', 'init')
   expect(migrations()).toEqual([expect.stringMatching(/^\d{14}_init$/)])
   const db = drizzle({ connection: database.config })
@@ -63,7 +63,7 @@ test('generate needs no server, and our migrate() applies what it wrote', { time
   await db.$client.close()
 })
 
-test('push makes the tables, and has nothing to do the second time', { timeout: 90_000 }, async () => {
+test('push makes the tables, and has nothing to do the second time', async () => {
   await kit('push')
   const db = drizzle({ connection: database.config })
   const tables = async (): Promise<unknown[][]> =>
@@ -75,7 +75,7 @@ test('push makes the tables, and has nothing to do the second time', { timeout: 
   await db.$client.close()
 })
 
-test('pull writes the schema that is there', { timeout: 90_000 }, async () => {
+test('pull writes the schema that is there', async () => {
   const db = drizzle({ connection: database.config })
   await db.batch([
     db.run(
@@ -102,7 +102,7 @@ test('pull writes the schema that is there', { timeout: 90_000 }, async () => {
   expect(readFileSync(join(out, 'relations.ts'), 'utf8')).toContain('defineRelations')
 })
 
-test('its migrate and ours take turns on one database', { timeout: 120_000 }, async () => {
+test('its migrate and ours take turns on one database', async () => {
   const db = drizzle({ connection: database.config })
   const applied = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at, name from __drizzle_migrations order by name`)

@@ -36,7 +36,7 @@ async function kit(...args: string[]): Promise<void> {
       KIT_TOKEN: database.authToken ?? '',
       KIT_OUT: `./${out.slice(fixture.length)}`,
     },
-    timeout: 60_000,
+    timeout: 180_000,
     maxBuffer: 64 << 20,
   })
 }
@@ -45,7 +45,7 @@ async function kit(...args: string[]): Promise<void> {
 const written = (ending: string): string =>
   readFileSync(join(out, readdirSync(out).find((name) => name.endsWith(ending)) ?? ending), 'utf8')
 
-test('generate needs no server, and our migrate() applies what it wrote', { timeout: 90_000 }, async () => {
+test('generate needs no server, and our migrate() applies what it wrote', async () => {
   await kit('generate', '--name', 'init')
   expect(written('_init.sql')).toContain('CREATE TABLE `book`')
   const db = drizzle({ connection: database.config })
@@ -57,7 +57,7 @@ test('generate needs no server, and our migrate() applies what it wrote', { time
   await db.$client.close()
 })
 
-test('pull writes the schema that is there', { timeout: 90_000 }, async () => {
+test('pull writes the schema that is there', async () => {
   await kit('generate', '--name', 'init')
   const db = drizzle({ connection: database.config })
   await migrate(db, { migrationsFolder: out })
@@ -84,7 +84,7 @@ test('pull writes the schema that is there', { timeout: 90_000 }, async () => {
   expect(written('relations.ts')).toContain('books: many(book)')
 })
 
-test('its migrate and ours take turns on one database', { timeout: 120_000 }, async () => {
+test('its migrate and ours take turns on one database', async () => {
   const db = drizzle({ connection: database.config })
   const applied = async (): Promise<unknown[]> =>
     await db.values(sql`select hash, created_at from __drizzle_migrations order by created_at`)

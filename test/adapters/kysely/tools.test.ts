@@ -32,7 +32,7 @@ async function run(...args: string[]): Promise<string> {
       DATABASE_URL: database.url,
       DATABASE_TOKEN: database.authToken,
     },
-    timeout: 50_000,
+    timeout: 180_000,
   })
   return stripVTControlCharacters(stdout)
 }
@@ -46,7 +46,7 @@ const tables = async (): Promise<unknown[]> => {
   return rows.flat()
 }
 
-test('kysely-ctl migrates, lists, and takes back', { timeout: 120_000 }, async () => {
+test('kysely-ctl migrates, lists, and takes back', async () => {
   expect(await run(kyselyCtl, 'migrate', 'list')).toContain('[ ] 20260902_pet')
   expect(await run(kyselyCtl, 'migrate', 'latest')).toContain('Ran 2 migrations')
   expect(await tables()).toEqual(['person', 'pet'])
@@ -56,7 +56,7 @@ test('kysely-ctl migrates, lists, and takes back', { timeout: 120_000 }, async (
   expect(await tables()).toEqual(['person'])
 })
 
-test('kysely-codegen writes the types of what is there', { timeout: 120_000 }, async () => {
+test('kysely-codegen writes the types of what is there', async () => {
   await run(kyselyCtl, 'migrate', 'latest')
   const file = join(out, 'database.d.ts')
   await run('codegen.ts', file)

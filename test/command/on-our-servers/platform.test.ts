@@ -30,7 +30,7 @@ async function firstLine(args: readonly string[]): Promise<string> {
 }
 
 test('baton user: a token, and the memberships that were offered to the address', {
-  timeout: 120_000,
+  timeout: 180_000,
 }, async () => {
   const directory = await dataDirectory()
   {
@@ -77,7 +77,7 @@ test('baton export: a database of a data directory in an SQLite file, once its s
   expect((await baton(args)).errors).toContain('is not overwritten')
 })
 
-test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 60_000 }, async () => {
+test('baton dev --ready-delay: a new database answers 404 at first', async () => {
   const backend = inject('target')
   const dev = ['dev', '--json', '--port', '0', '--backend', backend]
   const file = join(await dataDirectory(), 'tokens.json')
@@ -92,7 +92,7 @@ test('baton dev --ready-delay: a new database answers 404 at first', { timeout: 
   const { jwt } = await ask('/databases/app/auth/tokens', {})
   expect((await sql(database.Hostname, jwt, 'SELECT 1')).status).toBe(404)
   await expect
-    .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 20_000 })
+    .poll(async () => (await sql(database.Hostname, jwt, 'SELECT 1')).status, { timeout: 60_000 })
     .toBe(200)
   const refused = await baton([...dev, '--ready-delay', '5'])
   expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('need --platform-port')])

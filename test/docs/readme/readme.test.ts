@@ -57,7 +57,7 @@ async function run(code: string, name: string): Promise<string> {
         NODE_OPTIONS: '',
         VITEST: undefined, // a program that tests is one of node:test
       },
-      timeout: 20_000,
+      timeout: 60_000,
       cwd: folder,
     },
   )
@@ -90,7 +90,7 @@ describe.each(['first', 'second'])('the %s time', (time) => {
 })
 
 test('programs pass the strictest checks of TypeScript that applications use', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const own = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
   onTestFinished(() => rmSync(own, { recursive: true, force: true }))
@@ -172,7 +172,7 @@ test('no text has a command for which npx would fetch another package', () => {
       expect([file, name]).toEqual([file, '@batonsql/local-server'])
 })
 
-test('npm run demo: both ORMs give the same answers', { timeout: 60_000 }, async () => {
+test('npm run demo: both ORMs give the same answers', async () => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['--conditions=@batonsql/source', 'examples/demo/demo.ts', '--data', join(folder, 'demo')],

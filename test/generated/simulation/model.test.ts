@@ -175,7 +175,7 @@ async function compare(seed: number): Promise<void> {
 
 test.skipIf(isMissing)(
   `${SEQUENCES} sequences of requests are answered by the model as by libsql-server (MODEL_SEED=${SEED})`,
-  { timeout: 60_000 + SEQUENCES * 1_000 },
+  { timeout: 180_000 + SEQUENCES * 1_000 },
   async () => {
     for (let at = 0; at < SEQUENCES; at++) await compare(SEED + at)
   },
@@ -199,26 +199,22 @@ async function passTime(party: Party, wait: (ms: number) => Promise<void>): Prom
   return answers
 }
 
-test.skipIf(isMissing)(
-  'the model ends transactions and streams when libsql-server does',
-  { timeout: 60_000 },
-  async () => {
-    if (!source) throw new Error('there is no libsql-server')
-    await using subject = await source.create()
-    const real = realParty(subject)
-    const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
-    await real.ask({
-      client: 0,
-      route: '/v2/pipeline',
-      baton: 'none',
-      requests: [...setup, { type: 'close' }],
-    })
-    const world = new World(1)
-    const model = modelParty(world, new ModelServer(world, {}))
-    const modelWait = async (ms: number): Promise<void> => {
-      await world.runUntil(() => false, world.now + ms)
-    }
-    expect(await passTime(model, modelWait)).toEqual(await passTime(real, sleep))
-    await real.end()
-  },
-)
+test.skipIf(isMissing)('the model ends transactions and streams when libsql-server does', async () => {
+  if (!source) throw new Error('there is no libsql-server')
+  await using subject = await source.create()
+  const real = realParty(subject)
+  const setup = TABLES.map((sql) => ({ type: 'execute', stmt: { sql } }))
+  await real.ask({
+    client: 0,
+    route: '/v2/pipeline',
+    baton: 'none',
+    requests: [...setup, { type: 'close' }],
+  })
+  const world = new World(1)
+  const model = modelParty(world, new ModelServer(world, {}))
+  const modelWait = async (ms: number): Promise<void> => {
+    await world.runUntil(() => false, world.now + ms)
+  }
+  expect(await passTime(model, modelWait)).toEqual(await passTime(real, sleep))
+  await real.end()
+})

@@ -13,7 +13,7 @@ const PROGRAM = fileURLToPath(new URL('main.ts', import.meta.url))
 const MS_FOR_EACH = 30
 
 test(`${HISTORIES} simulated histories are as the client promises (SIMULATION_SEED=${SEED})`, {
-  timeout: 60_000 + HISTORIES * MS_FOR_EACH,
+  timeout: 180_000 + HISTORIES * MS_FOR_EACH,
 }, async () => {
   const args = ['--conditions=@batonsql/source', PROGRAM, '--histories', String(HISTORIES), '--seed', SEED]
   const { status, output } = await run(args)

@@ -275,7 +275,7 @@ describe('errors of the primary, through a replica', () => {
     expect(rows).not.toContainEqual({ a: 2 })
   })
 
-  test('a write lock that another writer took', { timeout: 30_000 }, async () => {
+  test('a write lock that another writer took', async () => {
     const [db] = replicas
     // a table of its own: a replica may still send the write before, whose primary was gone
     await db.batch(['drop table if exists taken', 'create table taken (a)'])

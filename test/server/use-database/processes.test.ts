@@ -25,7 +25,7 @@ function run(args: readonly string[]): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     encoding: 'utf8',
     env: { ...env, TMPDIR: temporary, NO_COLOR: '1', NODE_OPTIONS: '--conditions=@batonsql/source' },
-    timeout: 30_000,
+    timeout: 60_000,
   })
   const left = readdirSync(temporary).filter((name) => name.startsWith('baton-'))
   return { status, output: stdout + stderr, left }

@@ -45,7 +45,7 @@ const get = async (): Promise<number> => {
 }
 const sendLater = async (): Promise<Exchange> => {
   const exchange = send('/later')
-  await vi.waitUntil(() => kept.length > 0, { interval: 5, timeout: 10_000 })
+  await vi.waitUntil(() => kept.length > 0, { interval: 5, timeout: 60_000 })
   return exchange
 }
 

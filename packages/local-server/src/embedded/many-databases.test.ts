@@ -49,7 +49,7 @@ async function send(
   return JSON.parse(body as string) as Awaited<ReturnType<typeof send>>
 }
 
-test('each is answered, again and again, and keeps what was written', { timeout: 60_000 }, async () => {
+test('each is answered, again and again, and keeps what was written', async () => {
   const backend = await openBackend()
   const everywhere = async (sql: string): Promise<string[]> =>
     await Promise.all(
@@ -61,7 +61,7 @@ test('each is answered, again and again, and keeps what was written', { timeout:
 })
 
 test('open transactions keep their databases open, and no other database out', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const backend = await openBackend()
   const held = DATABASES.slice(0, -1)
@@ -75,7 +75,7 @@ test('open transactions keep their databases open, and no other database out', {
 })
 
 test('a request that waits for a worker is rejected when the server closes', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const backend = await openBackend()
   const asked = Promise.allSettled(DATABASES.map((id) => send(backend, id, [execute('SELECT 1'), close])))

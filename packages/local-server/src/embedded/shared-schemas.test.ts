@@ -169,7 +169,7 @@ test('arguments of every type reach the children', async () => {
   expect(results[0]?.response.result.rows.flat()).toEqual([...values, values[1]])
 })
 
-test('where one child cannot, nothing is changed in any', { timeout: 60_000 }, async () => {
+test('where one child cannot, nothing is changed in any', async () => {
   const children = Array.from({ length: CHILDREN }, (_, at) => `kid-${at}`)
   const { backend } = await family(children)
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))

@@ -115,9 +115,9 @@ test.skipIf(isMissing)('a database behind a server that does not answer is not h
     await signal('SIGSTOP')
     // a signal takes a moment, in which the process may still answer
     const both = () => Promise.all([health('/health'), health('/default/health')])
-    await expect.poll(both, { timeout: 20_000 }).toEqual([503, 503])
+    await expect.poll(both, { timeout: 60_000 }).toEqual([503, 503])
     await signal('SIGCONT')
-    await expect.poll(() => health('/health'), { timeout: 20_000 }).toBe(200)
+    await expect.poll(() => health('/health'), { timeout: 60_000 }).toBe(200)
     // it is started again by the question
     await signal('SIGKILL')
     await expect.poll(() => health('/health')).toBe(200)

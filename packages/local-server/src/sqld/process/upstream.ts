@@ -42,8 +42,12 @@ export interface Call {
   readonly rights: SenderRights
 }
 
-/** How often a request is sent that the server answers with a false 404. */
-const DENIED_ATTEMPTS = 4
+/**
+ * How often a request is sent while the server denies a database that it has, and the delay between. It does so for a moment
+ * after a change of the configuration has made it load the database again, and with more databases than it keeps open.
+ */
+const DENIED_ATTEMPTS = 100
+const DENIED_STEP_MS = 20
 /** How often a server is started again for one request. */
 const MAX_REVIVALS = 10
 /** How often a request is sent to a server that has just ended, and the wait between. */
@@ -152,13 +156,15 @@ export class Upstream {
     return this.#process
   }
 
-  /** Under load the server sometimes denies a database it has; nothing has run then, and it is asked again. */
+  /** Sends a request, again while the server denies a database that it has: nothing has been executed then. */
   async send(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
       const answer = await this.#sendWhenThere(call, body)
-      const isDenied = answer.statusCode === 404 && attempt < DENIED_ATTEMPTS
-      if (!isDenied || !(await (await this.alive()).admin.exists(call.id))) return answer
+      const mayRepeat =
+        isDenial(answer, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
+      if (!mayRepeat || !(await (await this.alive()).admin.exists(call.id))) return answer
       answer.resume()
+      await sleep(DENIED_STEP_MS)
     }
   }
 
@@ -210,6 +216,12 @@ export class Upstream {
     const token = this.#tokens.tokenFor(id, { ...rights, attach })
     return { authorization: `Bearer ${token}` }
   }
+}
+
+/** Whether a response is the server's 404 for a database that it does not have. Its length tells, so that the body stays unread. */
+function isDenial({ statusCode, headers }: http.IncomingMessage, id: DatabaseId): boolean {
+  const text = JSON.stringify({ error: `Namespace \`${id}\` doesn't exist` })
+  return statusCode === 404 && Number(headers['content-length']) === Buffer.byteLength(text)
 }
 
 /** Whether the server's end has broken a connection, or not taken it. */

@@ -80,7 +80,7 @@ test.skipIf(isMissing)(
     expect(await troubleOf()).toBe(null)
     await freezeProcess(pid)
     const writes = [run('INSERT INTO t VALUES (2)'), run('BEGIN IMMEDIATE')]
-    await expect.poll(troubleOf, { timeout: 25_000 }).toMatch('libsql-server')
+    await expect.poll(troubleOf, { timeout: 60_000 }).toMatch('libsql-server')
     for (const { status, body } of await Promise.all(writes))
       expect([status, body]).toEqual([502, expect.stringContaining('not known')])
     await expect
@@ -117,7 +117,7 @@ test.skipIf(isMissing)(
     await freezeProcess(sqld.pid)
     const write = run('INSERT INTO t VALUES (1)')
     await expect
-      .poll(() => notices, { timeout: 25_000 })
+      .poll(() => notices, { timeout: 60_000 })
       .toEqual([expect.stringContaining('has to be started again')])
     expect(await troubleOf()).toContain('answered no write')
     process.kill(sqld.pid, 'SIGCONT')
