@@ -145,7 +145,7 @@ test('foreign keys are guarded, but for a table whose key cannot be checked', as
     'create table broken (odd integer references odd (id))',
   ])
   await expect(migrate(db, { migrations: [{ ...one, sql: init }, orphaning], onWarning })).rejects.toThrow(
-    'break a foreign key',
+    'violate a foreign key',
   )
   expect(warnings).toEqual([expect.stringContaining('broken')])
   expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])

@@ -62,7 +62,7 @@ test('what is pending takes one request, and changes nothing', async () => {
   await migrate(db, { migrations: [two] })
   expect(await pendingMigrations(db, both)).toEqual(['0001_test'])
   await expect(pendingMigrations(db, { ...both, outOfOrder: 'error' })).rejects.toThrow(
-    'migration 0001_test is older than one that was applied',
+    'migration 0001_test is older than an applied one',
   )
   await migrate(db, both)
   expect(await pendingMigrations(db, both)).toEqual([])
@@ -169,7 +169,7 @@ describe('all or nothing', () => {
     await db.run(sql`insert into p values (1)`)
     await db.run(sql`insert into c values (1)`)
     const orphaning = migration(2, 'create table extra (id integer);--> statement-breakpoint\ndelete from p')
-    await expect(migrate(db, { migrations: [linked, orphaning] })).rejects.toThrow('break a foreign key')
+    await expect(migrate(db, { migrations: [linked, orphaning] })).rejects.toThrow('violate a foreign key')
     expect(await tables()).toEqual(['__drizzle_migrations', 'c', 'p'])
     expect(await db.values(sql`select count(*) from p`)).toEqual([[1]])
   })
@@ -221,7 +221,7 @@ describe('all or nothing', () => {
       await migrate(db, { migrations: [one], ...options })
       const orphaning = migration(2, 'create table extra (id integer);delete from good')
       await expect(migrate(db, { migrations: [one, orphaning], ...options })).rejects.toThrow(
-        'break a foreign key',
+        'violate a foreign key',
       )
       expect(await db.values(sql`select count(*) from good`)).toEqual([[1]])
       const second = migration(2, 'create table d (p integer references p (id));insert into d values (1)')
