@@ -221,7 +221,7 @@ function readSteps(
   const { prefix, statements, scope, transactionEnd } = call
   if (context.markLost && scope === 'transaction') checkTransaction(own, call, batch, context.markLost)
   const isAtomic = scope === 'atomic'
-  const isBatch = isAtomic || statements.length > 1
+  const isBatch = scope !== 'transaction' || statements.length > 1
   const results: Results = []
   for (let at = 0; at < own.length; at++) {
     const step = own[at] as number
