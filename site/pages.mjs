@@ -99,7 +99,7 @@ export const GROUPS = [
       },
       { from: 'docs/platform.md', to: 'platform', title: 'Platform API, route by route' },
       { from: 'docs/limits.md', to: 'limits', title: 'Limits' },
-      { from: 'docs/decisions.md', to: 'decisions', title: 'Decisions' },
+      { from: 'docs/decisions/README.md', to: 'decisions', title: 'Decisions' },
     ],
   },
   {

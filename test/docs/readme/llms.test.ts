@@ -22,7 +22,14 @@ test('llms.txt has its form, and links every page there is and no other', () => 
     ...packages.flatMap((folder) => pagesOf(`${folder}/docs`)),
   ]
   expect(links.toSorted()).toEqual(
-    ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...pagesOf('docs'), ...pages].toSorted(),
+    [
+      'README.md',
+      'CONTRIBUTING.md',
+      'SECURITY.md',
+      ...pagesOf('docs'),
+      'docs/decisions/README.md',
+      ...pages,
+    ].toSorted(),
   )
   expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([])
 })
@@ -32,9 +39,24 @@ test('every page for users is on the documentation site', () => {
   const pages = [
     'README.md',
     ...pagesOf('docs'),
+    'docs/decisions/README.md',
     ...packages.flatMap((folder) => [`${folder}/README.md`, ...pagesOf(`${folder}/docs`)]),
   ]
   expect([...new Set(mapped)].toSorted()).toEqual(pages.toSorted())
+})
+
+test('the list of decisions links every record, and their numbers have no gaps', () => {
+  const records = pagesOf('docs/decisions').filter((page) => !page.endsWith('README.md'))
+  const links = [...read('docs/decisions/README.md').matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link)
+  expect(links.map((link) => `docs/decisions/${link}`)).toEqual(records.toSorted())
+  for (const [at, record] of records.toSorted().entries()) {
+    expect(record).toMatch(new RegExp(`/${String(at + 1).padStart(4, '0')}-`))
+    expect(
+      read(record)
+        .match(/^#+ .*$/gm)
+        ?.slice(1),
+    ).toEqual(['## Context', '## Decision', '## Consequences'])
+  }
 })
 
 test.each(packages)('%s says what it is not for, before its first section', (folder) => {
