@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
@@ -36,6 +36,15 @@ test('the list of decisions links every record, and their numbers have no gaps',
         ?.slice(1),
     ).toEqual(['## Context', '## Decision', '## Consequences'])
   }
+})
+
+test('CONTRIBUTING.md says where to find what, and it is there', () => {
+  const [, map = ''] = /^## Where to find what\n([^]*?)^## /m.exec(read('CONTRIBUTING.md')) ?? []
+  const paths = [...map.matchAll(/`((?:[CL]|packages)\/[^`]+)`/g)].map(([, path = '']) =>
+    path.replace(/^C\//, 'packages/core/src/').replace(/^L\//, 'packages/local-server/src/'),
+  )
+  expect(paths.length).toBeGreaterThan(40)
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
 test.each(packages)('%s says what it is not for, before its first section', (folder) => {
