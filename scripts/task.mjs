@@ -6,12 +6,12 @@ import { readFileSync } from 'node:fs'
 import { delimiter, dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const NODE_VERSION = '24.21.0'
 const MINIMUM = [22, 22]
 /** The oldest that can borrow a newer one; `engines` in package.json says the same. */
 const OLDEST = [20, 19]
 const [task, ...rest] = process.argv.slice(2)
 const root = fileURLToPath(new URL('..', import.meta.url))
+const newNode = readFileSync(new URL('../.node-version', import.meta.url), 'utf8').trim()
 const { packageManager } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 const pnpmArgs = task === 'install' ? ['install', ...rest] : ['run', `task:${task}`, ...rest]
 const nodePackages = JSON.parse(readFileSync(new URL('node-packages.json', import.meta.url), 'utf8'))
@@ -44,7 +44,7 @@ if (nodeIsNew && underPnpm && process.env.npm_execpath) {
       )
       process.exit(1)
     }
-    packages.push('--package', `${nodePackage}@${NODE_VERSION}`)
+    packages.push('--package', `${nodePackage}@${newNode}`)
   }
   command = process.platform === 'win32' ? 'npx.cmd' : 'npx'
   // pnpm's install script puts the native binary in place; without it turbo cannot start pnpm

@@ -264,6 +264,7 @@ export const GROUPS = [
         about: 'one record for each, with its reasons',
       },
       { from: 'SECURITY.md', title: 'Security policy', about: 'how to report a vulnerability' },
+      { from: 'CODE_OF_CONDUCT.md', title: 'Code of conduct', about: 'how we treat each other' },
     ],
   },
 ]
