@@ -10,6 +10,7 @@ const pagesOf = (folder: string): string[] =>
   readdirSync(join(root, folder))
     .filter((page) => page.endsWith('.md'))
     .map((page) => `${folder}/${page}`)
+const round = (ratio: number): string => (ratio === 1 ? '1' : ratio.toFixed(1))
 const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`)
 
 test('llms.txt has its form', () => {
@@ -36,6 +37,22 @@ test('the list of decisions links every record, and their numbers have no gaps',
         ?.slice(1),
     ).toEqual(['## Context', '## Decision', '## Consequences'])
   }
+})
+
+test('the speeds in the README are those of the kept run', () => {
+  const [, ...row] =
+    /^\| \[speed\]\(docs\/performance\.md\).*$/m.exec(read('README.md'))?.[0].split(' | ') ?? []
+  const page = read('docs/performance.md')
+  const timesOf = (question: string): number[] => {
+    const line = page.split('\n').find((each) => each.includes(`[${question}`)) ?? ''
+    const [own = 0, original = 0, other = 0] = [...line.matchAll(/ ([\d.,]+) µs/g)].map(([, text = '']) =>
+      Number(text.replace(',', '')),
+    )
+    return [original / own, 1, original / other]
+  }
+  const [select, rows] = [timesOf('SELECT, one by one'), timesOf('10,000 rows')]
+  const wanted = select.map((time, at) => `${round(time)} x, ${round(rows[at] ?? 0)} x`)
+  expect(row.map((cell) => cell.replace(' |', ''))).toEqual(wanted)
 })
 
 test('CONTRIBUTING.md says where to find what, and it is there', () => {
