@@ -208,8 +208,8 @@ export class TransportError extends BaseError {
 
 const HINTS: Readonly<Record<number, string>> = {
   401: 'check authToken',
-  404: 'check the URL: the server has no such database, or does not know this path',
-  429: 'too many streams are open on the server; try again later',
+  404: 'check the URL: no such database or path',
+  429: 'too many open streams; retry later',
 }
 
 /** The server, or a proxy before it, answered with a status other than 2xx. */
