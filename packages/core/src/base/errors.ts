@@ -209,7 +209,7 @@ export class TransportError extends BaseError {
 const HINTS: Readonly<Record<number, string>> = {
   401: 'check authToken',
   404: 'check the URL: no such database or path',
-  429: 'too many open streams; retry later',
+  429: 'too many open streams',
 }
 
 /** The server, or a proxy before it, answered with a status other than 2xx. */
