@@ -114,7 +114,7 @@ export class TransactionControl {
       await this.#end('rollback', options)
     } catch (error) {
       // whatever the reason, the server rolls back, at the latest when it drops the stream
-      stream.markLost('TRANSACTION_LOST', 'the rollback failed and the stream was given up', error)
+      stream.markLost('TRANSACTION_LOST', 'the rollback failed; the stream was closed', error)
     }
   }
 
