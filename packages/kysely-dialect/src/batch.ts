@@ -9,8 +9,7 @@ import {
   type UnknownRow,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
-import { prefetched } from './prefetched-results.ts'
-import { batchQuery } from './query-command.ts'
+import { batchQuery, prefetched } from './query-command.ts'
 import { haveOneCompiler } from './query-compiler.ts'
 
 interface Builder<R = unknown> {

@@ -2,9 +2,11 @@ import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
-import { beginQuery, endQuery, savepointQuery } from './query-command.ts'
+import { BEGIN, COMMIT, ROLLBACK, savepointQuery } from './query-command.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
+
+const MODES = { 'read only': 'readonly', 'read write': 'immediate' } as const
 
 /** Hands out connections. There is no pool to exhaust: a connection is nothing until it needs a stream. */
 export class BatonDriver implements Driver {
@@ -30,32 +32,30 @@ export class BatonDriver implements Driver {
 
   /** SQLite is serializable, which meets every isolation level that can be asked for. */
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
-    const isReadOnly = accessMode === 'read only'
-    const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
-    await connection.executeQuery(beginQuery(mode))
-    connection.refusesChanges = isReadOnly
+    const mode = accessMode ? MODES[accessMode] : this.#transactionMode
+    await connection.executeQuery(BEGIN[mode])
   }
 
   async commitTransaction(connection: BatonConnection): Promise<void> {
-    await connection.executeQuery(endQuery('commit'))
+    await connection.executeQuery(COMMIT)
   }
 
   async rollbackTransaction(connection: BatonConnection): Promise<void> {
     // Kysely asks for it after a failed commit and for a lost transaction, too
-    if (connection.inTransaction) await connection.executeQuery(endQuery('rollback'))
+    if (connection.inTransaction) await connection.executeQuery(ROLLBACK)
     else await connection.leaveTransaction()
   }
 
   async savepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
-    await connection.executeQuery(savepointQuery({ verb: 'savepoint', name }, compile))
+    await connection.executeQuery(savepointQuery('savepoint', name, compile))
   }
 
   async rollbackToSavepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
-    await connection.executeQuery(savepointQuery({ verb: 'rollback to', name }, compile))
+    await connection.executeQuery(savepointQuery('rollback to', name, compile))
   }
 
   async releaseSavepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
-    await connection.executeQuery(savepointQuery({ verb: 'release', name }, compile))
+    await connection.executeQuery(savepointQuery('release', name, compile))
   }
 
   /** Never rejects: that would take the place of the query's own result. */
