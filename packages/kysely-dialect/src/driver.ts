@@ -8,7 +8,7 @@ type CompileQuery = QueryCompiler['compileQuery']
 
 const MODES = { 'read only': 'readonly', 'read write': 'immediate' } as const
 
-/** Hands out connections. There is no pool to exhaust: a connection is nothing until it needs a stream. */
+/** Hands out connections. They need no pool: a connection opens a stream only when it needs one. */
 export class BatonDriver implements Driver {
   readonly #client: Client
   readonly #ownsClient: boolean
@@ -30,7 +30,7 @@ export class BatonDriver implements Driver {
     return connection
   }
 
-  /** SQLite is serializable, which meets every isolation level that can be asked for. */
+  /** Ignores the isolation level: SQLite is serializable, which meets all of them. */
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
     const mode = accessMode ? MODES[accessMode] : this.#transactionMode
     await connection.executeQuery(BEGIN[mode])
@@ -41,7 +41,7 @@ export class BatonDriver implements Driver {
   }
 
   async rollbackTransaction(connection: BatonConnection): Promise<void> {
-    // Kysely asks for it after a failed commit and for a lost transaction, too
+    // Kysely also calls it after a failed commit and for a transaction that was lost
     if (connection.inTransaction) await connection.executeQuery(ROLLBACK)
     else await connection.leaveTransaction()
   }
@@ -58,7 +58,7 @@ export class BatonDriver implements Driver {
     await connection.executeQuery(savepointQuery('release', name, compile))
   }
 
-  /** Never rejects: that would take the place of the query's own result. */
+  /** Never rejects: an error would replace the result of the query. */
   async releaseConnection(connection: BatonConnection): Promise<void> {
     this.#connections.delete(connection)
     await connection.release()
