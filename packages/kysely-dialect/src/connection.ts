@@ -8,7 +8,6 @@ import {
   type Stream,
   StreamError,
   statementKind,
-  type TransactionMode,
 } from '@batonsql/core'
 import {
   type CompiledQuery,
@@ -17,7 +16,7 @@ import {
   RawNode,
   SelectQueryNode,
 } from 'kysely'
-import { ManagedTransaction } from './managed-transaction.ts'
+import { ConnectionTransaction } from './connection-transaction.ts'
 import { type BatchCommand, commandOf, type DatabaseCommand } from './query-command.ts'
 
 interface QueryOptions {
@@ -30,10 +29,10 @@ interface QueryOptions {
  */
 export class BatonConnection implements DatabaseConnection {
   readonly #client: Client
-  /** Opened by the first statement that needs it, closed with the connection. Stays when it was lost, and its settings with it. */
+  /** Opened by the first statement that needs it. A lost one stays, so that no query runs without its settings. */
   #session: Stream | null = null
-  /** Stays when it was lost, so that no query of it runs outside of it. */
-  #transaction: ManagedTransaction | null = null
+  /** A lost one stays, so that no query of it runs outside of it. */
+  #transaction: ConnectionTransaction | null = null
   #isReleased = false
   #abort: AbortController | null = null
 
@@ -41,7 +40,7 @@ export class BatonConnection implements DatabaseConnection {
     this.#client = client
   }
 
-  /** Whether a transaction of Kysely's can still be rolled back. */
+  /** Whether there is a transaction that can still be rolled back. */
   get inTransaction(): boolean {
     return this.#transaction?.stream.inTransaction ?? false
   }
@@ -75,13 +74,13 @@ export class BatonConnection implements DatabaseConnection {
         yield { rows }
         rows = []
       }
+      if (rows.length > 0) yield { rows }
     } catch (error) {
       if (options?.signal?.aborted) return
       throw error
     } finally {
       void transaction?.stopReading()
     }
-    if (rows.length > 0) yield { rows }
   }
 
   /** Aborts the request in flight; a transaction ends with it. */
@@ -97,34 +96,48 @@ export class BatonConnection implements DatabaseConnection {
   /** Closes the streams and refuses all further queries. Never rejects. */
   async release(): Promise<void> {
     this.#isReleased = true
-    await Promise.all([this.#transaction?.stream.close(), this.#session?.close()])
+    await this.#transaction?.stream.close()
+    await this.#session?.close()
   }
 
   /** Continues without a transaction that was lost. Never rejects. */
   async leaveTransaction(): Promise<void> {
-    await this.#transaction?.end('rollback')
+    await this.#end('rollback')
   }
 
   async #run(command: DatabaseCommand, query: CompiledQuery): Promise<QueryResult<unknown>> {
     if (command.kind === 'batch') return await this.#executeBatch(command)
-    if (command.kind === 'begin') this.#begin(command.mode)
-    else if (command.kind === 'end') await this.#transaction?.end(command.verb)
+    if (command.kind === 'begin') this.#begin(command.mode, true)
+    else if (command.kind === 'end') await this.#end(command.verb)
     else if (!this.#transaction?.queueSavepoint(command)) return await this.#execute(query)
     return { rows: [] }
   }
 
-  #begin(mode: TransactionMode): void {
-    if (this.#transaction?.isLost) this.#transaction = null
+  #begin(begin: string, isManaged: boolean): void {
+    if (this.#transaction?.isReplaceable) this.#transaction = null
     this.#checkUsable()
     const stream = this.#transaction?.stream ?? this.#session ?? this.#client.openStream()
-    this.#transaction = new ManagedTransaction(stream, mode, stream !== this.#session)
+    this.#transaction = new ConnectionTransaction(stream, begin, isManaged, stream !== this.#session)
+  }
+
+  async #end(verb: 'commit' | 'rollback'): Promise<void> {
+    const transaction = this.#transaction
+    await transaction?.end(() => transaction.stream[verb]())
   }
 
   async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
+    const kind = RawNode.is(query.query) ? statementKind(query.sql) : 'other'
+    if (kind === 'begin') {
+      this.#begin(query.sql, false)
+      return { rows: [] }
+    }
     const transaction = this.#accept(query)
-    if (RawNode.is(query.query)) this.#prepareFor(query.sql)
+    if (kind === 'session' && !transaction) this.#session ??= this.#client.openStream()
+    const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
+    if (isEnd && transaction.isManaged) throw new TypeError(MANAGED)
     const executor: Executor = this.#executor
-    const result = await executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
+    const send = () => executor.execute(toStatement(query), undefined, { signal: this.#abort?.signal })
+    const result = await (isEnd ? transaction.end(send) : send())
     if (transaction) transaction.hasRun = true
     return queryResult(query, result)
   }
@@ -153,24 +166,15 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   /** Returns the transaction that a query runs in. @throws StreamError; TypeError for a write in a read-only transaction */
-  #accept(query: CompiledQuery): ManagedTransaction | null {
+  #accept(query: CompiledQuery): ConnectionTransaction | null {
     this.#checkUsable()
     if (this.#transaction?.isReadOnly && !mayRead(query))
       throw new TypeError("the transaction is read only; use setAccessMode('read write') to change something")
     return this.#transaction
   }
-
-  /** Opens the session that a statement needs. Refuses COMMIT and ROLLBACK in transactions that Kysely has to end. */
-  #prepareFor(sql: string): void {
-    const kind = statementKind(sql)
-    if (!this.#transaction) {
-      if (kind === 'begin' || kind === 'session') this.#session ??= this.#client.openStream()
-    } else if (kind === 'commit' || kind === 'rollback')
-      throw new TypeError(
-        'a transaction of Kysely ends when its callback returns or throws, or by its own commit()',
-      )
-  }
 }
+
+const MANAGED = 'a transaction of Kysely ends when its callback returns or throws, or by its own commit()'
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,

@@ -1,6 +1,6 @@
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import { type ControlledTransaction, type Generated, Kysely, sql } from 'kysely'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
 // Queries of a transaction that are not awaited, and wait in Kysely's own queue when the transaction ends.
@@ -123,6 +123,32 @@ test('a connection can be used after a transaction in which Promise.all() reject
     await insertion(connection, 'after').execute()
   })
   expect(await db.selectFrom('item').select('name').execute()).toEqual([{ name: 'after' }])
+})
+
+test('a query behind rows that are read after the end of their transaction is refused', async () => {
+  await db.connection().execute(async (connection) => {
+    const isReading = Promise.withResolvers<void>()
+    const mayGoOn = Promise.withResolvers<void>()
+    const given: Promise<unknown>[] = []
+    await connection.transaction().execute(async (trx) => {
+      await insertion(trx, 'first').execute()
+      const read = async (): Promise<void> => {
+        for await (const _ of trx.selectFrom('item').selectAll().stream()) {
+          isReading.resolve()
+          await mayGoOn.promise
+        }
+      }
+      given.push(read(), insertion(trx, 'behind').execute())
+      await isReading.promise
+    })
+    await expect(insertion(connection, 'early').execute()).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    mayGoOn.resolve()
+    const [read, behind] = await Promise.allSettled(given)
+    expect([read?.status, behind?.status]).toEqual(['fulfilled', 'rejected'])
+    await vi.waitFor(() => insertion(connection, 'after').execute())
+  })
+  const rows = await db.selectFrom('item').select('name').execute()
+  expect(rows.map(({ name }) => name)).toEqual(['first', 'after'])
 })
 
 test('a batch that is not awaited before commit() has its results', async () => {

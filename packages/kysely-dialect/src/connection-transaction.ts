@@ -1,9 +1,11 @@
-import { type Stream, StreamError, type TransactionMode } from '@batonsql/core'
+import { type Stream, StreamError } from '@batonsql/core'
 import type { SavepointCommand } from './query-command.ts'
 
-/** A transaction that Kysely begins and ends. Once it ends, the queries that Kysely still has in its queue are refused. */
-export class ManagedTransaction {
+/** A transaction on a connection. Once it ends, the queries of it that Kysely still has in its queue are refused. */
+export class ConnectionTransaction {
   readonly stream: Stream
+  /** Whether Kysely began it, and ends it. If not, BEGIN came as a query. */
+  readonly isManaged: boolean
   /** The server does not enforce it. */
   readonly isReadOnly: boolean
   /** Whether a statement was answered: BEGIN has been sent. */
@@ -16,11 +18,12 @@ export class ManagedTransaction {
   /** `ending`: its COMMIT or ROLLBACK is in flight, or the COMMIT failed. */
   #status: 'open' | 'ending' | 'ended' = 'open'
 
-  /** Begins it. @param ownsStream whether the stream is closed when the transaction ends */
-  constructor(stream: Stream, mode: TransactionMode, ownsStream: boolean) {
-    stream.begin(mode)
+  /** Begins it. @param begin a mode for a managed one, or a BEGIN statement @param ownsStream whether the stream ends with it */
+  constructor(stream: Stream, begin: string, isManaged: boolean, ownsStream: boolean) {
+    stream.begin(begin)
     this.stream = stream
-    this.isReadOnly = mode === 'readonly'
+    this.isManaged = isManaged
+    this.isReadOnly = begin === 'readonly'
     this.#ownsStream = ownsStream
   }
 
@@ -29,8 +32,8 @@ export class ManagedTransaction {
     return this.#status === 'ended' && this.#readers === 0
   }
 
-  /** Whether it can be abandoned for the next one: Kysely does not end a transaction that it knows to be lost. */
-  get isLost(): boolean {
+  /** Whether the next transaction may replace it: Kysely does not end one that it knows to be lost. */
+  get isReplaceable(): boolean {
     return !this.stream.inTransaction && this.#readers === 0
   }
 
@@ -64,18 +67,24 @@ export class ManagedTransaction {
     return true
   }
 
-  /** Commits or rolls back. When COMMIT fails, queries are refused until the rollback or the next transaction. */
-  async end(verb: 'commit' | 'rollback'): Promise<void> {
+  /**
+   * Commits or rolls back. When COMMIT fails, queries are refused until the rollback or the next transaction.
+   * @param send calls the stream, at once
+   */
+  async end<T>(send: () => Promise<T>): Promise<T> {
     const { stream } = this
     const takesRequest = this.hasRun && stream.inTransaction
+    const ended = send()
+    // refused before it was sent, as COMMIT is while rows are read
+    if (stream.inTransaction) return await ended
     this.#status = 'ending'
-    const ended = stream[verb]()
-    // in the same tick, to share the request; COMMIT may have been refused already, as it is while rows are read
-    const closed = this.#ownsStream && !stream.inTransaction ? stream.close() : undefined
+    // in the same tick, to share the request
+    const closed = this.#ownsStream ? stream.close() : undefined
     await Promise.allSettled([ended, closed])
-    await ended
+    const result = await ended
     if (!takesRequest || this.#readers > 0) await queueRefused()
     this.#status = 'ended'
+    return result
   }
 
   startReading(): void {
@@ -89,8 +98,8 @@ export class ManagedTransaction {
 }
 
 /**
- * Waits until what Kysely has queued has been refused: each query follows within microtasks of the one before. A request takes
- * longer.
+ * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are refused: each follows within
+ * microtasks of the one before. A request takes at least as long.
  */
 const queueRefused = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
 
