@@ -1,4 +1,4 @@
-import { createClient, readRows, SqlError, StreamError } from '@batonsql/core'
+import { type ClientConfig, createClient, readRows, SqlError, StreamError } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
@@ -524,12 +524,16 @@ test('what was to run behind a COMMIT that is refused does not run inside of it'
 })
 
 test('a transaction whose COMMIT was refused is closed when it is idle, as any', async () => {
-  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 100 })
+  const lost = Promise.withResolvers<void>()
+  const observe: ClientConfig['observe'] = ({ type }) => {
+    if (type === 'transaction:lost') lost.resolve()
+  }
+  await using hasty = createClient({ ...database.config, transactionTimeoutMs: 100, observe })
   await using stream = hasty.openStream()
   stream.begin()
   await stream.execute('insert into child values (99)')
   await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
-  await new Promise((resolve) => setTimeout(resolve, 250))
+  await lost.promise
   await expect(stream.execute('select 1')).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 })
 

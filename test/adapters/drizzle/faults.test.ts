@@ -1,3 +1,4 @@
+import type { ClientConfig } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver'
 import { sql } from 'drizzle-orm'
 import { DrizzleQueryError } from 'drizzle-orm/errors'
@@ -170,11 +171,15 @@ test('a transaction that outlives its 5 s while another writer waits is lost, an
   await Promise.all([db1.$client.close(), db2.$client.close()])
 })
 
-test('one that outlives transactionTimeoutMs cannot commit, and nothing of it stays (waits 0.2 s)', async () => {
-  const hasty = drizzle({ connection: { ...database.config, transactionTimeoutMs: 100 } })
+test('one that outlives transactionTimeoutMs cannot commit, and nothing of it stays', async () => {
+  const lost = Promise.withResolvers<void>()
+  const observe: ClientConfig['observe'] = ({ type }) => {
+    if (type === 'transaction:lost') lost.resolve()
+  }
+  const hasty = drizzle({ connection: { ...database.config, transactionTimeoutMs: 100, observe } })
   const outliving = hasty.transaction(async (tx) => {
     await tx.insert(items).values({ name: 'a' })
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await lost.promise
   })
   await expect(outliving).rejects.toMatchObject({ name: 'StreamError', code: 'TRANSACTION_EXPIRED' })
   expect(await names()).toEqual([])

@@ -14,6 +14,8 @@ let database: TestDatabase
 let db: Kysely<Tables>
 let fates: Fate[] = []
 let log: string[] = []
+/** Called when a transaction is lost. */
+let onLost = (): void => {}
 
 // a database of its own for each: a transaction that was cut off holds the write lock for a while
 beforeEach(async () => {
@@ -24,6 +26,7 @@ beforeEach(async () => {
       url: database.url,
       authToken: database.authToken,
       transactionTimeoutMs: 150,
+      observe: ({ type }) => void (type === 'transaction:lost' && onLost()),
       async fetch(input, init) {
         const fate = fates.shift() ?? 'passes'
         if (fate === 'does not arrive') throw new TypeError('fetch failed')
@@ -123,7 +126,7 @@ const ends: Record<string, () => Promise<unknown>> = {
   'that the server dropped': async () => fates.push('finds its stream gone'),
   // SQLite rolls back by itself
   'that a statement ended': async () => {},
-  'that was idle past its time': () => new Promise((resolve) => setTimeout(resolve, 250)),
+  'that was idle past its time': () => new Promise<void>((resolve) => (onLost = resolve)),
 }
 
 describe.each(Object.keys(ends))('a transaction %s', (how) => {
