@@ -20,6 +20,7 @@ const STEPS = [
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['imports', process.execPath, ['scripts/check-imports.mjs']],
   ['words', process.execPath, ['scripts/words.mjs']],
+  ['pages', process.execPath, ['scripts/docs-pages.mjs']],
   ['timed tests', process.execPath, ['scripts/timed-tests.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
   ['built command', process.execPath, ['packages/local-server/dist/cli.js', '--version']],

@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { NPX, nodePackage, withoutNpm } from './borrow.mjs'
 
-const NODE_VERSION = '24.21.0'
 const MINIMUM = [22, 22]
 /** The oldest that can borrow a newer one; `engines` in package.json says the same. */
 const OLDEST = [20, 19]
@@ -23,7 +22,7 @@ function borrow() {
   const { packageManager } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const packages = ['--package', packageManager]
   if (!isAtLeast(MINIMUM)) {
-    const node = nodePackage(NODE_VERSION)
+    const node = nodePackage(readFileSync(new URL('../.node-version', import.meta.url), 'utf8').trim())
     if (node === null)
       fail(
         `Baton's tools need node >= ${MINIMUM.join('.')}; this is ${process.version} on ${process.platform}-${process.arch}, for which none can be borrowed. Install a newer node and try again.`,

@@ -1,11 +1,13 @@
 // Builds the documentation site into site/dist: copies the pages of the repository, makes the reference from the docblocks,
-// renders both, and fails for a link that leads nowhere.
+// renders both, and fails for a link that leads nowhere. The pages stay where they are, because they are also read in the
+// repository and in the tarballs. The site is a workspace of its own: VitePress and typedoc bring 145 packages and another
+// TypeScript, which the tests do not need.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Application } from 'typedoc'
-import { GROUPS, REFERENCE } from './pages.mjs'
+import { GROUPS, RECORDS, REFERENCE } from './pages.mjs'
 
 const SITE = fileURLToPath(new URL('.', import.meta.url))
 const ROOT = join(SITE, '..')
@@ -13,11 +15,9 @@ const PAGES = join(SITE, 'pages')
 const { homepage } = JSON.parse(readFileSync(join(ROOT, 'packages/core/package.json'), 'utf8'))
 const REPOSITORY = homepage.replace(/\/packages\/.*/, '')
 
-const pages = GROUPS.flatMap((group) => group.pages)
-/** Where a whole page of the repository stands on the site. */
-const placeOf = new Map(
-  pages.filter(({ section }) => section === undefined).map(({ from, to }) => [from, to]),
-)
+const pages = [...GROUPS.flatMap((group) => group.pages), ...RECORDS].filter(({ to }) => to !== undefined)
+/** Where a page of the repository stands on the site. */
+const placeOf = new Map(pages.map(({ from, to }) => [from, to]))
 const problems = []
 
 rmSync(PAGES, { recursive: true, force: true })
@@ -32,22 +32,13 @@ if (problems.length === 0) {
 for (const problem of problems) console.error(problem)
 process.exitCode = problems.length > 0 ? 1 : 0
 
-function copyPage({ from, section, to, title }) {
+function copyPage({ from, to, title }) {
   const source = readFileSync(join(ROOT, from), 'utf8')
-  const whole = source.replaceAll(/^<!--.*-->\n/gm, '')
-  const text = section === undefined ? whole : sectionOf(whole, section, from)
+  const text = source.replaceAll(/^<!--.*-->\n/gm, '')
   const body = mapLinks(text, (link) => siteLink(link, from))
   const file = join(PAGES, `${to}.md`)
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, `---\ntitle: ${JSON.stringify(title)}\n---\n\n${body}`)
-}
-
-/** One section as a page of its own. */
-function sectionOf(text, name, from) {
-  const start = text.indexOf(`\n## ${name}\n`)
-  if (start === -1) problems.push(`${from}: there is no section "${name}"`)
-  const [, section = ''] = text.slice(start).split('\n## ')
-  return `# ${section}`
 }
 
 /** Changes the targets of links and pictures, but not in code. */

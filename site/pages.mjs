@@ -1,6 +1,7 @@
-// Which page of the repository stands where on the site. They stay where they are, and are copied when the site is built.
+// The one list of documentation pages. The side bar of the site, llms.txt and the list in README.md are made from it:
+// `node scripts/docs-pages.mjs --write`. `npm run check` fails for a page that is missing here.
+import { readdirSync } from 'node:fs'
 
-/** The pages that `npm run bench -- --write` makes of its suites. */
 const SUITES = [
   ['client', 'other clients'],
   ['orm', 'Kysely and Drizzle'],
@@ -13,99 +14,209 @@ const SUITES = [
   ['memory', 'memory'],
 ]
 
-/** Groups of the side bar; each page with its source, and the one section of it where the page is no more. */
+/**
+ * Groups of pages. `from`: the file; `to`: its place on the site, absent for a page that is not there; `about`: what llms.txt
+ * adds to its title; absent for a page that only the site lists.
+ */
 export const GROUPS = [
   {
     title: 'Begin',
     pages: [
-      { from: 'README.md', to: 'index', title: 'Start' },
-      { from: 'docs/concepts.md', to: 'concepts', title: 'Concepts' },
-      { from: 'packages/local-server/README.md', section: 'In tests', to: 'testing', title: 'Testing' },
-      { from: 'docs/recipes.md', to: 'recipes', title: 'Recipes' },
-      { from: 'docs/serverless.md', to: 'serverless', title: 'Serverless' },
-      { from: 'docs/migrations.md', to: 'migrations', title: 'Migrations' },
-      { from: 'packages/core/docs/errors.md', to: 'errors', title: 'Errors' },
-      { from: 'docs/glossary.md', to: 'glossary', title: 'Glossary' },
+      {
+        from: 'README.md',
+        to: 'index',
+        title: 'Start',
+        about: 'installation, and a program each for Kysely, for Drizzle and for neither',
+      },
+      {
+        from: 'docs/concepts.md',
+        to: 'concepts',
+        title: 'Concepts',
+        about: 'requests, batches, streams, time limits, outcomes',
+      },
+      {
+        from: 'docs/recipes.md',
+        to: 'recipes',
+        title: 'Recipes',
+        about: 'dates, pagination, slow queries, moving data, CI, Docker, Prisma, proxies',
+      },
+      {
+        from: 'docs/serverless.md',
+        to: 'serverless',
+        title: 'Serverless',
+        about: 'frozen functions, where to create a client, tokens, caches; examples',
+      },
+      {
+        from: 'docs/migrations.md',
+        to: 'migrations',
+        title: 'Migrations',
+        about: 'Kysely, Drizzle, and one for each of many tenants',
+      },
+      { from: 'docs/glossary.md', to: 'glossary', title: 'Glossary', about: 'the terms' },
     ],
   },
   {
     title: 'Client',
     pages: [
-      { from: 'packages/core/README.md', to: 'core/index', title: 'Core' },
-      { from: 'packages/core/docs/transactions.md', to: 'core/transactions', title: 'Transactions' },
-      { from: 'packages/core/docs/database-api.md', to: 'core/database-api', title: 'Dumps, changes, jobs' },
-      { from: 'packages/core/docs/opentelemetry.md', to: 'core/opentelemetry', title: 'OpenTelemetry' },
       {
-        from: 'packages/libsql-client/README.md',
-        to: 'core/libsql-client',
-        title: 'In the place of @libsql/client',
+        from: 'packages/core/README.md',
+        to: 'core/index',
+        title: 'Core',
+        about: 'the client, its options, values and errors',
       },
-    ],
-  },
-  {
-    title: 'Platform',
-    pages: [
-      { from: 'packages/platform/README.md', to: 'platform-client/index', title: 'The client' },
       {
-        from: 'packages/platform/docs/platform.md',
-        to: 'platform-client/platform',
-        title: 'Calls and errors',
+        from: 'packages/core/docs/transactions.md',
+        to: 'core/transactions',
+        title: 'Transactions',
+        about: 'what is promised, and what to do for each error',
+      },
+      {
+        from: 'packages/core/docs/errors.md',
+        to: 'errors',
+        title: 'Errors',
+        about: 'each code, and what to do',
+      },
+      {
+        from: 'packages/core/docs/database-api.md',
+        to: 'core/database-api',
+        title: 'Dumps, changes, jobs',
+        about: '`dump`, `restore`, `listen`, `describe`, `jobs`',
+      },
+      {
+        from: 'packages/core/docs/opentelemetry.md',
+        to: 'core/opentelemetry',
+        title: 'OpenTelemetry',
+        about: 'spans and metrics',
       },
     ],
   },
   {
     title: 'Kysely',
     pages: [
-      { from: 'packages/kysely-dialect/README.md', to: 'kysely/index', title: 'The dialect' },
-      { from: 'packages/kysely-dialect/docs/works-with.md', to: 'kysely/works-with', title: 'Works with' },
+      {
+        from: 'packages/kysely-dialect/README.md',
+        to: 'kysely/index',
+        title: 'The dialect',
+        about: 'configuration, transactions, batches, migrations',
+      },
+      {
+        from: 'packages/kysely-dialect/docs/works-with.md',
+        to: 'kysely/works-with',
+        title: 'Works with Kysely',
+        about: 'tools that are tested with it',
+      },
     ],
   },
   {
     title: 'Drizzle',
     pages: [
-      { from: 'packages/drizzle-driver/README.md', to: 'drizzle/index', title: 'The driver' },
-      { from: 'packages/drizzle-driver/docs/works-with.md', to: 'drizzle/works-with', title: 'Works with' },
+      {
+        from: 'packages/drizzle-driver/README.md',
+        to: 'drizzle/index',
+        title: 'The driver',
+        about: 'transactions, batches, the migrator, Drizzle 1.0',
+      },
+      {
+        from: 'packages/drizzle-driver/docs/works-with.md',
+        to: 'drizzle/works-with',
+        title: 'Works with Drizzle',
+        about: 'tools that are tested with it',
+      },
     ],
   },
   {
     title: 'Local server',
     pages: [
-      { from: 'packages/local-server/README.md', to: 'server/index', title: 'The server' },
-      { from: 'packages/local-server/docs/command.md', to: 'server/command', title: 'The command baton' },
+      {
+        from: 'packages/local-server/README.md',
+        to: 'server/index',
+        title: 'The server',
+        about: 'options, and tests with `useDatabase`',
+      },
+      {
+        from: 'packages/local-server/docs/command.md',
+        to: 'server/command',
+        title: 'The command baton',
+        about: 'every command and option, exit codes',
+      },
       {
         from: 'packages/local-server/docs/testing.md',
         to: 'server/testing',
         title: 'Tests with other runners',
+        about: '`useDatabase` in jest and bun:test, CommonJS, clients in module scope',
       },
       {
         from: 'packages/local-server/docs/window.md',
         to: 'server/window',
         title: 'The request inspector',
+        about: 'the page that shows requests as they arrive',
       },
-      { from: 'packages/local-server/docs/security.md', to: 'server/security', title: 'Security' },
-      { from: 'packages/local-server/docs/protocol.md', to: 'server/protocol', title: 'The protocol' },
-      { from: 'packages/local-server/docs/conformance.md', to: 'server/conformance', title: 'Differences' },
-      { from: 'packages/local-server/docs/engine.md', to: 'server/engine', title: 'The engine' },
+      {
+        from: 'packages/local-server/docs/security.md',
+        to: 'server/security',
+        title: 'Security',
+        about: 'what is kept out, and what is not',
+      },
+      {
+        from: 'packages/local-server/docs/protocol.md',
+        to: 'server/protocol',
+        title: 'The protocol',
+        about: 'requests and responses on the wire',
+      },
+      {
+        from: 'packages/local-server/docs/conformance.md',
+        to: 'server/conformance',
+        title: 'Differences',
+        about: 'each difference from libsql-server, with its reason',
+      },
+      {
+        from: 'packages/local-server/docs/engine.md',
+        to: 'server/engine',
+        title: 'The engine',
+        about: 'libSQL as WebAssembly',
+      },
     ],
   },
   {
-    title: 'Service',
+    title: 'Platform and hosting',
     pages: [
-      { from: 'docs/self-hosting.md', to: 'self-hosting', title: 'Self-hosting' },
+      {
+        from: 'docs/platform.md',
+        to: 'platform',
+        title: 'The platform API',
+        about: 'tokens, permissions, what each change does, and every route',
+      },
+      {
+        from: 'packages/platform/README.md',
+        to: 'platform-client/index',
+        title: 'The platform client',
+        about: 'calls, retries and errors of `@batonsql/platform`',
+      },
+      {
+        from: 'docs/self-hosting.md',
+        to: 'self-hosting',
+        title: 'Self-hosting',
+        about: 'systemd, Docker, backup, monitoring, a libsql-server of your own',
+      },
       {
         from: 'docs/libsql-server-lost-writer.md',
         to: 'libsql-server-lost-writer',
         title: 'A defect of libsql-server',
+        about: 'why it may stop answering writes: cause, program, patch',
       },
-      { from: 'docs/platform.md', to: 'platform', title: 'Platform API, route by route' },
-      { from: 'docs/limits.md', to: 'limits', title: 'Limits' },
-      { from: 'docs/decisions.md', to: 'decisions', title: 'Decisions' },
+      { from: 'docs/limits.md', to: 'limits', title: 'Limits', about: 'what the local server does not do' },
     ],
   },
   {
     title: 'Performance',
     pages: [
-      { from: 'docs/performance.md', to: 'performance', title: 'Summary' },
+      {
+        from: 'docs/performance.md',
+        to: 'performance',
+        title: 'Summary',
+        about: 'figures, and how to measure them',
+      },
+      // the pages that `npm run bench -- --write` makes of its suites
       ...SUITES.map(([name, title]) => ({
         from: `docs/performance/${name}.md`,
         to: `measured/${name}`,
@@ -117,23 +228,55 @@ export const GROUPS = [
     title: 'Coming from',
     pages: [
       {
+        from: 'packages/libsql-client/README.md',
+        to: 'core/libsql-client',
+        title: '@libsql/client, by one line',
+        about: '`@batonsql/libsql-client` in its place, and what differs',
+      },
+      {
         from: 'packages/core/docs/coming-from-libsql-client.md',
         to: 'coming-from/libsql-client',
-        title: '@libsql/client',
+        title: '@libsql/client, call by call',
+        about: 'both APIs side by side',
       },
       {
         from: 'packages/drizzle-driver/docs/coming-from-drizzle-orm-libsql.md',
         to: 'coming-from/drizzle-orm-libsql',
         title: 'drizzle-orm/libsql',
+        about: 'what changes',
       },
       {
         from: 'packages/kysely-dialect/docs/coming-from-other-dialects.md',
         to: 'coming-from/kysely-dialects',
         title: 'Other Kysely dialects',
+        about: 'what changes',
       },
     ],
   },
+  {
+    title: 'Project',
+    pages: [
+      { from: 'CONTRIBUTING.md', title: 'Contributing', about: 'commands, rules, and where to find what' },
+      {
+        from: 'docs/decisions/README.md',
+        to: 'decisions/index',
+        title: 'Decisions',
+        about: 'one record for each, with its reasons',
+      },
+      { from: 'SECURITY.md', title: 'Security policy', about: 'how to report a vulnerability' },
+      { from: 'CODE_OF_CONDUCT.md', title: 'Code of conduct', about: 'how we treat each other' },
+    ],
+  },
 ]
+
+/** Pages of the site that no list has: docs/decisions/README.md links them. */
+export const RECORDS = readdirSync(new URL('../docs/decisions/', import.meta.url))
+  .filter((name) => /^\d{4}-.*\.md$/.test(name))
+  .map((name) => ({
+    from: `docs/decisions/${name}`,
+    to: `decisions/${name.slice(0, -3)}`,
+    title: name.slice(5, -3).replaceAll('-', ' '),
+  }))
 
 /**
  * Entries of the packages whose docblocks make the reference, by the page they get. The driver for Drizzle 1.0 has the types of that

@@ -36,6 +36,7 @@ process.on('message', (task: Task | 'close') => {
   void (async () => {
     // not timed, and may fail: @tursodatabase/serverless keeps a stream, whose first query after 10 idle seconds is lost
     await subject.questions[task.question]?.(asked++).catch(() => {})
+    // no forced garbage collection before it: that discards compiled code, and compiling would be measured
     const cpu = process.cpuUsage()
     const started = performance.now()
     await perform(task)

@@ -27,7 +27,9 @@ export default defineConfig({
     sidebar: [
       ...GROUPS.map(({ title, pages }) => ({
         text: title,
-        items: pages.map((page) => ({ text: page.title, link: link(page.to) })),
+        items: pages
+          .filter(({ to }) => to !== undefined)
+          .map((page) => ({ text: page.title, link: link(page.to) })),
       })),
       {
         text: 'Reference',

@@ -5,10 +5,16 @@ import * as core from '@batonsql/core'
 import * as platform from '@batonsql/platform'
 import { describe, expect, test } from 'vitest'
 
-const CORE = { folder: 'core', page: 'errors', module: core, classes: 5, known: ['PROTOCOL', 'QUEUE_FULL'] }
+const CORE = {
+  folder: 'core',
+  page: 'docs/errors.md',
+  module: core,
+  classes: 5,
+  known: ['PROTOCOL', 'QUEUE_FULL'],
+}
 const PLATFORM = {
   folder: 'platform',
-  page: 'platform',
+  page: 'README.md',
   module: platform,
   classes: 1,
   known: ['HTTP_STATUS', 'NETWORK', 'TIMEOUT', 'ABORTED', 'DECODE', 'MISMATCH'],
@@ -16,7 +22,7 @@ const PLATFORM = {
 
 describe.each([CORE, PLATFORM])('$folder', ({ folder, page: name, module, classes, known }) => {
   const source = fileURLToPath(new URL(`../../../packages/${folder}/src`, import.meta.url))
-  const page = readFileSync(join(source, `../docs/${name}.md`), 'utf8')
+  const page = readFileSync(join(source, `../${name}`), 'utf8')
   const sources = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
     .map((file) => readFileSync(join(source, file), 'utf8'))

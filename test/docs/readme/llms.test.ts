@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,35 +7,61 @@ import { expect, test } from 'vitest'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 const pagesOf = (folder: string): string[] =>
-  existsSync(join(root, folder))
-    ? readdirSync(join(root, folder))
-        .filter((page) => page.endsWith('.md'))
-        .map((page) => `${folder}/${page}`)
-    : []
+  readdirSync(join(root, folder))
+    .filter((page) => page.endsWith('.md'))
+    .map((page) => `${folder}/${page}`)
+const round = (ratio: number): string => (ratio === 1 ? '1' : ratio.toFixed(1))
 const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`)
 
-test('llms.txt has its form, and links every page there is and no other', () => {
-  const text = read('llms.txt')
-  expect(text).toMatch(/^# Baton\n\n> /)
-  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link)
-  const pages = [
-    ...packages.map((folder) => `${folder}/README.md`),
-    ...packages.flatMap((folder) => pagesOf(`${folder}/docs`)),
-  ]
-  expect(links.toSorted()).toEqual(
-    ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...pagesOf('docs'), ...pages].toSorted(),
-  )
-  expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([])
+test('llms.txt has its form', () => {
+  expect(read('llms.txt')).toMatch(/^# Baton\n\n> /)
 })
 
-test('every page for users is on the documentation site', () => {
-  const mapped = [...read('site/pages.mjs').matchAll(/from: '([^']+)'/g)].map(([, from = '']) => from)
-  const pages = [
-    'README.md',
-    ...pagesOf('docs'),
-    ...packages.flatMap((folder) => [`${folder}/README.md`, ...pagesOf(`${folder}/docs`)]),
-  ]
-  expect([...new Set(mapped)].toSorted()).toEqual(pages.toSorted())
+test('every page is in the one list of pages, and so in llms.txt, in the README and on the site', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/docs-pages.mjs'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  expect([status, stderr]).toEqual([0, ''])
+})
+
+test('the list of decisions links every record, and their numbers have no gaps', () => {
+  const records = pagesOf('docs/decisions').filter((page) => !page.endsWith('README.md'))
+  const links = [...read('docs/decisions/README.md').matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link)
+  expect(links.map((link) => `docs/decisions/${link}`)).toEqual(records.toSorted())
+  for (const [at, record] of records.toSorted().entries()) {
+    expect(record).toMatch(new RegExp(`/${String(at + 1).padStart(4, '0')}-`))
+    expect(
+      read(record)
+        .match(/^#+ .*$/gm)
+        ?.slice(1),
+    ).toEqual(['## Context', '## Decision', '## Consequences'])
+  }
+})
+
+test('the speeds in the README are those of the kept run', () => {
+  const [, ...row] =
+    /^\| \[speed\]\(docs\/performance\.md\).*$/m.exec(read('README.md'))?.[0].split(' | ') ?? []
+  const page = read('docs/performance.md')
+  const timesOf = (question: string): number[] => {
+    const line = page.split('\n').find((each) => each.includes(`[${question}`)) ?? ''
+    const [own = 0, original = 0, other = 0] = [...line.matchAll(/ ([\d.,]+) µs/g)].map(([, text = '']) =>
+      Number(text.replace(',', '')),
+    )
+    return [original / own, 1, original / other]
+  }
+  const [select, rows] = [timesOf('SELECT, one by one'), timesOf('10,000 rows')]
+  const wanted = select.map((time, at) => `${round(time)} x, ${round(rows[at] ?? 0)} x`)
+  expect(row.map((cell) => cell.replace(' |', ''))).toEqual(wanted)
+})
+
+test('CONTRIBUTING.md says where to find what, and it is there', () => {
+  const [, map = ''] = /^## Where to find what\n([^]*?)^## /m.exec(read('CONTRIBUTING.md')) ?? []
+  const paths = [...map.matchAll(/`((?:[CL]|packages)\/[^`]+)`/g)].map(([, path = '']) =>
+    path.replace(/^C\//, 'packages/core/src/').replace(/^L\//, 'packages/local-server/src/'),
+  )
+  expect(paths.length).toBeGreaterThan(40)
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
 test.each(packages)('%s says what it is not for, before its first section', (folder) => {

@@ -29,7 +29,10 @@ export interface RestoreOptions extends CallOptions {
   readonly resume?: boolean | undefined
 }
 
-/** Table that says how far a restore is, in the database itself, so that a batch and its count are one. Dropped in the end. */
+/**
+ * Table that says how far a restore is, in the database itself, so that a batch and its count are one. Dropped in the end. One
+ * transaction over a large dump would outlive the 5 s and its stream.
+ */
 const PROGRESS = 'baton_restore_progress'
 const HAS_TABLES = `exists (select 1 from sqlite_schema
   where name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\')`

@@ -35,6 +35,7 @@ abstract class BaseError extends Error {
  */
 export type DatabaseError = SqlError | StreamError | TransportError | HttpError | ProtocolError | RestoreError
 
+// a union, because TypeScript cannot narrow an abstract class by a literal
 export const DatabaseError = BaseError as unknown as abstract new (...args: never) => DatabaseError
 
 /** Codes of a {@link SqlError}: SQLite's primary result codes and the server's own. Newer servers may send others. */

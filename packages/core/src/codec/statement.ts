@@ -40,6 +40,7 @@ function encodeArgs(args: InArgs): string {
     throw new TypeError('expected args as an array or as an object of named values')
   }
   const named = args as Readonly<Record<string, InValue>>
+  // names as given: without its prefix, `@a` would bind `:a`, which the real server refuses
   const json = Object.keys(named).map(
     (name) =>
       `{"name":${JSON.stringify(name)},"value":${encodeValue(named[name] as InValue, `parameter ${name}`)}}`,

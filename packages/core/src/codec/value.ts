@@ -57,6 +57,7 @@ const encodeInteger = (value: number | bigint): string => `{"type":"integer","va
 function encodeReal(value: number, name: string): string {
   if (!Number.isFinite(value))
     throw new RangeError(`${name}: SQLite's wire format has no ${value}; use null or text`)
+  // as text: JSON.stringify(-0) is `0`, without its sign
   return `{"type":"float","value":${Object.is(value, -0) ? '-0.0' : value}}`
 }
 

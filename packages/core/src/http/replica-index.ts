@@ -45,7 +45,8 @@ export class ReplicaIndex {
   }
 
   /**
-   * Watches a read that waits for an index at a replica.
+   * Watches a read that waits for an index at a replica, and probes the server after a time. Giving up at that time instead
+   * would send every slow read twice.
    * @param onReset called after the index was reset, so that the read can be sent without it @returns a function that ends the watch
    */
   watch(index: string, onReset: () => void): () => void {

@@ -107,7 +107,9 @@ describe('splitStatements', () => {
   })
 
   test('a long text that is not ended', () => {
-    expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow('column 8: unterminated quote')
+    expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow(
+      'column 8: unterminated quote',
+    )
   })
 })
 

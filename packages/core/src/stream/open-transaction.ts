@@ -28,7 +28,10 @@ export class OpenTransaction {
   #isWarned = false
   /** Errors of statements whose outcome is unknown. */
   readonly #unclear: unknown[] = []
-  /** Cancels the timer; null when none is set. One timer outlives several requests. */
+  /**
+   * Cancels the timer; null when none is set. One timer outlives several requests: setting one for each statement cost more than
+   * the statement's JSON.
+   */
   #cancelTimer: (() => void) | null = null
 
   constructor(http: Http, host: TransactionHost) {

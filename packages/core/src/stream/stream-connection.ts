@@ -145,6 +145,7 @@ export class StreamConnection {
     const body = pipelineBody([CLOSE_REQUEST], this.baton)
     // aborted earlier, it could leave the write lock held
     const timeoutMs = Math.max(http.config.requestTimeoutMs, CLOSE_TIMEOUT_MS)
+    // aborted only when the client is closed: it creates a DOMException with a stack, a fifth of a transaction's CPU time
     const controller = new AbortController()
     const { signal } = controller
     const options = { deadline: http.deadline(timeoutMs), signal, limiter: null, policy: CLOSE }

@@ -1,0 +1,58 @@
+// Holds the lists of documentation pages to the one in site/pages.mjs: every page is in it once, and llms.txt and README.md list
+// what it has. `--write` writes those two.
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { GROUPS } from '../site/pages.mjs'
+
+const PAGES = ['*.md', 'docs/*.md', 'docs/performance/*.md', 'packages/*/README.md', 'packages/*/docs/*.md']
+const LISTED = GROUPS.map(({ title, pages }) => ({
+  title,
+  pages: pages.filter(({ about }) => about !== undefined),
+}))
+
+const problems = [...missingOrTwice(), ...outOfDate('llms.txt', llms), ...outOfDate('README.md', readme)]
+for (const problem of problems) console.error(problem)
+process.exitCode = problems.length === 0 ? 0 : 1
+
+function missingOrTwice() {
+  const files = [...globSync(PAGES), 'docs/decisions/README.md'].map((file) => file.replaceAll('\\', '/'))
+  const listed = GROUPS.flatMap(({ pages }) => pages.map(({ from }) => from))
+  return [
+    ...files.filter((file) => !listed.includes(file)).map((file) => `${file} is missing in site/pages.mjs`),
+    ...listed
+      .filter((file) => !files.includes(file))
+      .map((file) => `site/pages.mjs lists ${file}: no such page`),
+    ...listed
+      .filter((file, at) => listed.indexOf(file) !== at)
+      .map((file) => `site/pages.mjs lists ${file} twice`),
+  ]
+}
+
+function outOfDate(file, change) {
+  const text = readFileSync(file, 'utf8')
+  const wanted = change(text)
+  if (text === wanted) return []
+  if (!process.argv.includes('--write'))
+    return [`${file} differs from site/pages.mjs: node scripts/docs-pages.mjs --write`]
+  writeFileSync(file, wanted)
+  return []
+}
+
+/** Everything from the first section on is the list. */
+function llms(text) {
+  const sections = LISTED.map(
+    ({ title, pages }) =>
+      `## ${title}\n\n${pages.map((page) => `- [${page.title}](${page.from}): ${page.about}\n`).join('')}`,
+  )
+  return `${text.slice(0, text.indexOf('\n## '))}\n${sections.join('\n')}`
+}
+
+/** The list stands between two comments, a line for each group. */
+function readme(text) {
+  const lines = LISTED.map(({ title, pages }) => {
+    const links = pages
+      .filter(({ from }) => from !== 'README.md')
+      .map((page) => `[${page.title}](${page.from})`)
+    return `- ${title}: ${links.join(', ')}\n`
+  })
+  return text.replace(/(?<=<!-- pages -->\n)[^]*(?=<!-- end of pages -->)/, `\n${lines.join('')}\n`)
+}
