@@ -859,7 +859,7 @@ test('a write that is given up keeps its place until it is answered, and has onl
 })
 
 test('a client that is closed ends the streams that are open, and waits for that', async () => {
-  const { http, stream, next } = await startWritten()
+  const { http, next } = await startWritten()
   let isClosed = false
   const closed = http.close(0).then(() => (isClosed = true))
   const end = await next()
