@@ -85,7 +85,7 @@ describe('groups', () => {
     expect(await wakeUp()).toEqual({ status: 200, body: undefined })
     expect((await scene.ask('POST', `${scene.own}/databases/nowhere/wakeup`)).status).toBe(404)
     expect((await create()).status).toBe(200)
-    await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('there is no group "nowhere"')
+    await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
   })
 
   test('locations, name and protection can be changed', async () => {

@@ -95,7 +95,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** What is wrong with the engine of a database that does not answer; null where all is well. */
-  troubleOf?(id: DatabaseId): Promise<string | null>
+  healthProblem?(id: DatabaseId): Promise<string | null>
   /** Of the statements since the count began, those that have read and written most. */
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
   /** Answers a request for a route of a database; `request.path` begins at the database. */
