@@ -352,7 +352,7 @@ describe('organizations that share a server', () => {
     })
     const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
     expect((await create({ name: 'x', seed: { type: 'dump', url } })).body).toEqual({
-      error: 'there is no such dump',
+      error: 'dump not found',
     })
     // addresses are shared: whoever would get one that is taken is told so
     await scene.create('x-other')

@@ -63,7 +63,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Whether tokens can have permissions for single tables (the claim `perm`). */
   readonly hasTablePermissions: boolean
   /** Moves what is on the disk and not known out of the way, before the start; resolves with its ids. */
-  setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
+  quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine; resolves with what `GET /version` answers. */
   start(): Promise<string>
   /** To be called when the settings of all databases are known: goes on with what the end of the process has interrupted. */

@@ -136,7 +136,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     return await moveUnknownAside(this.#directory, known)
   }
 

@@ -72,7 +72,7 @@ class Listener extends Readable {
   constructor(subscription: Subscription) {
     super({ highWaterMark: 1 })
     this.#subscription = subscription
-    this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS)
+    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), KEEP_ALIVE_MS)
   }
 
   report({ table, ...counts }: TableChanges): void {
@@ -112,7 +112,7 @@ class Listener extends Readable {
     callback(error)
   }
 
-  #keepOpen(): void {
+  #sendKeepAlive(): void {
     if (!this.#isReading) return
     this.#isReading = this.push(':keep-alive\n\n')
   }

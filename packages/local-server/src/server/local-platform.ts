@@ -3,7 +3,7 @@ import { DirectoryLock } from '../base/directory-lock.ts'
 import { checkOptionNames } from '../base/known-options.ts'
 import { keyNamed, newMember, newOrganization, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
-import type { OpenChange } from '../control-plane/pending-changes.ts'
+import type { PendingChange } from '../control-plane/pending-changes.ts'
 import { Registry } from '../control-plane/registry/registry.ts'
 import type { UserRow } from '../control-plane/registry/rows.ts'
 import { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
@@ -41,8 +41,8 @@ export class LocalPlatform {
    * Recorded changes that the back end has failed to apply, with the reason. Each is retried automatically, first after 1 s and
    * then at least once a minute, until the list is empty.
    */
-  get openChanges(): readonly OpenChange[] {
-    return this.#controlPlane.databases.openChanges
+  get pendingChanges(): readonly PendingChange[] {
+    return this.#controlPlane.databases.pendingChanges
   }
 
   /**

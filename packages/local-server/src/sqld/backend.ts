@@ -150,7 +150,7 @@ export class SqldBackend implements DatabaseBackend {
 
   resume(): void {}
 
-  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
     return await moveUnknownAside(this.#dataFolder, known)
   }

@@ -80,7 +80,7 @@ export class SqldGroups implements DatabaseBackend {
   resume(): void {}
 
   /** Also removes the empty folders of groups that no longer exist. */
-  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const names = await readdir(this.#options.directory).catch(() => [])
     for (const name of names.filter((each) => each.endsWith(REMOVED) || each.endsWith(COPY)))
       await removeFolder(this.#folderOf(name))

@@ -166,7 +166,7 @@ export class SqldAdmin {
     })
   }
 
-  /** Repeats a lookup: if more databases are in use than the server keeps open, it sometimes reports one as missing. */
+  /** PendingChanges a lookup: if more databases are in use than the server keeps open, it sometimes reports one as missing. */
   async #unlessMissing(ask: () => Promise<boolean>): Promise<boolean> {
     for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
       if (await ask()) return true

@@ -108,21 +108,18 @@ test.skipIf(isMissing)('a server in which a statement takes long is left alone',
   expect([notices, await pidOf()]).toEqual([[], pid])
 })
 
-test.skipIf(isMissing)(
-  'a remote server that responds to no write is reported, not restarted',
-  async () => {
-    const sqld = await startSqld({ namespaces: true })
-    onTestFinished(() => sqld.close())
-    const { run, notices, healthProblem } = await startBackend(sqld)
-    await freezeProcess(sqld.pid)
-    const write = run('INSERT INTO t VALUES (1)')
-    await expect
-      .poll(() => notices, { timeout: 60_000 })
-      .toEqual([expect.stringContaining('restart the server')])
-    expect(await healthProblem()).toContain('has not responded to a write')
-    process.kill(sqld.pid, 'SIGCONT')
-    expect((await write).status).toBe(200)
-    await expect.poll(healthProblem).toBe(null)
-    expect([notices.length, sqld.isRunning]).toEqual([1, true])
-  },
-)
+test.skipIf(isMissing)('a remote server that responds to no write is reported, not restarted', async () => {
+  const sqld = await startSqld({ namespaces: true })
+  onTestFinished(() => sqld.close())
+  const { run, notices, healthProblem } = await startBackend(sqld)
+  await freezeProcess(sqld.pid)
+  const write = run('INSERT INTO t VALUES (1)')
+  await expect
+    .poll(() => notices, { timeout: 60_000 })
+    .toEqual([expect.stringContaining('restart the server')])
+  expect(await healthProblem()).toContain('has not responded to a write')
+  process.kill(sqld.pid, 'SIGCONT')
+  expect((await write).status).toBe(200)
+  await expect.poll(healthProblem).toBe(null)
+  expect([notices.length, sqld.isRunning]).toEqual([1, true])
+})
