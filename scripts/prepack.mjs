@@ -5,8 +5,12 @@ import { fileURLToPath } from 'node:url'
 if (process.env.TURBO_HASH === undefined) {
   const task = fileURLToPath(new URL('task.mjs', import.meta.url))
   // what `npm pack` prints is the name of the file
-  const { status } = spawnSync(process.execPath, [task, 'build', '--output-logs=errors-only'], {
-    stdio: ['ignore', 2, 2],
-  })
+  const { status } = spawnSync(
+    process.execPath,
+    [task, 'turbo', 'run', 'build', '--output-logs=errors-only'],
+    {
+      stdio: ['ignore', 2, 2],
+    },
+  )
   process.exitCode = status ?? 1
 }

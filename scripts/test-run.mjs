@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,13 @@ const VITEST = [
   '--configLoader',
   'native',
 ]
+
+/** Runs the long forms of tests, which `env` asks for unless the environment says otherwise, and ends the process. */
+export function runLong(env, args) {
+  const options = { stdio: 'inherit', env: { ...env, ...process.env } }
+  const { status } = spawnSync(process.execPath, [...VITEST, ...args, ...process.argv.slice(2)], options)
+  process.exit(status ?? 1)
+}
 
 /** Caches that tools of others keep there. */
 const CACHES = /^(?:tsx-\d+|jest_\d+|jiti|node-compile-cache|v8-compile-cache-\d+|\.?com\.google\..*)$/

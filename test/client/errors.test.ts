@@ -207,7 +207,7 @@ describe('wrong configuration that only a request can show', () => {
     ])
       await expect(work()).rejects.toMatchObject({
         code: 'NETWORK',
-        message: expect.stringMatching(/does not speak TLS: use http:.*tls=0/) as string,
+        message: expect.stringMatching(/does not use TLS: use http:.*tls=0/) as string,
       })
     plain.close()
     // a port without a server is no matter of TLS

@@ -3,6 +3,7 @@ import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { NPX, nodePackage, withoutNpm } from '../../scripts/borrow.mjs'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const { packageManager } = JSON.parse(
@@ -10,17 +11,14 @@ const { packageManager } = JSON.parse(
 ) as {
   packageManager: string
 }
-const NPX = ['npx', '--yes', '--prefer-offline', '--ignore-scripts=false', '--loglevel', 'error']
 
 /** The environment of a user: nothing of what the npm, pnpm and node that run the tests have put into it. */
 export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  const names = Object.keys(process.env).filter(
-    (name) =>
-      !/^(npm_(config_(?!registry|cache|userconfig)|lifecycle|package|command)|NODE_OPTIONS$|VITEST)/i.test(
-        name,
-      ),
-  )
-  return { ...Object.fromEntries(names.map((name) => [name, process.env[name]])), ...more }
+  const entries = Object.entries(withoutNpm(process.env))
+  return {
+    ...Object.fromEntries(entries.filter(([name]) => !/^(?:NODE_OPTIONS$|VITEST)/i.test(name))),
+    ...more,
+  }
 }
 
 export interface RunOptions {
@@ -68,12 +66,10 @@ export interface Runtime {
 
 /** Gets a version of node from the npm registry, into npm's cache. */
 export async function borrowNode(version: string): Promise<Runtime> {
-  const names = JSON.parse(readFileSync(new URL('../../scripts/node-packages.json', import.meta.url), 'utf8'))
-  const platform = `${process.platform}-${process.arch}`
-  const node = (names as Record<string, string>)[platform]
-  if (node === undefined)
-    return { name: `node ${version}`, command: null, unavailable: `npm has none for ${platform}` }
-  return await borrow(`node ${version}`, `${node}@${version}`, 'node -p process.execPath')
+  const from = nodePackage(version)
+  if (from === null)
+    return { name: `node ${version}`, command: null, unavailable: 'npm has none for this platform' }
+  return await borrow(`node ${version}`, from, 'node -p process.execPath')
 }
 
 export const borrowBun = (version: string): Promise<Runtime> =>

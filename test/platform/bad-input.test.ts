@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Answer, Scene } from './platform-scene.ts'
 
@@ -225,6 +227,9 @@ test.each([
   '/v1/organizations/local/databases/%',
   '/v1/organizations/local/databases/%c0%ae%c0%ae',
   '/v1/organizations/./local/databases/app',
+  '/v1/organizations/local/databases\\app',
+  'http://127.0.0.1/v1/organizations/local/databases/app',
+  '*',
 ])('DELETE of the odd path %s', async (path) => {
   const { status, body } = await sendRaw('DELETE', path)
   expect([status, body]).toEqual([400, { error: 'invalid path' }])
@@ -233,6 +238,8 @@ test.each([
 
 test.each([
   '/v1/organizations/local/databases//app',
+  '//v1/organizations/local/databases/app',
+  '//127.0.0.1/v1/organizations/local/databases/app',
   '/v1/organizations/local/databases/app%20',
   '/v1/organizations/local/databases/APP',
   '/v1/organizations/local/databases/app-local',
@@ -255,6 +262,21 @@ test('a body that is too large is refused before it is read', async () => {
   )
   expect([answer.status, answer.body]).toEqual([413, { error: 'a request body is limited to 1048576 bytes' }])
   expect((await scene.ask('GET', `${own}/databases/big`)).status).toBe(404)
+})
+
+test.each([
+  ['a wrong path', 'POST * HTTP/1.1\r\nhost: localhost'],
+  ['a wrong host', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: evil.example'],
+  ['a missing token', 'POST /v1/organizations/local/groups HTTP/1.1\r\nhost: localhost'],
+  ['a wrong method', 'POST /metrics HTTP/1.1\r\nhost: localhost'],
+])('an upload that is refused for %s is not received to its end', async (_reason, head) => {
+  const { hostname, port } = new URL(scene.platform.url)
+  const socket = connect(Number(port), hostname)
+  let answer = ''
+  socket.setEncoding('utf8').on('data', (part) => (answer += part))
+  socket.write(`${head}\r\ncontent-length: 1000000\r\n\r\n{`)
+  await once(socket, 'close')
+  expect(answer).toMatch(/^HTTP\/1\.1 40[0135] [^]*connection: close/)
 })
 
 test('keys are read without regard for case, whatever the body calls itself', async () => {

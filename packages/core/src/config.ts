@@ -14,76 +14,75 @@ import type { Fetch } from './transport/transport.ts'
 
 /** Settings of a client. Copied when the client is made. */
 export interface ClientConfig {
-  /** `libsql://`, `https://` or `http://`, with port and base path if needed; may carry `?authToken=` and `?tls=0`. */
+  /** `libsql://`, `https://` or `http://`, with port and base path if needed; may have `?authToken=` and `?tls=0`. */
   readonly url: string | URL
-  /** Database token, or a function that returns one; it is asked before every request. An empty one is none. */
+  /** Database token, or a function that returns one, called before every request. An empty token is ignored. */
   readonly authToken?: string | (() => string | Promise<string>) | undefined
-  /** How 64-bit integers come back. @default 'auto' */
+  /** How 64-bit integers are returned. @default 'auto' */
   readonly intMode?: IntMode | undefined
-  /** Longest time for one call in ms: queueing, connecting, the statements and the answer's body. @default 30000 */
+  /** Time limit of a call in ms, including queueing, connecting and reading the response. @default 30000 */
   readonly requestTimeoutMs?: number | undefined
-  /** Sends the requests in place of the platform's own HTTP client. */
+  /** Replaces the platform's HTTP client. */
   readonly fetch?: Fetch | undefined
   /** Headers added to every request, for proxies and encryption keys: an object, `Headers`, or pairs. */
   readonly headers?: Readonly<Record<string, string>> | Iterable<readonly [string, string]> | undefined
-  /** Database on a libsql-server whose host name does not tell it; sent as `x-namespace-bin`. */
+  /** Database on a libsql-server that does not derive it from the host name; sent as `x-namespace-bin`. */
   readonly namespace?: string | undefined
   /**
-   * Hosts besides the URL's own where a server may ask to continue a stream (`base_url`), such as `eu.example.com` or
-   * `*.example.com`. The token is sent to no other host.
+   * Additional hosts to which a server may redirect a stream (`base_url`), such as `eu.example.com` or `*.example.com`. The
+   * token is sent to no other host.
    */
   readonly allowedHosts?: readonly string[] | undefined
   /**
-   * How long a transaction may hold the write lock, in ms. When it is idle then, the client closes it, so that others can
-   * write; what comes after rejects. Infinity = until the server ends it.
+   * How long a transaction may hold the write lock, in ms. If it is idle then, the client closes it, so that others can write;
+   * later calls reject. Infinity = until the server ends it.
    * @default 5000
    */
   readonly transactionTimeoutMs?: number | undefined
   /**
-   * How long a transaction may wait, in ms, until the others of this client that were there before it are through. Only
-   * then does the time of its first statement begin. Infinity = as long as it takes.
+   * How long a transaction may wait for earlier write transactions of this client, in ms. The time limit of its first statement
+   * begins afterwards. Infinity = no limit.
    * @default 60000
    */
   readonly writeLockTimeoutMs?: number | undefined
   /**
-   * How often a call is sent again when that can do no harm: reads after a failure on the way, writes that provably never
-   * ran. 0 = never.
+   * Most retries of a call: of reads after a network failure, and of writes that provably were not executed. 0 = none.
    * @default 2
    */
   readonly maxRetries?: number | undefined
   /**
-   * How many reads may be under way at once, and how many requests that may have to wait for the write lock; others queue,
-   * reads in a queue of their own. What continues a transaction does not count, so that it can always be ended.
+   * Most concurrent reads, and most concurrent requests that may wait for the write lock; further ones are queued, reads in a
+   * queue of their own. Requests that continue a transaction do not count, so that it can always be ended.
    * @default 64
    */
   readonly concurrency?: number | undefined
-  /** How many calls may wait in each queue, and in one transaction; more reject with `QUEUE_FULL`. @default 10000 */
+  /** Most calls in each queue, and in one transaction; further ones reject with `QUEUE_FULL`. @default 10000 */
   readonly queueLimit?: number | undefined
   /**
-   * Whether a read waits until the replica that answers it has got what this client wrote or saw before.
+   * Whether a replica first catches up with what this client wrote or saw before it serves a read.
    * @default true
    */
   readonly readYourWrites?: boolean | undefined
-  /** The same for what another process wrote: its client's `replicationIndex`. */
+  /** The same for the writes of another process: the `replicationIndex` of its client. */
   readonly minReplicationIndex?: string | number | bigint | undefined
   /**
-   * Lets statements outside of transactions that are issued in the same tick of the event loop share requests: many short
-   * ones are several times as fast. Each has its own result; one that takes long holds up those behind it. SELECT, INSERT,
-   * UPDATE, DELETE and their like only: what may change the connection, such as PRAGMA, leaves by itself.
+   * Coalesces statements outside of transactions that are called in the same tick of the event loop into one request, which is
+   * several times as fast for many short ones. Each has its own result; a slow one delays those after it. Applies to SELECT,
+   * INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA, are sent by themselves.
    * @default false
    */
   readonly coalesce?: boolean | undefined
-  /** Called with events about queries, transactions, retries and requests. In node they are also on the `diagnostics_channel` `baton`. */
+  /** Called with events about queries, transactions, retries and requests. In node they are also published on the `diagnostics_channel` `baton`. */
   readonly observe?: Observe | undefined
 }
 
-/** Where a server is: scheme, host and port, and the path in front of every route. */
+/** The address of a server: scheme, host and port, and the base path of every route. */
 export interface Address {
   readonly origin: string
   readonly basePath: string
 }
 
-/** A configuration that was checked, with its defaults. */
+/** A checked configuration, with defaults. */
 export type ResolvedConfig = Omit<ClientConfig, 'url' | 'namespace' | 'headers'> & {
   readonly [K in Exclude<keyof typeof DEFAULTS, 'headers'>]: NonNullable<ClientConfig[K]>
 } & {
@@ -124,7 +123,7 @@ const DEFAULTS = {
   allowedHosts: [],
 } as const
 
-/** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
+/** Checks a configuration and adds the defaults. @throws TypeError naming the option and the remedy */
 export function resolveConfig(config: ClientConfig): ResolvedConfig {
   checkOptions(config, OPTIONS)
   const given = Object.entries(config).filter(([, value]) => value !== undefined)
@@ -147,7 +146,7 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
   }
 }
 
-/** The names and values of headers, of which `Headers` and `Map` have none as properties. */
+/** Returns the names and values of headers: an object, or an iterable such as `Headers`. */
 const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readonly [string, string]> =>
   Symbol.iterator in headers ? headers : Object.entries(headers)
 
@@ -166,7 +165,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
     throw new TypeError(
       `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file run \`npx @batonsql/local-server dev\`, for ws: use http:`,
     )
-  // under a scheme that URL does not know it would find neither host nor port
+  // URL parses host and port only of schemes that it knows
   const known = `http${isPlain ? '' : 's'}:${rest}`
   if (!URL.canParse(known))
     throw new TypeError(`url has no valid host, or a port above 65535: ${shown(text)}`)
@@ -176,7 +175,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
   const names = [...searchParams.keys()].filter(isUnknown)
   if (names.length > 0 || username || hash) {
     throw new TypeError(
-      `url has a part that it cannot have: ${names[0] ?? (username ? 'a user name' : 'a fragment')}`,
+      `url has an unsupported part: ${names[0] ?? (username ? 'a user name' : 'a fragment')}`,
     )
   }
   return {
@@ -185,13 +184,13 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
   }
 }
 
-/** As much of an address as can be no token: neither a query nor what stands before an @. */
+/** Returns the part of an address that cannot contain a token: without query and user info. */
 const shown = (text: string): string =>
   text === '' || text.includes(':')
     ? `"${text.replace(/[?#][^]*/, '').replace(/^[^]*@/, '…@')}"`
     : 'a text without any'
 
-/** Address that a server names for the rest of a stream; null when it is not one that the token may go to. */
+/** Returns the address to which a server redirects a stream; null if the token may not be sent there. */
 export function followBaseUrl(baseUrl: string, { address, allowedHosts }: ResolvedConfig): Address | null {
   if (!URL.canParse(baseUrl)) return null
   const { origin, protocol, host, pathname } = new URL(baseUrl)

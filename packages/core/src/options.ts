@@ -4,15 +4,15 @@ import type { InArgs, InStatement } from './codec/statement.ts'
 
 /** Settings of one call. */
 export interface CallOptions {
-  /** Ends the call; it rejects with the signal's reason. */
+  /** Aborts the call, which rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Longest time for the call in ms. @default the client's `requestTimeoutMs` */
+  /** Time limit of the call in ms. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
 }
 
 /** Settings of one statement. */
 export interface StatementOptions extends CallOptions {
-  /** That the statement changes nothing, so that it may be sent again; left out, its text tells. */
+  /** Declares the statement read-only, so that it may be retried. @default judged by its text */
   readonly readOnly?: boolean | undefined
   /** Shape of the rows. @default 'object' */
   readonly rowMode?: RowMode | undefined
@@ -21,17 +21,17 @@ export interface StatementOptions extends CallOptions {
 /** Settings of one batch. */
 export interface BatchOptions extends StatementOptions {
   /**
-   * How the batch's own transaction begins; without meaning inside a transaction.
-   * @default 'immediate', or 'deferred' when every statement is certain to only read
+   * How the transaction of the batch begins; ignored inside a transaction.
+   * @default 'immediate', or 'deferred' if every statement is certainly read-only
    */
   readonly mode?: TransactionMode | undefined
 }
 
-/** What can run statements: a client, a stream or a transaction. */
+/** Runs statements: a client, a stream or a transaction. */
 export interface Executor<Options extends BatchOptions = BatchOptions> {
   /**
    * Runs one statement.
-   * @throws SqlError when the database refuses it; TypeError or RangeError, before anything is sent, for bad arguments
+   * @throws SqlError if the database rejects it; TypeError or RangeError, before anything is sent, for invalid arguments
    */
   execute(
     statement: InStatement,
@@ -40,7 +40,7 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
   ): Promise<ResultSet<ArrayRow>>
   /**
    * Runs one statement.
-   * @throws SqlError when the database refuses it; TypeError or RangeError, before anything is sent, for bad arguments
+   * @throws SqlError if the database rejects it; TypeError or RangeError, before anything is sent, for invalid arguments
    */
   execute<Row = ObjectRow>(
     statement: InStatement,
@@ -48,20 +48,20 @@ export interface Executor<Options extends BatchOptions = BatchOptions> {
     options?: StatementOptions,
   ): Promise<ResultSet<Row>>
   /**
-   * Runs statements in one request; none after the first that fails. Outside a transaction they are one of their own: all
-   * of them take effect, or none, and when they are certain to only read they do not wait for the write lock. Inside one,
-   * what came before the failure stays. No statements, no request.
-   * @throws SqlError with `statementIndex`, and the `results` up to it
+   * Runs statements in one request and stops at the first failure. Outside of a transaction they are a transaction of their
+   * own: all of them take effect, or none; if all are certainly read-only, they do not wait for the write lock. Inside a
+   * transaction, earlier changes remain after a failure. An empty batch sends no request.
+   * @throws SqlError with `statementIndex` and the `results` before it
    */
   batch(
     statements: readonly InStatement[],
     options: Options & { readonly rowMode: 'array' },
   ): Promise<ResultSet<ArrayRow>[]>
   /**
-   * Runs statements in one request; none after the first that fails. Outside a transaction they are one of their own: all
-   * of them take effect, or none, and when they are certain to only read they do not wait for the write lock. Inside one,
-   * what came before the failure stays. No statements, no request.
-   * @throws SqlError with `statementIndex`, and the `results` up to it
+   * Runs statements in one request and stops at the first failure. Outside of a transaction they are a transaction of their
+   * own: all of them take effect, or none; if all are certainly read-only, they do not wait for the write lock. Inside a
+   * transaction, earlier changes remain after a failure. An empty batch sends no request.
+   * @throws SqlError with `statementIndex` and the `results` before it
    */
   batch<const Statements extends readonly InStatement[]>(
     statements: Statements,

@@ -27,20 +27,18 @@ function clientOf<C>(
   config: C | undefined,
 ): [Client, C | undefined] {
   if (first instanceof Client) return [first, config]
-  if (typeof first === 'string' || first instanceof URL) return [createClient({ url: first }), config]
+  // createClient reports a URL that is undefined
+  if (first === undefined || typeof first === 'string' || first instanceof URL)
+    return [createClient({ url: first }), config]
   const { client, connection }: Partial<Connection> = first ?? {}
-  if (client === undefined && connection === undefined) {
-    const isUnset = first === undefined || 'connection' in Object(first)
-    throw new TypeError(`${EXPECTED}, not ${isUnset ? UNSET : describe(first)}`)
-  }
-  if (client !== undefined && connection !== undefined) throw new TypeError(`${EXPECTED}, not both`)
+  if (client && connection) throw new TypeError(`${EXPECTED}, not both`)
   if (client) return [client, first]
-  const isUrl = typeof connection === 'string' || connection instanceof URL
-  return [createClient(isUrl ? { url: connection } : (connection as ClientConfig)), first]
+  if (!('connection' in Object(first))) throw new TypeError(`${EXPECTED}, not ${describe(first)}`)
+  const isConfig = typeof connection === 'object' && !(connection instanceof URL)
+  return [createClient(isConfig ? connection : { url: connection as string | URL }), first]
 }
 
 const EXPECTED = 'expected a URL, a client, or a configuration with either `client` or `connection`'
-const UNSET = 'undefined: is its environment variable set?'
 
 /** A value by its kind alone: it may hold a token. */
 const describe = (value: unknown): string =>

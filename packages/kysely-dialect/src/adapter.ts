@@ -1,7 +1,7 @@
 import { type Kysely, type MigrationLockOptions, SqliteAdapter } from 'kysely'
 import { MigrationLock } from './migration-lock.ts'
 
-/** What the dialect can do beyond a SQLite file: many connections, and a migration lock that holds between machines. */
+/** Declares what a database over HTTP supports beyond a SQLite file, and locks migrations across machines. */
 export class BatonAdapter extends SqliteAdapter {
   readonly #supportsTransactionalDdl: boolean
   readonly #locks = new WeakMap<object, MigrationLock>()
@@ -23,7 +23,7 @@ export class BatonAdapter extends SqliteAdapter {
     this.#locks.set(db, await MigrationLock.acquire(db, options))
   }
 
-  /** Never rejects, and does nothing when the lock was not acquired: Kysely calls it then, too. */
+  /** Never rejects. Does nothing unless the lock is held: Kysely calls it after a failed acquisition, too. */
   override async releaseMigrationLock(db: Kysely<unknown>): Promise<void> {
     await this.#locks.get(db)?.release()
     this.#locks.delete(db)

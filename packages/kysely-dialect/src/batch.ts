@@ -9,16 +9,15 @@ import {
   type UnknownRow,
 } from 'kysely'
 import { BatonAdapter } from './adapter.ts'
-import { prefetched } from './prefetched-results.ts'
-import { batchQuery } from './query-command.ts'
-import { haveOneCompiler } from './query-compiler.ts'
+import { batchQuery, prefetched } from './query-command.ts'
+import { haveSameCompiler } from './query-compiler.ts'
 
 interface Builder<R = unknown> {
   compile(): CompiledQuery
   execute(): Promise<R>
 }
 
-/** What can be in a batch: a query builder, a schema builder, an `sql` fragment or a compiled query. */
+/** A query of a batch: a query builder, a schema builder, an `sql` fragment or a compiled query. */
 export type Batchable = Builder | RawBuilder<unknown> | CompiledQuery
 
 type BatchResult<Q> =
@@ -30,21 +29,21 @@ type BatchResult<Q> =
         ? R
         : never
 
-/** Results of a batch, in the order of its queries: of each what its own `execute()` gives. */
+/** Results of a batch in the order of its queries, each as its own `execute()` returns it. */
 export type BatchResults<Q extends readonly Batchable[]> = { -readonly [K in keyof Q]: BatchResult<Q[K]> }
 
 export interface BatchOptions {
   /**
-   * How the batch's own transaction begins; without meaning inside a transaction.
-   * @default 'immediate', or 'deferred' when every query is certain to only read
+   * How the batch's own transaction begins. Ignored inside a transaction.
+   * @default 'immediate', or 'deferred' if all queries are certainly read-only
    */
   readonly mode?: TransactionMode | undefined
 }
 
 /**
- * Runs queries as one transaction in one request: all of them take effect, or none. Inside a transaction (give `trx`) it is
- * one request of that, and what came before stays when it fails. No query can use the result of an earlier one. Where the
- * queries run is for `db` to say, also when a transaction of it built them.
+ * Runs queries as one transaction in one request: all of them are applied, or none. Given a `trx`, they are one request of that
+ * transaction, whose earlier statements are kept if the batch fails. No query can use the result of an earlier one. All run on
+ * `db`, even if one of its transactions built them.
  *
  * ```ts
  * const [ada, pets] = await batch(db, [
@@ -52,8 +51,8 @@ export interface BatchOptions {
  *   db.selectFrom('pet').selectAll(),
  * ])
  * ```
- * Kysely's log shows the batch as one query, and each of its queries.
- * @throws SqlError with `statementIndex`; TypeError when `db` is of another dialect, or a query of another instance
+ * Kysely logs the batch as one query, and each of its queries.
+ * @throws SqlError with `statementIndex`; TypeError if `db` has another dialect, or a query belongs to another instance
  */
 export async function batch<const Q extends readonly Batchable[] | []>(
   db: QueryExecutorProvider,
@@ -67,22 +66,22 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   const compiled = compileAll(queries, db)
   const plain = executor.withoutPlugins()
   const sent = plain.executeQuery<QueryResult<UnknownRow>>(batchQuery({ queries: compiled, mode }))
-  let answer: (results: readonly QueryResult<UnknownRow>[]) => void = () => {}
-  const answered = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
-    answer = resolve
+  let settle: (results: readonly QueryResult<UnknownRow>[]) => void = () => {}
+  const settled = new Promise<readonly QueryResult<UnknownRow>[]>((resolve) => {
+    settle = resolve
   })
-  // queued at once, before a COMMIT that may follow
+  // queued now, before a COMMIT that may follow
   const replays = queries.map((query, at) =>
     replay(
       query,
-      answered.then((results) => results[at] ?? { rows: [] }),
+      settled.then((results) => results[at] ?? { rows: [] }),
       db,
     ),
   )
   try {
-    answer((await sent).rows)
+    settle((await sent).rows)
   } catch (error) {
-    answer([])
+    settle([])
     await Promise.allSettled(replays)
     throw await findFailingStatement(error, compiled, {
       batch: (texts, options) =>
@@ -95,32 +94,29 @@ export async function batch<const Q extends readonly Batchable[] | []>(
 const isRaw = (query: Batchable): query is RawBuilder<unknown> => 'isRawBuilder' in query
 
 function compileAll(queries: readonly Batchable[], db: QueryExecutorProvider): CompiledQuery[] {
-  const own = sql``.compile(db)
+  const reference = sql``.compile(db)
   return queries.map((query, at) => {
     if (isRaw(query)) return query.compile(db)
     if (!('compile' in query)) return query
     const compiled = query.compile()
-    // its replay would run it on the other database, too
-    if (!haveOneCompiler(compiled, own))
+    // its replay would also run it on the other database
+    if (!haveSameCompiler(compiled, reference))
       throw new TypeError(`query ${at} of the batch was built with another Kysely instance`)
     return compiled
   })
 }
 
-/**
- * Lets a query run by itself, through its own plugins and with its result of the batch, so that what comes out is what Kysely
- * makes of it.
- */
+/** Executes a query with its result from the batch, so that Kysely and the query's plugins transform it as usual. */
 async function replay(
   query: Batchable,
   result: Promise<QueryResult<UnknownRow>>,
   db: QueryExecutorProvider,
 ): Promise<unknown> {
-  const plugin = answerWith(result)
+  const plugin = usePrefetched(result)
   if (isRaw(query)) return await query.withPlugin(plugin).execute(db)
   if ('compile' in query) {
     const builder = query as Builder & { withPlugin?: (plugin: KyselyPlugin) => Builder }
-    // a schema builder may have no plugins, and has no result
+    // some schema builders take no plugins; none has a result
     return await builder.withPlugin?.(plugin).execute()
   }
   let transformed = await result
@@ -129,9 +125,9 @@ async function replay(
   return transformed
 }
 
-/** A plugin that has the query it is put on answered. */
-const answerWith = (result: Promise<QueryResult<UnknownRow>>): KyselyPlugin => ({
-  // a node of its own: the builder's, and its id, are also those of its other executions
+/** Makes a plugin that gives its query a prefetched result. */
+const usePrefetched = (result: Promise<QueryResult<UnknownRow>>): KyselyPlugin => ({
+  // a copy: other executions of the builder share its node
   transformQuery: ({ node }) => prefetched({ ...node }, result),
   transformResult: async (args) => args.result,
 })

@@ -13,7 +13,6 @@ import { BatonIntrospector } from './introspector.ts'
 import { BatonQueryCompiler } from './query-compiler.ts'
 
 const EXPECTED = 'expected a configuration with either `client` or `url`'
-const OPTIONS = ['client', 'transactionMode', 'transactionalMigrations']
 
 /**
  * Kysely's SQLite dialect for databases over HTTP.
@@ -25,25 +24,14 @@ const OPTIONS = ['client', 'transactionMode', 'transactionalMigrations']
 export class BatonDialect implements Dialect {
   readonly #config: BatonDialectConfig
 
-  /** Opens nothing. @throws TypeError when neither or both of `client` and `url` are given */
+  /** Opens nothing. @throws TypeError if neither or both of `client` and `url` are given, or another option beside `client` */
   constructor(config: BatonDialectConfig) {
-    if (typeof config !== 'object' || config === null)
-      throw new TypeError(`${EXPECTED}, not ${config === null ? 'null' : typeof config}`)
-    if (config.client !== undefined && config.url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
-    if (config.client === undefined && config.url === undefined)
-      throw new TypeError(
-        'url' in config
-          ? 'url is undefined: is its environment variable set?'
-          : `${EXPECTED}, not one of ${Object.keys(config).join(', ') || 'nothing'}`,
-      )
-    if (config.client !== undefined) {
-      for (const name of Object.keys(config))
-        if (!OPTIONS.includes(name))
-          throw new TypeError(
-            `unknown option \`${name}\`; beside \`client\` the options are ${OPTIONS.slice(1).join(', ')}`,
-          )
-    }
-    const { transactionMode = 'immediate' } = config
+    const { client, url, transactionMode = 'immediate', ...others } = { ...config }
+    if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
+    if (client === undefined && url === undefined)
+      throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable of \`url\` set?`)
+    const unknown = Object.keys(others).find((name) => name !== 'transactionalMigrations')
+    if (client && unknown) throw new TypeError(`unknown option \`${unknown}\` beside \`client\``)
     if (transactionMode !== 'immediate' && transactionMode !== 'deferred')
       throw new TypeError(
         `\`transactionMode\` must be 'immediate' or 'deferred', not '${String(transactionMode)}'`,

@@ -2,11 +2,13 @@ import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import { type Driver, type QueryCompiler, type TransactionSettings } from 'kysely'
 import { BatonConnection } from './connection.ts'
 import type { BatonDialectConfig } from './dialect-config.ts'
-import { beginQuery, endQuery, savepointQuery } from './query-command.ts'
+import { BEGIN, COMMIT, ROLLBACK, savepointQuery } from './query-command.ts'
 
 type CompileQuery = QueryCompiler['compileQuery']
 
-/** Hands out connections. There is no pool to exhaust: a connection is nothing until it needs a stream. */
+const MODES = { 'read only': 'readonly', 'read write': 'immediate' } as const
+
+/** Hands out connections. They need no pool: a connection opens a stream only when it needs one. */
 export class BatonDriver implements Driver {
   readonly #client: Client
   readonly #ownsClient: boolean
@@ -28,37 +30,35 @@ export class BatonDriver implements Driver {
     return connection
   }
 
-  /** SQLite is serializable, which meets every isolation level that can be asked for. */
+  /** Ignores the isolation level: SQLite is serializable, which meets all of them. */
   async beginTransaction(connection: BatonConnection, { accessMode }: TransactionSettings): Promise<void> {
-    const isReadOnly = accessMode === 'read only'
-    const mode = isReadOnly ? 'readonly' : accessMode ? 'immediate' : this.#transactionMode
-    await connection.executeQuery(beginQuery(mode))
-    connection.refusesChanges = isReadOnly
+    const mode = accessMode ? MODES[accessMode] : this.#transactionMode
+    await connection.executeQuery(BEGIN[mode])
   }
 
   async commitTransaction(connection: BatonConnection): Promise<void> {
-    await connection.executeQuery(endQuery('commit'))
+    await connection.executeQuery(COMMIT)
   }
 
   async rollbackTransaction(connection: BatonConnection): Promise<void> {
-    // Kysely asks for it after a failed commit and for a lost transaction, too
-    if (connection.inTransaction) await connection.executeQuery(endQuery('rollback'))
+    // Kysely also calls it after a failed commit and for a transaction that was lost
+    if (connection.inTransaction) await connection.executeQuery(ROLLBACK)
     else await connection.leaveTransaction()
   }
 
   async savepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
-    await connection.executeQuery(savepointQuery({ verb: 'savepoint', name }, compile))
+    await connection.executeQuery(savepointQuery('savepoint', name, compile))
   }
 
   async rollbackToSavepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
-    await connection.executeQuery(savepointQuery({ verb: 'rollback to', name }, compile))
+    await connection.executeQuery(savepointQuery('rollback to', name, compile))
   }
 
   async releaseSavepoint(connection: BatonConnection, name: string, compile: CompileQuery): Promise<void> {
-    await connection.executeQuery(savepointQuery({ verb: 'release', name }, compile))
+    await connection.executeQuery(savepointQuery('release', name, compile))
   }
 
-  /** Never rejects: that would take the place of the query's own result. */
+  /** Never rejects: an error would replace the result of the query. */
   async releaseConnection(connection: BatonConnection): Promise<void> {
     this.#connections.delete(connection)
     await connection.release()

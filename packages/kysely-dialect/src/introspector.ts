@@ -1,5 +1,5 @@
-import * as kysely from 'kysely'
 import {
+  type ColumnMetadata,
   type DatabaseMetadataOptions,
   type Expression,
   type Kysely,
@@ -20,7 +20,7 @@ type Integer = number | bigint | string
 interface ColumnRow {
   readonly table: string
   readonly isView: Integer
-  /** Whether the primary key has an index of its own, as every key has but one that is the rowid. */
+  /** Whether the primary key has an index of its own, which every key has that is not the rowid. */
   readonly hasKeyIndex: Integer
   readonly name: string | null
   readonly type: string
@@ -31,8 +31,8 @@ interface ColumnRow {
 }
 
 /**
- * Reads tables, views and their columns in one query, and unlike Kysely's own also generated columns. Tables that SQLite,
- * the server or a virtual table keeps for itself are left out.
+ * Reads tables, views and their columns in one query. Unlike Kysely's own introspector it includes generated columns, and leaves
+ * out internal tables of SQLite, of the server and of virtual tables.
  */
 export class BatonIntrospector extends SqliteIntrospector {
   readonly #db: Kysely<unknown>
@@ -59,16 +59,21 @@ export class BatonIntrospector extends SqliteIntrospector {
         and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
         and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internal} ${wanted}
       order by t.name, c.cid`.execute(this.#db)
-    return [...Map.groupBy(rows, (row) => row.table).values()].map(toTable)
+    const [template] = (await new SqliteIntrospector(ONE_TABLE).getTables()) as [TableMetadata]
+    return Array.from(Map.groupBy(rows, (row) => row.table).values(), (table) => toTable(table, template))
   }
 }
 
-// The keys of Kysely's own metadata differ from version to version, and tell which one it is: since 0.29 a table says whether
-// it is foreign, since 0.30 it may have a comment.
-const SAYS_FOREIGN = 'isCompiledQuery' in kysely
-const HAS_COMMENT = SAYS_FOREIGN && !('AbortedTransactionError' in kysely)
+/**
+ * Stands for a database that has one table with one column: each method of its query builders returns the builder. Kysely's own
+ * introspector shows with it which keys metadata has in its version.
+ */
+const ONE_TABLE: Kysely<unknown> = new Proxy({} as Kysely<unknown>, {
+  get: (_, name) =>
+    name === 'execute' ? async () => [{ table: '', name: '', type: 'table' }] : () => ONE_TABLE,
+})
 
-function toTable(rows: readonly ColumnRow[]): TableMetadata {
+function toTable(rows: readonly ColumnRow[], template: TableMetadata): TableMetadata {
   const [table] = rows as [ColumnRow]
   const columns = rows.filter((row) => row.name !== null)
   const primaryKey = columns.filter((column) => Number(column.pk) > 0)
@@ -77,18 +82,17 @@ function toTable(rows: readonly ColumnRow[]): TableMetadata {
   const isRowid =
     primaryKey.length === 1 && key?.type.toLowerCase() === 'integer' && Number(table.hasKeyIndex) === 0
   return {
+    ...template,
     name: table.table,
     isView: Number(table.isView) === 1,
-    ...(SAYS_FOREIGN && { isForeign: false }),
-    ...(HAS_COMMENT && { comment: undefined }),
     columns: columns.map((column) => ({
+      ...(template.columns[0] as ColumnMetadata),
       name: column.name as string,
       dataType: column.type,
       isNullable: Number(column.notnull) === 0,
       isAutoIncrementing: isRowid && column === key,
-      // an insert need not, and must not, give a generated column
+      // an INSERT must not set a generated column
       hasDefaultValue: Number(column.hasDefault) === 1 || Number(column.hidden) > 1,
-      comment: undefined,
     })),
-  } as unknown as TableMetadata
+  }
 }

@@ -2,7 +2,7 @@ import { failWhen, isFailedAssertion, SqlError } from '@batonsql/core'
 import { type Kysely, type MigrationLockOptions, type QueryResult, type RawBuilder, sql } from 'kysely'
 import { batchQuery } from './query-command.ts'
 
-/** A migrator that died keeps the others waiting this long. */
+/** How long a migrator that died blocks the others. */
 const LEASE_SECONDS = 30
 const RENEWAL_MS = (LEASE_SECONDS * 1000) / 3
 const FIRST_WAIT_MS = 20
@@ -10,8 +10,8 @@ const LONGEST_WAIT_MS = 500
 const WAIT_LIMIT_MS = 10 * 60_000
 
 /**
- * A lease in Kysely's lock table: `is_locked` holds the second, by the server's clock, in which it ends. It is renewed
- * while it is held, and only its owner can give it back.
+ * A lease in Kysely's lock table: `is_locked` holds the second, by the server's clock, at which it ends. It is renewed while it
+ * is held, and only its owner can release it.
  */
 export class MigrationLock {
   readonly #db: Kysely<unknown>
@@ -27,16 +27,16 @@ export class MigrationLock {
     this.#timer = setInterval(() => {
       this.#renewal = this.#renew()
     }, RENEWAL_MS)
-    // an edge runtime's timers are plain numbers
+    // edge runtimes have plain numbers for timers
     if (typeof this.#timer === 'object') this.#timer.unref()
   }
 
-  /** Waits until the lease is free and takes it. @throws Error when others held it for 10 minutes */
+  /** Waits until the lease is free and acquires it. @throws Error if others hold it for 10 minutes */
   static async acquire(db: Kysely<unknown>, options: MigrationLockOptions): Promise<MigrationLock> {
     const plain = db.withoutPlugins()
     const deadline = Date.now() + WAIT_LIMIT_MS
     for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
-      const leaseEnd = await tryToTake(plain, options)
+      const leaseEnd = await tryToAcquire(plain, options)
       if (leaseEnd !== null) return new MigrationLock(plain, options, leaseEnd)
       if (Date.now() > deadline)
         throw new Error(
@@ -46,7 +46,7 @@ export class MigrationLock {
     }
   }
 
-  /** Gives the lease back. Never rejects: what happened during the migrations counts, and the lease runs out anyway. */
+  /** Releases the lease. Never rejects: an error would replace that of the migrations, and the lease expires anyway. */
   async release(): Promise<void> {
     clearInterval(this.#timer)
     await this.#renewal
@@ -54,7 +54,7 @@ export class MigrationLock {
   }
 
   async #renew(): Promise<void> {
-    // failing this time, it is tried again before the lease ends
+    // after a failure the next renewal comes before the lease ends
     this.#leaseEnd = (await this.#setLease(LEASE_END).catch(() => null)) ?? this.#leaseEnd
   }
 
@@ -81,22 +81,23 @@ const leaseUpdate = (options: MigrationLockOptions, end: RawBuilder<unknown>, wh
     where id = ${options.lockRowId} and is_locked ${where} returning is_locked`
 
 /**
- * One request, in which the update comes to its turn only when the lease is free. An update that finds nothing to do would
- * still wait for the write lock, and after 5 s the server would take that from the very migration the lease protects.
+ * Acquires the lease in one request, if it is free. A SELECT that fails while it is held precedes the UPDATE: an UPDATE that
+ * changes no row would still wait for the write lock, and after 5 s the server would take that from the very migration that the
+ * lease protects.
  */
-async function tryToTake(db: Kysely<unknown>, options: MigrationLockOptions): Promise<number | null> {
+async function tryToAcquire(db: Kysely<unknown>, options: MigrationLockOptions): Promise<number | null> {
   const failUnlessFree = sql`select ${sql.raw(failWhen('is_locked >= unixepoch()', 'held'))}
     from ${lockTable(options)} where id = ${options.lockRowId}`
-  const take = leaseUpdate(options, LEASE_END, sql`< unixepoch()`)
+  const acquire = leaseUpdate(options, LEASE_END, sql`< unixepoch()`)
   const { rows } = await db.executeQuery<QueryResult<LeaseRow>>(
     batchQuery({
-      queries: [failUnlessFree.compile(db), take.compile(db)],
+      queries: [failUnlessFree.compile(db), acquire.compile(db)],
       mode: 'deferred',
       recover: isHeld,
     }),
   )
-  const [taken] = rows[1]?.rows ?? []
-  return taken ? Number(taken.is_locked) : null
+  const [acquired] = rows[1]?.rows ?? []
+  return acquired ? Number(acquired.is_locked) : null
 }
 
 const isHeld = (error: unknown): boolean =>

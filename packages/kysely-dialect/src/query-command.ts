@@ -1,7 +1,15 @@
 import type { TransactionMode } from '@batonsql/core'
-import { CompiledQuery, createQueryId, IdentifierNode, type QueryCompiler, RawNode } from 'kysely'
+import {
+  CompiledQuery,
+  createQueryId,
+  IdentifierNode,
+  type QueryCompiler,
+  type QueryResult,
+  RawNode,
+  type RootOperationNode,
+} from 'kysely'
 
-/** Several queries that go to the database as one. */
+/** Several queries that are sent to the database as one. */
 export interface BatchCommand {
   readonly kind: 'batch'
   readonly queries: readonly CompiledQuery[]
@@ -16,38 +24,61 @@ export interface SavepointCommand {
   readonly name: string
 }
 
-/** What a query stands for on its way through Kysely's executor, which takes it to the right connection, and logs it. */
-export type QueryCommand =
-  | BatchCommand
+/** What a connection does instead of sending the SQL of a query. */
+export type DatabaseCommand =
+  | { readonly kind: 'begin'; readonly mode: TransactionMode }
+  | { readonly kind: 'end'; readonly verb: 'commit' | 'rollback' }
   | SavepointCommand
-  /** BEGIN of a transaction of Kysely's, or its COMMIT or ROLLBACK, and not the same words in a query. */
-  | { readonly kind: 'begin' | 'end' }
+  | BatchCommand
 
-const commands = new WeakMap<object, QueryCommand>()
+/** A command that travels as a query through Kysely's executor, which finds the right connection, and logs it. */
+type QueryCommand =
+  | DatabaseCommand
+  /** Returns a result that was obtained elsewhere. */
+  | { readonly kind: 'prefetched'; readonly result: Promise<QueryResult<unknown>> }
 
-/** What a query stands for, if it is not just itself. */
+// by node: a builder with a prefetched result is compiled only later
+const commands = new WeakMap<RootOperationNode, QueryCommand>()
+
+/** Returns the command that a query carries, if any. */
 export const commandOf = ({ query }: CompiledQuery): QueryCommand | undefined => commands.get(query)
 
-function raw(sql: string, command: QueryCommand): CompiledQuery {
+function withCommand<N extends RootOperationNode>(node: N, command: QueryCommand): N {
+  commands.set(node, command)
+  return node
+}
+
+function commandQuery(sql: string, command: QueryCommand): CompiledQuery {
   const query = CompiledQuery.raw(sql)
-  commands.set(query.query, command)
+  withCommand(query.query, command)
   return query
 }
 
-export const beginQuery = (mode: TransactionMode): CompiledQuery => raw(`begin ${mode}`, { kind: 'begin' })
+const beginQuery = (mode: TransactionMode): CompiledQuery =>
+  commandQuery(`begin ${mode}`, { kind: 'begin', mode })
 
-export const endQuery = (sql: 'commit' | 'rollback'): CompiledQuery => raw(sql, { kind: 'end' })
+export const BEGIN: Readonly<Record<TransactionMode, CompiledQuery>> = {
+  immediate: beginQuery('immediate'),
+  deferred: beginQuery('deferred'),
+  readonly: beginQuery('readonly'),
+}
+export const COMMIT = commandQuery('commit', { kind: 'end', verb: 'commit' })
+export const ROLLBACK = commandQuery('rollback', { kind: 'end', verb: 'rollback' })
 
 /** Makes a query that stands for a batch. Its rows are the results. */
 export const batchQuery = (batch: Omit<BatchCommand, 'kind'>): CompiledQuery =>
-  raw(batch.queries.map(({ sql }) => sql).join(';\n'), { kind: 'batch', ...batch })
+  commandQuery(batch.queries.map(({ sql }) => sql).join(';\n'), { kind: 'batch', ...batch })
 
-/** Writes a savepoint command as a query. */
+/** Makes the query of a savepoint command. */
 export function savepointQuery(
-  { verb, name }: Omit<SavepointCommand, 'kind'>,
+  verb: SavepointCommand['verb'],
+  name: string,
   compile: QueryCompiler['compileQuery'],
 ): CompiledQuery {
   const node = RawNode.createWithChildren([RawNode.createWithSql(`${verb} `), IdentifierNode.create(name)])
-  commands.set(node, { kind: 'savepoint', verb, name })
-  return compile(node, createQueryId())
+  return compile(withCommand(node, { kind: 'savepoint', verb, name }), createQueryId())
 }
+
+/** Gives the query of a node a result that was obtained elsewhere. @returns the node */
+export const prefetched = <N extends RootOperationNode>(node: N, result: Promise<QueryResult<unknown>>): N =>
+  withCommand(node, { kind: 'prefetched', result })

@@ -2,7 +2,7 @@ import { type CompiledQuery, type QueryId, type RootOperationNode, SqliteQueryCo
 
 const compilers = new WeakMap<CompiledQuery, BatonQueryCompiler>()
 
-/** Kysely's own for SQLite, which remembers what it compiled. Each Kysely instance and its transactions share one. */
+/** Kysely's compiler for SQLite; remembers the queries it compiled. A Kysely instance and its transactions share one. */
 export class BatonQueryCompiler extends SqliteQueryCompiler {
   override compileQuery(node: RootOperationNode, queryId: QueryId): CompiledQuery {
     const query = super.compileQuery(node, queryId)
@@ -12,5 +12,5 @@ export class BatonQueryCompiler extends SqliteQueryCompiler {
 }
 
 /** Whether two queries were compiled by the same Kysely instance. */
-export const haveOneCompiler = (a: CompiledQuery, b: CompiledQuery): boolean =>
+export const haveSameCompiler = (a: CompiledQuery, b: CompiledQuery): boolean =>
   compilers.get(a) === compilers.get(b)

@@ -417,8 +417,8 @@ describe('drizzle()', () => {
   })
 
   test.each([
-    [undefined, /not undefined: is its environment variable set/],
-    [{ connection: undefined }, /not undefined: is its environment variable set/],
+    [undefined, /url is undefined: is its environment variable set/],
+    [{ connection: undefined }, /url is undefined: is its environment variable set/],
     [{ connection: { url: undefined } }, /url is undefined: is its environment variable set/],
     [null, /expected a URL, a client, .* not null/],
     [5, /expected a URL, a client, .* not number/],

@@ -1,6 +1,6 @@
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import { type ControlledTransaction, type Generated, Kysely, sql } from 'kysely'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
 // Queries of a transaction that are not awaited, and wait in Kysely's own queue when the transaction ends.
@@ -68,7 +68,16 @@ const KINDS: Record<string, (body: Body) => Promise<void>> = {
     }),
 }
 
-describe.each(Object.entries(KINDS))('%s', (_, run) => {
+const BEFORE = {
+  'as its first queries': async () => {},
+  'after a query': (trx: Kysely<Tables>) => insertion(trx, 'awaited').execute(),
+}
+
+const programs = Object.entries(KINDS).flatMap(([kind, run]) =>
+  Object.entries(BEFORE).map(([when, prepare]) => [kind, when, run, prepare] as const),
+)
+
+describe.each(programs)('%s, %s', (_kind, _when, run, prepare) => {
   const cases = Object.entries(FIRST).flatMap(([first, begin]) =>
     Object.entries(BEHIND).flatMap(([behind, follow]) =>
       [true, false].map((throws) => [first, behind, throws ? 'throws' : 'returns', begin, follow] as const),
@@ -80,6 +89,7 @@ describe.each(Object.entries(KINDS))('%s', (_, run) => {
       await insertion(db, 'before').execute()
       const given: Promise<unknown>[] = []
       const ended = await run(async (trx) => {
+        await prepare(trx)
         given.push(begin(trx), follow(trx))
         for (const each of given) each.catch(() => {})
         if (end === 'throws') throw mine
@@ -101,6 +111,44 @@ describe.each(Object.entries(KINDS))('%s', (_, run) => {
       }
     },
   )
+})
+
+test('a connection can be used after a transaction in which Promise.all() rejected', async () => {
+  await db.connection().execute(async (connection) => {
+    const failing = connection.transaction().execute(async (trx) => {
+      const names = [null as unknown as string, 'a', 'b', 'c']
+      await Promise.all(names.map((name) => insertion(trx, name).execute()))
+    })
+    await expect(failing).rejects.toMatchObject({ extendedCode: 'SQLITE_CONSTRAINT_NOTNULL' })
+    await insertion(connection, 'after').execute()
+  })
+  expect(await db.selectFrom('item').select('name').execute()).toEqual([{ name: 'after' }])
+})
+
+test('a query behind rows that are read after the end of their transaction is refused', async () => {
+  await db.connection().execute(async (connection) => {
+    const isReading = Promise.withResolvers<void>()
+    const mayGoOn = Promise.withResolvers<void>()
+    const given: Promise<unknown>[] = []
+    await connection.transaction().execute(async (trx) => {
+      await insertion(trx, 'first').execute()
+      const read = async (): Promise<void> => {
+        for await (const _ of trx.selectFrom('item').selectAll().stream()) {
+          isReading.resolve()
+          await mayGoOn.promise
+        }
+      }
+      given.push(read(), insertion(trx, 'behind').execute())
+      await isReading.promise
+    })
+    await expect(insertion(connection, 'early').execute()).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+    mayGoOn.resolve()
+    const [read, behind] = await Promise.allSettled(given)
+    expect([read?.status, behind?.status]).toEqual(['fulfilled', 'rejected'])
+    await vi.waitFor(() => insertion(connection, 'after').execute())
+  })
+  const rows = await db.selectFrom('item').select('name').execute()
+  expect(rows.map(({ name }) => name)).toEqual(['first', 'after'])
 })
 
 test('a batch that is not awaited before commit() has its results', async () => {

@@ -377,6 +377,19 @@ describe('db.connection()', () => {
     expect(await names()).toEqual(['a', 'b', 'd'])
   })
 
+  test('begins again by hand after a transaction that was lost', async () => {
+    await db.connection().execute(async (connection) => {
+      await sql`begin`.execute(connection)
+      await insert(connection, 'a')
+      await sql`insert or rollback into item (name) values ('a')`.execute(connection).catch(() => {})
+      await expect(insert(connection, 'b')).rejects.toMatchObject({ code: 'TRANSACTION_LOST' })
+      await sql`begin`.execute(connection)
+      await insert(connection, 'c')
+      await sql`commit`.execute(connection)
+    })
+    expect(await names()).toEqual(['c'])
+  })
+
   test('a transaction left open is rolled back with the connection', async () => {
     await db.connection().execute(async (connection) => {
       await sql`begin immediate`.execute(connection)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,10 +20,16 @@ async function baton(args: readonly string[]) {
   return { code, output: output.trim(), errors: errors.trim() }
 }
 
-/** What the command prints first, while it runs on. */
+/** Starts the command for the rest of the test. @returns what it prints first */
 async function firstLine(args: readonly string[]): Promise<string> {
+  const child = startBaton(args)
+  onTestFinished(async () => {
+    const ended = once(child, 'exit')
+    // so that it removes its temporary directory
+    if (child.kill('SIGTERM')) await ended
+  })
   let output = ''
-  for await (const part of startBaton(args).stdout) {
+  for await (const part of child.stdout) {
     output += part
     if (output.endsWith('\n')) break
   }

@@ -291,6 +291,23 @@ export const KEPT_HISTORIES: readonly KeptHistory[] = [
     [[{ do: 'together', steps: [select, insert] }], [{ do: 'gather' }, { ...insert, catches: true }, insert]],
     { client: { coalesce: true, requestTimeoutMs: 1 }, seed: 1345070120, startsAt: [0, 1] },
   ),
+  keep(
+    'a ROLLBACK called in the same tick as the first statement of a transaction that waits for its write permit',
+    [
+      [{ do: 'rows', sql: 'insert' }],
+      [
+        {
+          do: 'together',
+          steps: [
+            { do: 'transaction', steps: [insert] },
+            onStream({ do: 'begin' }, { do: 'together', steps: [insert, { do: 'rollback' }] }),
+            { do: 'transaction', steps: [insert] },
+          ],
+        },
+      ],
+    ],
+    { client: { requestTimeoutMs: 1 }, seed: 389967202, startsAt: [0, 0] },
+  ),
   keep('a ROLLBACK that is given up while it goes along with the end of its stream', [
     [
       onStream(

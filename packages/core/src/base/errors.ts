@@ -2,32 +2,31 @@ import { ERROR_TEXT_LENGTH } from './limits.ts'
 import type { WireError } from './wire.ts'
 
 /**
- * Whether the work of a failed call took effect: `not_applied`, nothing of the call is there; `unknown`, some or all of it
- * may be.
+ * Whether a failed call took effect: `not_applied`, none of it did; `unknown`, some or all of it may have.
  */
 export type Outcome = 'not_applied' | 'unknown'
 
-/** What a violated constraint is about, read from the server's message. */
+/** A constraint violation, parsed from the server's message. */
 export interface ConstraintViolation {
   readonly kind: 'unique' | 'not_null' | 'check' | 'foreign_key' | 'other'
-  /** Table the server named, or null when its message names none (foreign keys, CHECK, RAISE). */
+  /** The table named by the server; null if its message names none (foreign keys, CHECK, RAISE). */
   readonly table: string | null
-  /** Columns the server named, without the table. */
+  /** The columns named by the server, without the table. */
   readonly columns: readonly string[]
 }
 
 abstract class BaseError extends Error {
-  /** Stable identifier; match on this and not on the message. */
+  /** Stable identifier; match on this, not on the message. */
   abstract readonly code: string
   /**
-   * Whether something of the call may be there all the same: `unknown` means look before you repeat it. For an error inside a
-   * transaction it becomes `not_applied` when the transaction is rolled back.
+   * Whether the call may have taken effect: after `unknown`, check before you repeat it. For an error inside a transaction it
+   * becomes `not_applied` when the transaction is rolled back.
    */
   abstract readonly outcome: Outcome
 }
 
 /**
- * Every error that a database, or the way to it, causes. Mistakes of the caller are TypeError and RangeError. `instanceof
+ * Any error caused by a database or the connection to it. Incorrect calls throw TypeError and RangeError. `instanceof
  * DatabaseError` narrows to this union, and `code` to one of its classes:
  *
  * ```ts
@@ -38,7 +37,7 @@ export type DatabaseError = SqlError | StreamError | TransportError | HttpError 
 
 export const DatabaseError = BaseError as unknown as abstract new (...args: never) => DatabaseError
 
-/** Codes of a {@link SqlError}: SQLite's primary result codes, and the server's own. A newer server may send others. */
+/** Codes of a {@link SqlError}: SQLite's primary result codes and the server's own. Newer servers may send others. */
 export type SqlErrorCode =
   | `SQLITE_${'ABORT' | 'AUTH' | 'BUSY' | 'CANTOPEN' | 'CONSTRAINT' | 'CORRUPT' | 'FULL' | 'INTERNAL' | 'INTERRUPT'}`
   | `SQLITE_${'IOERR' | 'LOCKED' | 'MISMATCH' | 'MISUSE' | 'NOLFS' | 'NOMEM' | 'NOTADB' | 'NOTFOUND' | 'PERM'}`
@@ -56,22 +55,22 @@ export type SqlErrorCode =
   | 'RESPONSE_TOO_LARGE'
   | 'SCHEMA_MIGRATION_ERROR'
 
-/** The database refused a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
+/** The database rejected a statement. `code` is the server's own, such as `SQLITE_CONSTRAINT` or `SQL_PARSE_ERROR`. */
 export class SqlError extends BaseError {
   override readonly name = 'SqlError'
   readonly outcome: Outcome
   readonly code: SqlErrorCode
-  /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; else null. */
+  /** Extended SQLite code such as `SQLITE_CONSTRAINT_UNIQUE`: the server's, or derived from its message; otherwise null. */
   readonly extendedCode: string | null
   /** Set for constraint violations. */
   readonly constraint: ConstraintViolation | null
-  /** Position in the batch, from 0; null when the server did not say which statement it was. */
+  /** Position of the statement in the batch, from 0; null if the server did not report it. */
   readonly statementIndex: number | null
-  // not fields: a printed error shows the SQL, cut, in its stack, and never data
+  // private: a printed error shows the truncated SQL in its stack, and never data
   readonly #sql: string | null
   readonly #results: readonly unknown[]
 
-  /** @param outcome where more is known than the code and the text tell, as of a batch that was rolled back */
+  /** @param outcome overrides what code and message imply, as for a batch that was rolled back */
   // oxlint-disable-next-line max-params
   constructor(
     error: WireError,
@@ -94,39 +93,38 @@ export class SqlError extends BaseError {
     this.#results = results
   }
 
-  /** Text of the statement, where it is known. */
+  /** Text of the statement, if known. */
   get sql(): string | null {
     return this.#sql
   }
 
-  /** What the statements before this one returned; rolled back with it, unless the transaction is yours. */
+  /** Results of the statements before this one; rolled back with it, unless they ran in your own transaction. */
   get results(): readonly unknown[] {
     return this.#results
   }
 }
 
 /**
- * Whether an error of the server says that the statement had no effect. RESPONSE_TOO_LARGE does not: it is found when the
- * statement has run. Nor does a PROXY_ERROR that is not the primary's own: the replica lost the answer. Nor do codes that are
- * not known here.
+ * Whether an error proves that the statement had no effect. RESPONSE_TOO_LARGE does not: it is detected after the statement
+ * ran. Neither does a PROXY_ERROR that is not the primary's own, for which the replica lost the response, nor an unknown code.
  */
 const isUndone = (code: string, message: string): boolean =>
   /^(SQL_|SQLITE_(?!IOERR)|ARGS_|TRANSACTION_|BLOCKED$)/.test(code) ||
   (code === 'PROXY_ERROR' && message.startsWith('SQLite error: '))
 
 /**
- * Whether a statement that violated a constraint may have kept the rows before that one. SQLite does so for `OR FAIL` and for
- * `RAISE(FAIL)`, whose message is its author's own. `ON CONFLICT FAIL` in a table or a trigger cannot be told from here.
+ * Whether a statement that violated a constraint may have kept earlier rows. SQLite does so for `OR FAIL` and for
+ * `RAISE(FAIL)`, whose message is its author's. `ON CONFLICT FAIL` in a table or a trigger cannot be detected here.
  */
 function mayKeepRows({ constraint, message }: SqlError, sql: string | null): boolean {
   const mayStop = constraint?.kind === 'other' && !message.includes('cannot store ')
   return constraint !== null && sql !== null && (OR_FAIL.test(sql) || mayStop)
 }
 
-/** `OR FAIL`, or an OR followed by a comment, behind which FAIL may stand. */
+/** Matches `OR FAIL`, or OR followed by a comment, after which FAIL may follow. */
 const OR_FAIL = /\bor(?:\s+fail\b|\s*(?:--|\/\*))/i
 
-/** A replica passes a write on, and of the primary's error only the words: the code has to be told from them. */
+/** Restores the code of a primary's error, of which a replica passes on only the message. */
 function fromPrimary(error: WireError): WireError {
   if (error.code !== 'PROXY_ERROR') return error
   const message = error.message.replace('error executing a request on the primary: ', '')
@@ -145,24 +143,24 @@ const PRIMARY_ERRORS = [
 function readConstraint(message: string): ConstraintViolation {
   const [, kind, names = ''] =
     /(UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: (.*))?/.exec(message) ?? []
-  // `table.column, table.column`, without quotes; or an index, or the text of a CHECK
+  // unquoted `table.column, table.column`; or an index, or the text of a CHECK
   const isColumns = /^[UN]/.test(kind ?? '') && !names.startsWith("index '")
   const [, table = null, columns] = (isColumns && /^(.*?)\.(.*)/.exec(names)) || []
   return {
     kind: (kind?.toLowerCase().replace(' ', '_') ?? 'other') as ConstraintViolation['kind'],
     table,
-    // names have commas, too
+    // names may contain commas
     columns: columns?.split(`, ${table}.`) ?? [],
   }
 }
 
-/** A stream, or the transaction on it, is gone, and nothing of the transaction was kept. Begin a new one. */
+/** A stream or its transaction was lost, and nothing of the transaction was kept. Begin a new one. */
 export class StreamError extends BaseError {
   override readonly name = 'StreamError'
-  /** Always `not_applied`, unless the call was a script that had changed something before. */
+  /** Always `not_applied`, except for a script that had changed something before. */
   readonly outcome: Outcome = 'not_applied'
   readonly code: `${'STREAM' | 'TRANSACTION'}_${'EXPIRED' | 'LOST'}` | 'STREAM_CLOSED'
-  /** Time from the transaction's beginning to its loss, in ms; null without a transaction. */
+  /** Time from the beginning of the transaction to its loss, in ms; null without a transaction. */
   readonly elapsedMs: number | null
   readonly #lastSql: string | null
 
@@ -179,20 +177,20 @@ export class StreamError extends BaseError {
     this.#lastSql = lastSql ?? null
   }
 
-  /** The statement sent last, where there was one. */
+  /** The last statement sent, if any. */
   get lastSql(): string | null {
     return this.#lastSql
   }
 
-  /** Kysely skips its own rollback for an error that carries this mark. */
+  /** Makes Kysely skip its own rollback. */
   get [Symbol.for('kysely.AbortedTransactionError')](): boolean {
     return this.code !== 'STREAM_CLOSED'
   }
 }
 
 /**
- * The request or its answer got lost on the way, or took too long, or (`QUEUE_FULL`) too many wait before it, or (`CLOSED`)
- * its client was closed meanwhile.
+ * A request or its response was lost or timed out, too many calls were queued (`QUEUE_FULL`), or the client was closed
+ * (`CLOSED`).
  */
 export class TransportError extends BaseError {
   override readonly name = 'TransportError'
@@ -208,21 +206,21 @@ export class TransportError extends BaseError {
 
 const HINTS: Readonly<Record<number, string>> = {
   401: 'check authToken',
-  404: 'check the URL: the server has no such database, or does not know this path',
-  429: 'too many streams are open on the server; try again later',
+  404: 'check the URL: no such database or path',
+  429: 'too many open streams; retry later',
 }
 
-/** The server, or a proxy before it, answered with a status other than 2xx. */
+/** The server, or a proxy in front of it, responded with a status other than 2xx. */
 export class HttpError extends BaseError {
   override readonly name = 'HttpError'
   readonly code = 'HTTP_STATUS'
   readonly outcome: Outcome
   readonly status: number
-  /** How long the server asks to wait, in ms; null when it does not say. */
+  /** The delay requested by the server, in ms; null if there is none. */
   readonly retryAfterMs: number | null
-  /** What the server wrote, at most 4,096 characters. */
+  /** The body of the response, at most 4,096 characters. */
   readonly body: string
-  /** Code inside a JSON body, when there is one. */
+  /** The code in a JSON body, if there is one. */
   readonly serverCode: string | null
 
   constructor(status: number, url: string, text: string, retryAfter?: string | null) {
@@ -235,12 +233,12 @@ export class HttpError extends BaseError {
       if (typeof message === 'string') reason = message
       if (typeof json.code === 'string') serverCode = json.code
     } catch {
-      // not JSON: the text itself is what the server said
+      // not JSON: the text itself is the reason
     }
     const hint = HINTS[status]
     super(`${url} answered HTTP ${status}${reason && `: ${reason.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
-    // a server that refuses a request has not run it; one that fails, or a proxy that lost patience, may have
+    // a rejected request was not executed; after a failure, or a proxy's timeout, it may have been
     this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
     this.retryAfterMs = retryAfter && Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : null
     this.body = body
@@ -248,13 +246,13 @@ export class HttpError extends BaseError {
   }
 }
 
-/** A restore stopped in the middle. `restore(db, source, { resume: true })` with the same source goes on where it stands. */
+/** A restore was interrupted. `restore(db, source, { resume: true })` with the same source continues it. */
 export class RestoreError extends BaseError {
   override readonly name = 'RestoreError'
   readonly code = 'RESTORE_STOPPED'
-  /** Whether the batch after `applied` may be there all the same; going on looks first. */
+  /** Whether the batch after `applied` may have taken effect; a resumed restore checks first. */
   readonly outcome: Outcome
-  /** Statements of the source that certainly are applied, from its first. */
+  /** Number of statements from the start of the source that were certainly applied. */
   readonly applied: number
 
   constructor(applied: number, cause: Error, outcome: Outcome = 'not_applied') {
@@ -264,26 +262,26 @@ export class RestoreError extends BaseError {
   }
 }
 
-/** Gives an error the outcome of the call as a whole; errors that have none, such as a signal's reason, stay as they are. */
+/** Sets the outcome of an error to that of the whole call. Returns other errors, such as a signal's reason, unchanged. */
 export function withOutcome(error: unknown, outcome: Outcome): unknown {
   return error instanceof DatabaseError ? Object.assign(error, { outcome }) : error
 }
 
-/** Lets the error of a read say that nothing was applied, whether it has run or not. */
+/** Marks the error of a read as not applied, whether it was executed or not. */
 export function asNotApplied(error: unknown): unknown {
   const hasNoAnswer = error instanceof TransportError || error instanceof HttpError
   return hasNoAnswer ? withOutcome(error, 'not_applied') : error
 }
 
-/** The server's answer is not what the protocol promises. */
+/** The response of the server violates the protocol. */
 export class ProtocolError extends BaseError {
   override readonly name = 'ProtocolError'
   readonly code = 'PROTOCOL'
   readonly outcome = 'unknown'
 
-  /** What is thrown for an error that came up while an answer was read; a RangeError is about a value, not about its form. */
+  /** Wraps an error thrown while a response was read. A RangeError concerns a value and is returned unchanged. */
   static of(error: unknown): unknown {
     if (error instanceof DatabaseError || error instanceof RangeError) return error
-    return new ProtocolError('the answer is not one to this request', { cause: error })
+    return new ProtocolError('malformed response', { cause: error })
   }
 }

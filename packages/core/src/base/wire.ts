@@ -1,5 +1,4 @@
-// The JSON of the database API, as the server sends it. These names appear here and in the codec
-// (value, statement, result, batch, pipeline) and nowhere else.
+// The JSON of the database API. Its names appear only here and in the codec (value, statement, result, batch, pipeline).
 
 export type WireValue =
   | { readonly type: 'null' }
@@ -13,14 +12,14 @@ export interface WireColumn {
   readonly decltype?: string | null
 }
 
-/** Rows that are kept as their text until they are read. */
+/** Rows that are kept as text until they are decoded. */
 interface UnreadRows {
   parse(): readonly (readonly WireValue[])[]
 }
 
 export interface WireResult {
   readonly cols: readonly WireColumn[]
-  /** Long ones are read from their text. */
+  /** Kept as text if they are long. */
   readonly rows: readonly (readonly WireValue[])[] | UnreadRows
   readonly affected_row_count: number
   readonly last_insert_rowid?: string | null

@@ -13,12 +13,11 @@ import { Stream } from './stream.ts'
 
 /**
  * Runs a script: statements separated by semicolons, such as a dump or a migration file, in as few requests as its length
- * allows. Between `BEGIN` and `COMMIT` all of it takes effect or nothing; outside, each statement takes effect by itself, and
- * none runs after the first that fails. (To run a whole script as one transaction: `db.batch(splitStatements(text))`.)
- * `timeoutMs` applies to each request.
- * @throws SyntaxError with line and column, before anything is sent, for an unterminated part and for a savepoint outside
- * BEGIN and COMMIT; SqlError, whose message has line and column and whose `statementIndex` is the statement's place in the
- * script. The `outcome` of an error is that of the whole script.
+ * allows. Statements between `BEGIN` and `COMMIT` are a transaction; others take effect individually. Stops at the first
+ * failure. (To run a whole script as one transaction: `db.batch(splitStatements(text))`.) `timeoutMs` applies to each request.
+ * @throws SyntaxError with line and column, before anything is sent, for unterminated text and for a savepoint outside of BEGIN
+ * and COMMIT; SqlError with line and column in its message and the position in the script as `statementIndex`. The `outcome`
+ * of an error is that of the whole script.
  */
 export async function executeMultiple(db: Client, script: string, given: CallOptions = {}): Promise<void> {
   checkOptions(given, CALL_OPTIONS)
@@ -39,7 +38,7 @@ export async function executeMultiple(db: Client, script: string, given: CallOpt
       if (part.transaction?.end === 'commit') onApplied(part.statements)
     }
   } catch (error) {
-    // an open transaction is rolled back, after which its error says so
+    // rolls back an open transaction, which updates the outcome of its errors
     await stream.close()
     throw hasChanges ? withOutcome(error, 'unknown') : error
   } finally {
@@ -48,10 +47,10 @@ export async function executeMultiple(db: Client, script: string, given: CallOpt
   }
 }
 
-/** The PRAGMA that a dump begins with: it changes the connection alone. */
+/** Matches the PRAGMA at the beginning of a dump, which changes only the connection. */
 const FOREIGN_KEYS = /^pragma\s+foreign_keys\b/i
 
-/** Runs statements that each take effect by themselves. */
+/** Runs statements that take effect individually. */
 async function runEach(
   stream: Stream,
   { statements, offset }: ScriptPart,
@@ -72,7 +71,7 @@ async function runEach(
 
 /** A transaction of a script. */
 interface TransactionPart extends ScriptPart, NonNullable<ScriptPart['transaction']> {
-  /** Whether nothing follows, so that the stream ends with it. */
+  /** Whether it is the last part, so that the stream ends with it. */
   readonly isLast: boolean
 }
 
@@ -97,7 +96,7 @@ async function runTransaction(
   await ended
 }
 
-/** The error of a chunk, with the place of the failing statement in the script and in the caller's stack. */
+/** Adds the position in the script and the caller's stack to the error of a chunk. */
 async function locate(
   error: unknown,
   chunk: readonly ScriptStatement[],
@@ -123,10 +122,10 @@ function* chunksOf(statements: readonly ScriptStatement[]): Generator<ScriptStat
   if (chunk.length > 0) yield chunk
 }
 
-/** Adds the place of the failing statement in the script to its error. */
+/** Adds the position of the failing statement in the script to its error. */
 function placed(error: unknown, chunk: readonly ScriptStatement[], offset: number): unknown {
   if (!(error instanceof SqlError)) return error
-  // an answer with a code that is not known may come from something in between, and then says nothing about the statement
+  // an unknown code may come from a proxy and says nothing about the statement
   const isOnlyOne = chunk.length === 1 && (error.outcome === 'not_applied' || error.constraint !== null)
   const at = error.statementIndex ?? (isOnlyOne ? 0 : null)
   const statement = at === null ? undefined : chunk[at]

@@ -1,7 +1,7 @@
 import { SqlError } from '../base/errors.ts'
 
 /**
- * SQL that fails when a condition holds, so that a batch ends there: `json()` refuses what is not JSON.
+ * Returns SQL that fails if a condition holds, which ends a batch: `json()` rejects invalid JSON.
  * @param condition an SQL expression @param what names the assertion, in the SQL only: no quotes
  */
 export const failWhen = (condition: string, what: string): string =>

@@ -18,15 +18,16 @@ import { Stream, stateOf } from './stream.ts'
 import { actOn, Transaction } from './transaction.ts'
 
 /**
- * Reads the rows of one statement as they come, for results that are too large to hold: no more is fetched than the loop
- * takes, and leaving it early ends the statement, unless it changes something: that is read to its end. Costs two requests,
- * the rows and the end of the stream; inside a transaction one, or two as its first call. The request is sent by the first
- * `next()`; statement, arguments and options are taken when `readRows` is called. `timeoutMs` is the longest silence.
+ * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
+ * Leaving the loop early ends the statement, except for a write, which is read to its end. Takes two requests: the rows and the
+ * end of the stream; inside a transaction one, or two as its first call. The request is sent by the first `next()`; statement,
+ * arguments and options are read when `readRows` is called. `timeoutMs` limits each pause of the server.
  *
  * ```ts
  * for await (const row of readRows(db, 'select * from measurement')) …
  * ```
- * @throws TypeError or RangeError, at once, for an argument that cannot be sent; SqlError when the database refuses the statement; HttpError 404 from a server without `/v3/cursor`
+ * @throws TypeError or RangeError, at once, for invalid arguments; SqlError if the database rejects the statement; HttpError
+ * 404 from a server without `/v3/cursor`
  */
 export function readRows(
   db: Client | Transaction | Stream,
@@ -82,7 +83,7 @@ async function* read(
     report = null
     throw withCallerStack(reason, [encoded])
   } finally {
-    // also when the loop over the rows was left early
+    // also after the loop was left early
     if (reader?.stoppedEarly) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     reader?.release()
     await own?.close()

@@ -195,13 +195,8 @@ export class Transaction extends SqlExecutor {
   async rollback(): Promise<void> {
     this.#checkOpen()
     this.#undo()
-    if (this.#parent === null) await this.#close()
-  }
-
-  /** Closes the stream, which rolls back what is not committed. */
-  async #close(): Promise<void> {
-    this.#stream.stopWaiting(new StreamError('STREAM_CLOSED', 'the transaction was rolled back'))
-    await this.#stream.close()
+    // to close is to roll back
+    if (this.#parent === null) await this.#stream.close()
   }
 
   static {
@@ -230,7 +225,8 @@ export class Transaction extends SqlExecutor {
     try {
       result = await tx.#perform(callback)
     } catch (error) {
-      await tx.#close()
+      // to close is to roll back
+      await stream.close()
       throw error
     }
     if (tx.#end === 'committed') {

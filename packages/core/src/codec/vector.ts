@@ -1,8 +1,8 @@
-/** Numbers of a vector, of which the database keeps 32 bits each. */
+/** The numbers of a vector, stored with 32 bits each. */
 export type InVector = Float32Array | readonly number[]
 
 /**
- * Writes a vector as the blob that `F32_BLOB` columns hold and the `vector_…` functions take.
+ * Encodes a vector as the blob of `F32_BLOB` columns and `vector_…` functions.
  * @throws RangeError for numbers that are not finite
  */
 export function encodeVector(values: InVector): Uint8Array {
@@ -15,10 +15,10 @@ export function encodeVector(values: InVector): Uint8Array {
   return bytes
 }
 
-/** Reads the blob of an `F32_BLOB` column. @throws RangeError when it is none */
+/** Decodes the blob of an `F32_BLOB` column. @throws RangeError for another length */
 export function decodeVector(blob: Uint8Array): Float32Array {
   if (blob.byteLength % 4 !== 0)
-    throw new RangeError(`${blob.byteLength} bytes are no vector of 32-bit numbers`)
+    throw new RangeError(`${blob.byteLength} bytes are not a vector of 32-bit numbers`)
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
   return Float32Array.from({ length: blob.byteLength / 4 }, (_, at) => view.getFloat32(at * 4, true))
 }

@@ -57,15 +57,15 @@ describe('splitStatements', () => {
   })
 
   test.each([
-    ["select 1;\nselect 'a", 'line 2, column 8: a quote that begins here is not ended'],
-    ['select 1; select "a', 'line 1, column 18: a quote that begins here is not ended'],
-    ["select 'a''b", 'line 1, column 8: a quote that begins here is not ended'],
-    ['select "a""', 'line 1, column 8: a quote that begins here is not ended'],
-    ['select [a', 'line 1, column 8: a quote that begins here is not ended'],
-    ['select 1;\n\n/* and then', 'line 3, column 1: a comment that begins here is not ended'],
+    ["select 1;\nselect 'a", 'line 2, column 8: unterminated quote'],
+    ['select 1; select "a', 'line 1, column 18: unterminated quote'],
+    ["select 'a''b", 'line 1, column 8: unterminated quote'],
+    ['select "a""', 'line 1, column 8: unterminated quote'],
+    ['select [a', 'line 1, column 8: unterminated quote'],
+    ['select 1;\n\n/* and then', 'line 3, column 1: unterminated comment'],
     [
       'select 1;\ncreate trigger t after insert on a begin select 1; select 2;',
-      'line 2, column 1: a trigger that begins here is not ended',
+      'line 2, column 1: unterminated trigger',
     ],
   ])('refuses what is not ended: %j', (script, message) => {
     expect(() => splitStatements(script)).toThrow(new SyntaxError(message))
@@ -107,7 +107,7 @@ describe('splitStatements', () => {
   })
 
   test('a long text that is not ended', () => {
-    expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow('column 8: a quote')
+    expect(() => splitStatements(`select '${"a''".repeat(1_000_000)}`)).toThrow('column 8: unterminated quote')
   })
 })
 

@@ -1,19 +1,19 @@
 import { checkControl, isControl, statementKind } from './statement-kind.ts'
 
-/** A statement of a script, and where it stands. */
+/** A statement of a script with its position. */
 export interface ScriptStatement {
   /** Its text, without the semicolon and without comments before it. */
   readonly sql: string
-  /** Where it begins, from 1. */
+  /** Where it begins, counted from 1. */
   readonly line: number
   readonly column: number
 }
 
-/** Text in quotes that may be doubled in it. Without a choice in the loop, which would run out of stack in long texts. */
+/** Matches quoted text with doubled quotes. Has no alternation in the loop, which would overflow the stack for long texts. */
 const quotedBy = (mark: string): string =>
   `${mark}[^${mark}]*(?:${mark}${mark}[^${mark}]*)*${mark}(?!${mark})`
 
-/** What a position says, and what may stand there, in the order in which to look. */
+/** The kinds of token, in the order in which they are tried. */
 const TOKEN = new RegExp(
   [
     String.raw`(?<blank>[ \t\n\f\r\ufeff]+|--[^\n]*|/\*[^]*?\*/)`,
@@ -26,25 +26,25 @@ const TOKEN = new RegExp(
   'gy',
 )
 
-/** Enough to hold `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
+/** Number of words in `EXPLAIN QUERY PLAN CREATE TEMPORARY TRIGGER`. */
 const HEAD_LENGTH = 50
 const TRIGGER = /^(?:EXPLAIN (?:QUERY PLAN )?)?CREATE (?:TEMP |TEMPORARY )?TRIGGER\b/
 
 /**
- * Splits a script into its statements, by SQLite's own rules: quotes, comments, and the body of a trigger, which ends with
- * `; END;`. The server does not do it for you: what is incomplete it drops without a word, behind the first statement.
- * @throws SyntaxError with line and column of what is not ended: a quote, a comment, a trigger
+ * Splits a script into statements by SQLite's rules for quotes, comments, and trigger bodies, which end with `; END;`. The
+ * server silently ignores incomplete text after the first statement.
+ * @throws SyntaxError with line and column of an unterminated quote, comment or trigger
  */
 export function splitStatements(script: string): ScriptStatement[] {
   return Array.from(scanStatements(script), ({ statement }) => statement)
 }
 
-/** The same one by one, each with where it ends: behind its semicolon, where it has one. */
+/** Yields the statements one by one, each with its end, after its semicolon if it has one. */
 export function* scanStatements(
   script: string,
 ): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
   let begun: { index: number; line: number; column: number } | null = null
-  /** The first words, enough to know a trigger by; and the last two tokens, which end its body. */
+  /** The first words, which identify a trigger, and the last two tokens, which end its body. */
   let head = ''
   let last: [string, string] = ['', '']
   let line = 1
@@ -81,19 +81,19 @@ function statementOf(
 }
 
 function notEnded({ line, column }: { line: number; column: number }, what: string): SyntaxError {
-  return new SyntaxError(`line ${line}, column ${column}: a ${what} that begins here is not ended`)
+  return new SyntaxError(`line ${line}, column ${column}: unterminated ${what}`)
 }
 
-/** A run of statements that belong together. */
+/** Consecutive statements of a script that belong together. */
 export interface ScriptPart {
-  /** BEGIN and what ends it, for a transaction; null for statements that take effect one by one. */
+  /** BEGIN and the end of a transaction; null for statements that take effect individually. */
   readonly transaction: { readonly begin: ScriptStatement; readonly end: 'commit' | 'rollback' } | null
   readonly statements: readonly ScriptStatement[]
   /** Number of its first statement in the script. */
   readonly offset: number
 }
 
-/** Finds the transactions of a script. @throws SyntaxError where BEGIN and its end do not match */
+/** Divides a script into transactions and other statements. @throws SyntaxError if BEGIN and its end do not match */
 export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
   const parts: ScriptPart[] = []
   let open: ScriptStatement | null = null
@@ -109,7 +109,7 @@ export function partsOf(statements: readonly ScriptStatement[]): ScriptPart[] {
   for (const [at, statement] of statements.entries()) {
     const kind = statementKind(statement.sql)
     if (!isControl(kind)) {
-      // for SQLite it would begin a transaction, that is never ended
+      // SQLite would begin a transaction that never ends
       if (!open && (kind === 'savepoint' || kind === 'release'))
         refuse(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
       continue

@@ -18,7 +18,7 @@ import { callError, classifyFailure } from './classify-failure.ts'
 import { nextAction } from './next-action.ts'
 import { StatementQueue } from './statement-queue.ts'
 import { type Answer, isMissing, StreamConnection } from './stream-connection.ts'
-import { TransactionControl, type TransactionStream } from './transaction-control.ts'
+import { rolledBack, TransactionControl, type TransactionStream } from './transaction-control.ts'
 
 /** What the handle of a transaction or savepoint adds to its call. */
 export type HandleCall = Pick<QueuedCall, 'deadline' | 'cancelReason'>
@@ -185,7 +185,18 @@ export class ServerStream implements OpenStream, TransactionStream {
       }
       // the request of this tick watches the deadline and signal itself
       else if (this.#phase !== 'collecting') this.#queue.watch(queued, this.#phase === 'waiting')
+      if (this.#phase === 'waiting') this.#skipToRollback()
     })
+  }
+
+  /** Rejects the calls before a ROLLBACK while the write permit is awaited: the server has not begun the transaction. */
+  #skipToRollback(): void {
+    const { calls } = this.#queue
+    const rollback = calls.find(({ transactionEnd }) => transactionEnd === 'rollback')
+    if (!rollback) return
+    while (calls[0] && calls[0] !== rollback) this.#queue.remove(calls[0], rolledBack())
+    this.transaction.releasePermit()
+    this.#resume()
   }
 
   /** Takes the next action, when nothing is in flight. */
@@ -205,12 +216,11 @@ export class ServerStream implements OpenStream, TransactionStream {
     else if (action === 'sendPrefix') this.answered = this.#send([queue.takePrefix(head)])
     else {
       queue.take(1)
+      head.resolve([])
       if (head.cursor) {
         this.#phase = 'reading'
         this.#cursor = head.cursor
-      }
-      head.resolve([])
-      if (!head.cursor) this.#resume()
+      } else this.#resume()
     }
   }
 
@@ -220,6 +230,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       if (acquired) {
         this.#phase = 'waiting'
         this.#queue.watchAll(true)
+        this.#skipToRollback()
         // released meanwhile
         if (!(await acquired)) return
         this.#queue.restartTime()
@@ -231,11 +242,9 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#resume()
   }
 
-  /** Stops waiting for the write permit when no call needs it. @param reason rejects the calls that do */
-  stopWaiting(reason?: StreamError): void {
-    if (this.#phase !== 'waiting') return
-    if (reason) this.#queue.rejectAll(reason)
-    if (this.#queue.calls.length > 0) return
+  /** Stops waiting for the write permit if no call needs it. */
+  stopWaiting(): void {
+    if (this.#phase !== 'waiting' || this.#queue.findHead()) return
     this.transaction.releasePermit()
     this.#resume()
   }

@@ -71,6 +71,16 @@ function start(config: Partial<ClientConfig> = {}) {
   return { clock, http, stream, next, requests, ends, events }
 }
 
+/** Starts a transaction that has written, so that it holds the write lock. */
+async function startWritten(config?: Partial<ClientConfig>) {
+  const started = start(config)
+  started.stream.begin()
+  const write = started.stream.execute('insert into t values (1)')
+  await (await started.next()).answer()
+  await write
+  return started
+}
+
 async function* linesUntil(text: string, end: Promise<string | void>): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()
   yield encoder.encode(text)
@@ -149,11 +159,7 @@ const aborted = new Error('changed my mind')
 
 describe('a commit that is given up', () => {
   test('on its way: nothing more is taken, and its stream is closed when the answer is there', async () => {
-    const { stream, next, requests } = start()
-    stream.begin()
-    const insert = stream.execute('insert into t values (1)')
-    await (await next()).answer()
-    await insert
+    const { stream, next, requests } = await startWritten()
     const controller = new AbortController()
     const commit = stream.commit({ signal: controller.signal })
     const request = await next()
@@ -217,11 +223,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
     [401, 'token expired'],
     [429, ''],
   ])('and whose second copy is answered with %i %s: it is not known whether it ran', async (status, text) => {
-    const { stream, next } = start({ maxRetries: 0 })
-    stream.begin()
-    const insert = stream.execute('insert into t values (1)')
-    await (await next()).answer()
-    await insert
+    const { stream, next } = await startWritten({ maxRetries: 0 })
     const commit = expect(stream.commit()).rejects.toMatchObject({
       name: 'HttpError',
       status,
@@ -233,11 +235,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
   })
 
   test('an idle time that has passed for certain says that it was not carried out', async () => {
-    const { stream, next } = start()
-    stream.begin()
-    const insert = stream.execute('insert into t values (1)')
-    await (await next()).answer()
-    await insert
+    const { stream, next } = await startWritten()
     const commit = expect(stream.commit()).rejects.toMatchObject({
       code: 'TRANSACTION_EXPIRED',
       outcome: 'not_applied',
@@ -248,11 +246,7 @@ describe('a COMMIT that may have been sent twice on its way', () => {
 })
 
 test('the clock ends with its transaction', async () => {
-  const { stream, next } = start()
-  stream.begin()
-  const insert = stream.execute('insert into t values (1)')
-  await (await next()).answer()
-  await insert
+  const { stream, next } = await startWritten()
   expect(stream.expiresAt).toEqual(expect.any(Number))
   const commit = stream.commit()
   await (await next()).answer()
@@ -268,11 +262,7 @@ test('the clock ends with its transaction', async () => {
 })
 
 test('nothing is begun as long as the transaction before is not over', async () => {
-  const { stream, next, ends } = start()
-  stream.begin()
-  const insert = stream.execute('insert into t values (1)')
-  await (await next()).answer()
-  await insert
+  const { stream, next, ends } = await startWritten()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   expect(() => stream.begin()).toThrow(/still ending/)
   await (await next()).answer('COMMIT')
@@ -292,11 +282,7 @@ test('nothing is begun as long as the transaction before is not over', async () 
 })
 
 test('a rollback while the COMMIT is on its way waits for its answer, and rolls back when that is a refusal', async () => {
-  const { stream, next, ends } = start()
-  stream.begin()
-  const insert = stream.execute('insert into t values (1)')
-  await (await next()).answer()
-  await insert
+  const { stream, next, ends } = await startWritten()
   const commit = expect(stream.commit()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
   const rollback = stream.rollback()
   await (await next()).answer('COMMIT')
@@ -309,11 +295,7 @@ test('a rollback while the COMMIT is on its way waits for its answer, and rolls 
 })
 
 test('the end of a stream that has lost its transaction is sent by itself', async () => {
-  const { stream, next, clock, ends } = start({ transactionTimeoutMs: 1_000 })
-  stream.begin()
-  const insert = stream.execute('insert into t values (1)')
-  await (await next()).answer()
-  await insert
+  const { stream, next, clock, ends } = await startWritten({ transactionTimeoutMs: 1_000 })
   await clock.advance(799)
   expect(ends()).toHaveLength(1)
   await clock.advance(1)
@@ -556,13 +538,10 @@ test('an answer that does not come: the call ends with its time, the request a w
 describe('an answer that says nothing of what ran', () => {
   const tooLarge = { message: 'Response is too large', code: 'RESPONSE_TOO_LARGE' }
   /** A transaction that has written, or has still to begin. */
-  async function begun({ hasWritten }: { hasWritten: boolean }) {
+  const begun = async ({ hasWritten }: { hasWritten: boolean }) => {
+    if (hasWritten) return await startWritten()
     const started = start()
     started.stream.begin()
-    if (!hasWritten) return started
-    const first = started.stream.execute('insert into t values (1)')
-    await (await started.next()).answer()
-    await first
     return started
   }
 
@@ -758,12 +737,8 @@ test('a request that was refused, and given up while it waited to be sent again,
 describe('rows whose handle ends before the server has begun to answer', () => {
   /** A transaction that has written, and a savepoint in it that asks for rows and is given up. */
   const readAndGiveUp = async (sql: string) => {
-    const started = start()
+    const started = await startWritten()
     const { stream, next } = started
-    stream.begin()
-    const write = stream.execute('insert into t values (1)')
-    await (await next()).answer()
-    await write
     const rows = readRows(stream, sql).next()
     const request = await next()
     const ended = expect(rows).rejects.toMatchObject(never)
@@ -884,11 +859,7 @@ test('a write that is given up keeps its place until it is answered, and has onl
 })
 
 test('a client that is closed ends the streams that are open, and waits for that', async () => {
-  const { http, stream, next } = start()
-  stream.begin()
-  const write = stream.execute('insert into t values (1)')
-  await (await next()).answer()
-  await write
+  const { http, stream, next } = await startWritten()
   let isClosed = false
   const closed = http.close(0).then(() => (isClosed = true))
   const end = await next()

@@ -28,9 +28,13 @@ export interface TransactionStream extends TransactionHost {
     call: Omit<QueuedCall, 'resolve' | 'reject'>,
     onSettled: (isDone: boolean) => void,
   ): Promise<unknown>
-  /** Stops waiting for the write permit when no call needs it. @param reason rejects the calls that do */
-  stopWaiting(reason?: StreamError): void
+  /** Stops waiting for the write permit if no call needs it. */
+  stopWaiting(): void
 }
+
+/** Returns the error of calls that were queued when their transaction was rolled back. */
+export const rolledBack = (): StreamError =>
+  new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
 
 /** Begins and ends the transactions of a stream and holds their write permit. */
 export class TransactionControl {
@@ -105,15 +109,12 @@ export class TransactionControl {
     }
     // to close is to roll back
     if (!transaction || transaction !== this.current || !stream.isOpen) return
-    const reason = (): StreamError => new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
-    stream.stopCursors(reason)
-    // before the server has begun it
-    stream.stopWaiting(reason())
+    stream.stopCursors(rolledBack)
     try {
       await this.#end('rollback', options)
     } catch (error) {
       // whatever the reason, the server rolls back, at the latest when it drops the stream
-      stream.markLost('TRANSACTION_LOST', 'the rollback failed and the stream was given up', error)
+      stream.markLost('TRANSACTION_LOST', 'the rollback failed; the stream was closed', error)
     }
   }
 

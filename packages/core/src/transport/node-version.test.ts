@@ -9,7 +9,9 @@ test.each(['22.19.0', '22.22.1', '23.0.0', '24.4.0', '100.0.0'])('node %s will d
 test.each(['16.20.2', '18.20.8', '20.19.0', '22.9.0', '22.18.0'])(
   'node %s is refused in one sentence',
   (version) => {
-    expect(refusalOf(version)).toBe(`@batonsql/core needs node 22.19 or newer, and this is node ${version}`)
+    expect(refusalOf(version)).toBe(
+      `@batonsql/core requires node 22.19 or newer, but this is node ${version}`,
+    )
   },
 )
 

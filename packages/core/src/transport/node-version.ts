@@ -1,6 +1,6 @@
-/** Why a version of node cannot run this package; null when it can. The oldest that can is that of undici 8. */
+/** Returns why a version of node is unsupported; null if it is supported. undici 8 requires the oldest one. */
 export function refusalOf(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major > 22 || (major === 22 && minor >= 19)) return null
-  return `@batonsql/core needs node 22.19 or newer, and this is node ${version}`
+  return `@batonsql/core requires node 22.19 or newer, but this is node ${version}`
 }

@@ -14,27 +14,27 @@ import type {
   TransportResponse,
 } from './transport.ts'
 
-// said here, where an import can still say it: undici would fail with the first request, and not say why
+// thrown at import: undici would fail with the first request, without a reason
 const refusal = refusalOf(process.versions.node)
 if (refusal !== null) throw new Error(refusal)
 
-// The pool alone: all of undici takes three times as long to load. With the first request, because even that costs more than
-// core.
+// Only the pool: all of undici takes three times as long to load. Loaded with the first request, because even the pool takes
+// longer than core.
 let loading: Promise<typeof UndiciPool> | undefined
 
-/** Connections to one server. */
+/** The connections to one server. */
 interface Connections {
   readonly pool: Pool
-  /** When a request was last begun or ended, by the wall's clock, which goes on while a process or its machine is frozen. */
+  /** When a request last began or ended, by the wall clock, which advances while the process or machine is frozen. */
   usedAt: number
-  /** Whether an answer has ended in this turn of the event loop: undici takes its connection back with the next. */
+  /** Whether a response ended in this turn of the event loop: undici reuses its connection from the next turn on. */
   isBeingFreed: boolean
 }
 
-/** Transport over undici, without the streams of its `request`: it takes the answer's parts as they come. */
+/** A transport over undici's dispatcher, which avoids the streams of its `request`. */
 class NodeTransport implements Transport {
   readonly #connections = new Map<string, Connections>()
-  /** Pools that get no more requests, until those they have are answered. */
+  /** Pools that receive no more requests and wait for their responses. */
   readonly #retired = new Set<Pool>()
   #isClosed = false
 
@@ -50,7 +50,7 @@ class NodeTransport implements Transport {
     return exchange
   }
 
-  /** Connections to a server, made when they are first needed. @throws TransportError once closed */
+  /** Returns the connections to a server, created when first needed. @throws TransportError after `close` */
   async #open(origin: string): Promise<Connections> {
     loading ??= import('#undici-pool')
     const { Pool } = await loading
@@ -58,8 +58,8 @@ class NodeTransport implements Transport {
     const held = this.#connections.get(origin)
     if (held && isFresh(held)) return held
     if (held) this.#retire(held.pool)
-    // How many requests there are, and for how long, is for the caller to say; one at a time on a connection, so that a
-    // slow one holds up no other.
+    // The caller limits number and duration of requests. Each connection has one at a time, so that a slow one delays no
+    // other.
     const pool = new Pool(origin, {
       pipelining: 1,
       allowH2: false,
@@ -87,23 +87,23 @@ class NodeTransport implements Transport {
 }
 
 /**
- * Whether the connections may still be there. Their own timers end them after this time, but not while the process is
- * frozen, as functions are between two calls; by then a gateway may have forgotten them, and would not say so.
+ * Whether the connections may still be open. Their own timers close them after this time, but not while the process is frozen,
+ * as serverless functions are between two calls; by then a gateway may have silently dropped them.
  */
 function isFresh({ usedAt }: Connections): boolean {
   const idleMs = Date.now() - usedAt
   return idleMs >= 0 && idleMs < KEEP_ALIVE_MS
 }
 
-/** The error of a request that got no answer. */
+/** Returns the error of a request without a response. */
 function requestError(error: unknown, origin: string, isSent: boolean): TransportError {
   const { code } = error as { readonly code?: unknown }
   const isPlain = /^(EPROTO|ERR_SSL_(WRONG_VERSION|PACKET_LENGTH))/.test(String(code))
-  const remedy = 'that port does not speak TLS: use http://… or libsql://…?tls=0'
+  const remedy = 'the port does not use TLS: use http://… or libsql://…?tls=0'
   return networkError(error, origin, isSent, isPlain ? remedy : undefined)
 }
 
-/** One request and its answer; subclasses say what becomes of the body. */
+/** A request and its response; subclasses handle the body. */
 abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dispatcher.DispatchHandler {
   readonly request: TransportRequest
   readonly answer: Promise<T>
@@ -137,17 +137,17 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     }
   }
 
-  /** Lets what follows on an answer have that answer's connection, instead of opening another one beside it. */
+  /** Delays the response until its connection can be reused by the requests that follow. */
   dispatchSoon(connections: Connections): void {
     if (connections.isBeingFreed) setImmediate(() => this.dispatch(connections))
     else this.dispatch(connections)
   }
 
-  /** The answer is there. */
+  /** Settles the response. */
   ended(): void {
     const connections = this.#connections
     if (!connections) return
-    // one that was long in coming may have waited while the process was frozen, and the connections with it
+    // after a slow response the process may have been frozen, and its connections dropped
     if (isFresh(connections)) connections.usedAt = Date.now()
     connections.isBeingFreed = true
     setImmediate(() => {
@@ -157,12 +157,12 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
 
   abort(): void {
     this.#isAborted = true
-    this.#controller?.abort(new Error('given up'))
+    this.#controller?.abort(new Error('aborted'))
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // given up while it waited for a connection: it must not leave any more
-    if (this.#isAborted) controller.abort(new Error('given up'))
+    // aborted while it waited for a connection: it must not be sent
+    if (this.#isAborted) controller.abort(new Error('aborted'))
     else this.#controller = controller
   }
 
@@ -179,7 +179,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
   abstract onResponseEnd(): void
 }
 
-/** An answer that is read as a whole. */
+/** A response that is read as a whole. */
 class TextExchange extends NodeExchange<TransportResponse> {
   #status = 0
   #retryAfter: string | undefined
@@ -206,10 +206,10 @@ class TextExchange extends NodeExchange<TransportResponse> {
   }
 }
 
-/** So many bytes of a body wait for their reader before the connection is read no further. */
+/** Bytes of a body that are buffered before reading from the connection pauses. */
 const READ_AHEAD_BYTES = 65_536
 
-/** An answer that is read while it comes. */
+/** A response whose body is streamed. */
 class BodyExchange extends NodeExchange<TransportBody> {
   #hasBegun = false
   #waiting: Buffer[] = []
@@ -223,7 +223,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    // an announcement, such as early hints of a proxy
+    // an informational response, such as early hints of a proxy
     if (status < 200) return
     this.#hasBegun = true
     this.resolve({
@@ -270,9 +270,9 @@ class BodyExchange extends NodeExchange<TransportBody> {
   }
 }
 
-/** Sends a request whose answer is read as it comes. Not a method, so that programs without cursors do not carry it. */
+/** Sends a request whose response is streamed. Not a method, so that bundles of programs without cursors omit it. */
 export function openBody(transport: Transport, request: TransportRequest): Exchange<TransportBody> {
-  // a fetch of the user's own
+  // the user's own fetch
   if (!(transport instanceof NodeTransport)) return openFetchBody(transport, request)
   return transport.send(new BodyExchange(request))
 }

@@ -6,13 +6,13 @@ export interface KeyPair {
   readonly publicPem: string
 }
 
-/** What a token says. */
+/** The claims of a token. */
 export type Claims = Readonly<Record<string, unknown>>
 
 const HEADER = encodePart({ alg: 'EdDSA', typ: 'JWT' })
 const privateKeys = new WeakMap<KeyPair, KeyObject>()
 
-/** A fresh Ed25519 key pair. */
+/** Generates an Ed25519 key pair. */
 export function newKeyPair(): KeyPair {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   return {
@@ -21,7 +21,7 @@ export function newKeyPair(): KeyPair {
   }
 }
 
-/** Makes a signed token (JWT, EdDSA). `exp` is in seconds since 1970. */
+/** Signs a token (JWT, EdDSA). `exp` is in seconds since 1970. */
 export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now()): string {
   const text = `${HEADER}.${encodePart({ ...claims, iat: Math.floor(issuedAtMs / 1_000) })}`
   const privateKey = privateKeys.get(key) ?? createPrivateKey(key.privatePem)
@@ -29,34 +29,18 @@ export function mintToken(key: KeyPair, claims: Claims, issuedAtMs = Date.now())
   return `${text}.${sign(null, Buffer.from(text), privateKey).toString('base64url')}`
 }
 
-/** The claims of a token that one of the keys has signed; null for any other text. Times are not looked at. */
+/** Returns the claims of a token that one of the keys has signed; null for any other text. Times are not validated. */
 export function readToken(token: string, keys: readonly KeyObject[]): Claims | null {
-  const parts = partsOf(token)
-  if (parts?.header['alg'] !== 'EdDSA') return null
-  const { claims, signed, seal } = parts
-  return keys.some((key) => verify(null, signed, key, seal)) ? claims : null
-}
-
-/** A token taken apart; its signature is not checked. */
-export interface TokenParts {
-  readonly header: Claims
-  readonly claims: Claims
-  /** What the signature is of. */
-  readonly signed: Buffer
-  readonly seal: Buffer
-}
-
-/** Null for a text that is no token. */
-export function partsOf(token: string): TokenParts | null {
-  const [head, body, signature, ...rest] = token.split('.')
-  const header = decodePart(head)
+  const [head, body, encodedSignature, ...rest] = token.split('.')
   const claims = decodePart(body)
-  if (rest.length > 0 || claims === null || header === null) return null
-  const seal = decodeBase64Url(signature) ?? Buffer.of()
-  return { header, claims, signed: Buffer.from(`${head}.${body}`), seal }
+  const signature = decodeBase64Url(encodedSignature)
+  if (rest.length > 0 || claims === null || signature === null) return null
+  if (decodePart(head)?.['alg'] !== 'EdDSA') return null
+  const signed = Buffer.from(`${head}.${body}`)
+  return keys.some((key) => verify(null, signed, key, signature)) ? claims : null
 }
 
-/** What a token says; its signature is not checked. */
+/** Returns the claims of a token whose signature is not verified. */
 export function claimsOf(token: string): Claims | null {
   return decodePart(token.split('.')[1])
 }
@@ -74,7 +58,7 @@ function decodePart(part: string | undefined): Claims | null {
   }
 }
 
-/** Buffer skips what it does not know: only text that comes back the same was right. */
+/** Decodes canonical base64url only: Buffer skips characters that it does not know. */
 function decodeBase64Url(text: string | undefined): Buffer | null {
   const bytes = Buffer.from(text ?? '', 'base64url')
   return bytes.toString('base64url') === text ? bytes : null

@@ -1,13 +1,14 @@
+import type { JsonWebKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Issuer } from '../../../../test/support/issuer.ts'
-import { type ExternalKey, hasSigned, readKeySet } from './external-key.ts'
-import { partsOf } from './jwt.ts'
+import { type Algorithm, confusedSeal, Issuer } from '../../../../test/support/issuer.ts'
 import { KeySets } from './key-sets.ts'
 
-const LONG = { freshMs: 60_000, keptMs: 60_000, pauseMs: 0 }
+const LONG = { freshMs: 60_000, keptMs: 60_000, pauseMs: 0, timeoutMs: 60_000 }
+const ALGORITHMS: readonly Algorithm[] = ['RS256', 'ES256', 'EdDSA']
 
-const named = (id: string) => (key: ExternalKey) => key.id === id
+const inAnHour = Math.floor(Date.now() / 1_000) + 3_600
+const CLAIMS = { a: 'rw', exp: inAnHour }
 
 async function start(): Promise<Issuer> {
   const issuer = await Issuer.start()
@@ -17,100 +18,220 @@ async function start(): Promise<Issuer> {
   return issuer
 }
 
-test('a set is asked for once by many, and again for a key that is not in it', async () => {
+/** Whether a token of an issuer's key is accepted with some sets. */
+async function accepts(sets: KeySets, urls: readonly string[], by: Issuer, kid: string): Promise<boolean> {
+  const claims = await sets.verify(urls, by.token(kid, CLAIMS))
+  if (claims !== null) expect(claims).toEqual(CLAIMS)
+  return claims !== null
+}
+
+test('a token is accepted as its key has signed it, in the form of its algorithm, and in no other', async () => {
+  const issuer = await start()
+  const sets = new KeySets(LONG)
+  for (const algorithm of ALGORITHMS) issuer.add(algorithm, algorithm)
+  const verify = (token: string) => sets.verify([issuer.url], token)
+  for (const kid of ALGORITHMS) {
+    const token = (header: object, seal?: (text: Buffer) => Buffer) => issuer.token(kid, CLAIMS, header, seal)
+    const good = token({})
+    expect(await verify(good)).toEqual(CLAIMS)
+    const [head = '', body = '', signature = ''] = good.split('.')
+    const bytes = Buffer.from(signature, 'base64url')
+    const asDer = Buffer.concat([
+      Buffer.of(0x30, 0x44, 2, 0x20),
+      bytes.subarray(0, 32),
+      Buffer.of(2, 0x20),
+      bytes.subarray(32, 64),
+    ])
+    for (const made of [Buffer.of(), Buffer.alloc(64), Buffer.alloc(256), bytes.subarray(1), asDer])
+      expect(await verify(`${head}.${body}.${made.toString('base64url')}`)).toBeNull()
+    for (const text of ['', head, `${head}.${body}`, `${good}.`, `${good}.e30`, `${head}.e30.${signature}`])
+      expect([text, await verify(text)]).toEqual([text, null])
+    for (const alg of ['none', 'HS256', 'RS512', 'PS256', 'ES384', 'eddsa', undefined, null, 5, ['RS256']])
+      expect([alg, await verify(token({ alg }))]).toEqual([alg, null])
+    expect(await verify(token({ alg: 'none' }, () => Buffer.of()))).toBeNull()
+    expect(
+      await verify(token({ alg: 'HS256' }, confusedSeal(JSON.stringify(issuer.keys.get(kid))))),
+    ).toBeNull()
+    for (const other of ALGORITHMS.filter((name) => name !== kid)) {
+      expect(await verify(token({ kid: other }))).toBeNull()
+      expect(await verify(token({ alg: other }))).toBeNull()
+      expect(await verify(token({ alg: other, kid: other }))).toBeNull()
+    }
+    for (const rule of [{ crit: ['b64'], b64: false }, { crit: ['exp'] }, { crit: [] }, { crit: 'x' }])
+      expect([rule, await verify(token(rule))]).toEqual([rule, null])
+  }
+})
+
+test('claims that are not valid now are refused, and their issuer is not asked again', async () => {
+  const issuer = await start()
+  issuer.add('a', 'EdDSA')
+  const sets = new KeySets(LONG)
+  const verify = (claims: object | string) => sets.verify([issuer.url], issuer.token('a', claims))
+  const now = Math.floor(Date.now() / 1_000)
+  expect(await verify({ exp: now - 30, nbf: now + 30 })).not.toBeNull()
+  for (const [claims, claim] of [
+    [{ exp: now - 3_600 }, 'exp'],
+    [{}, 'exp'],
+    [{ exp: String(inAnHour) }, 'exp'],
+    [{ exp: null }, 'exp'],
+    ['{"exp":-1e999}', 'exp'],
+    [{ exp: inAnHour, nbf: now + 3_600 }, 'nbf'],
+    [{ exp: inAnHour, nbf: String(now) }, 'nbf'],
+    [`{"exp":${inAnHour},"nbf":1e999}`, 'nbf'],
+  ] as const)
+    await expect(verify(claims)).rejects.toMatchObject({ claim })
+  for (const text of ['[]', 'null', '5', 'no JSON']) expect(await verify(text)).toBeNull()
+  // each of the last four, which no key makes better
+  expect(issuer.asked).toBe(5)
+})
+
+test('a set is fetched once for many tokens, and again for a key that is not in it', async () => {
   const issuer = await start()
   const sets = new KeySets(LONG)
   issuer.add('a', 'ES256')
-  const find = (id: string) => sets.have([issuer.url], named(id))
+  const find = (kid: string) => accepts(sets, [issuer.url], issuer, kid)
   const many = await Promise.all(Array.from({ length: 20 }, () => find('a')))
-  expect([many.every((isThere) => isThere), issuer.asked]).toEqual([true, 1])
+  expect([many.every((isAccepted) => isAccepted), issuer.asked]).toEqual([true, 1])
   issuer.add('b', 'EdDSA')
   expect([await find('b'), await find('a'), issuer.asked]).toEqual([true, true, 2])
 })
 
-test('a set that is not needed is not asked for: it may be slow', async () => {
+test('a set that is not needed is not fetched: it may be slow', async () => {
   const [issuer, other] = [await start(), await start()]
   issuer.add('a', 'ES256')
   const sets = new KeySets(LONG)
   const both = [issuer.url, other.url]
-  for (let time = 0; time < 3; time += 1) expect(await sets.have(both, named('a'))).toBe(true)
+  for (let time = 0; time < 3; time += 1) expect(await accepts(sets, both, issuer, 'a')).toBe(true)
   expect([issuer.asked, other.asked]).toEqual([1, 1])
 })
 
-test('issuers that give their keys the same name are told apart, and so is a key that was replaced under its name', async () => {
+test('keys of one name are told apart: of two issuers, of one set, and when one was replaced', async () => {
   const [issuer, other] = [await start(), await start()]
   const sets = new KeySets(LONG)
-  const both = [issuer.url, other.url]
-  const isSignedBy = async (by: Issuer): Promise<boolean> => {
-    const parts = partsOf(by.token('key', {}))
-    return await sets.have(both, (key) => parts !== null && hasSigned(key, parts))
-  }
-  issuer.add('key', 'ES256')
+  const isSignedBy = (by: Issuer) => accepts(sets, [issuer.url, other.url], by, 'key')
+  const first = issuer.add('key', 'ES256')
   expect(await isSignedBy(issuer)).toBe(true)
   other.add('key', 'ES256')
   expect(await isSignedBy(other)).toBe(true)
   issuer.add('key', 'EdDSA')
   expect(await isSignedBy(issuer)).toBe(true)
+  issuer.add('key', 'ES256')
+  issuer.keys.set('the first of that name', first)
+  issuer.keys.set('one that is unusable', { ...first, x: 'AA' })
+  expect(await isSignedBy(issuer)).toBe(true)
+  // the other issuer has a key that cannot be used, under the name of a good one
+  other.keys.set('key', { ...first, x: 'AA' })
+  const reversed = new KeySets(LONG)
+  expect(await accepts(reversed, [other.url, issuer.url], issuer, 'key')).toBe(true)
+  expect(await accepts(reversed, [other.url, issuer.url], other, 'key')).toBe(false)
 })
 
-test('unknown keys do not make it be asked for without end', async () => {
+test('unknown keys do not cause a request each', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, pauseMs: 60_000 })
+  issuer.add('a', 'EdDSA')
+  const unknown = (number: number) => issuer.token('a', CLAIMS, { kid: `unknown-${number}` })
   for (let number = 0; number < 20; number += 1)
-    expect(await sets.have([issuer.url], named(`unknown-${number}`))).toBe(false)
+    expect(await sets.verify([issuer.url], unknown(number))).toBeNull()
   expect(issuer.asked).toBe(1)
 })
 
-test('a set that is not fresh is asked for again: a key that its issuer has taken away is good no longer', async () => {
+test('an issuer that fails is not asked for each token either', async () => {
+  const issuer = await start()
+  const sets = new KeySets({ ...LONG, freshMs: 0, pauseMs: 60_000 })
+  issuer.add('a', 'EdDSA')
+  issuer.answer = { status: 500, body: '' }
+  for (let time = 0; time < 5; time += 1) expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
+  expect(issuer.asked).toBe(1)
+})
+
+test('a set that is not fresh is fetched again: a key that its issuer has removed is valid no longer', async () => {
   const issuer = await start()
   const sets = new KeySets({ ...LONG, freshMs: 0 })
   issuer.add('a', 'ES256')
-  expect(await sets.have([issuer.url], named('a'))).toBe(true)
+  expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(true)
   issuer.keys.clear()
-  expect(await sets.have([issuer.url], named('a'))).toBe(false)
+  expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
 })
 
-test('while the issuer does not answer its keys are kept, but not for ever', async () => {
+test('a key that was removed is valid no longer, too, when the clock was set back meanwhile', async () => {
+  const issuer = await start()
+  const sets = new KeySets({ ...LONG, freshMs: 1 })
+  issuer.add('a', 'ES256')
+  expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(true)
+  issuer.keys.clear()
+  const real = Date.now
+  vi.spyOn(Date, 'now').mockImplementation(() => real() - 3_600_000)
+  const passesTheTimeThatItIsFresh = sleep(10)
+  await passesTheTimeThatItIsFresh
+  expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
+})
+
+test('while the issuer is unreachable its keys are kept, but not for ever', async () => {
   const issuer = await start()
   issuer.add('a', 'ES256')
   const kept = new KeySets({ ...LONG, freshMs: 0 })
-  const short = new KeySets({ freshMs: 0, keptMs: 200, pauseMs: 0 })
-  for (const sets of [kept, short]) expect(await sets.have([issuer.url], named('a'))).toBe(true)
+  const short = new KeySets({ ...LONG, freshMs: 0, keptMs: 200 })
+  const find = (sets: KeySets) => accepts(sets, [issuer.url], issuer, 'a')
+  for (const sets of [kept, short]) expect(await find(sets)).toBe(true)
   for (const answer of [
     { status: 500, body: '' },
-    { status: 200, body: 'no JSON' },
+    { status: 200, body: '' },
+    { status: 200, body: '<!doctype html><title>Maintenance</title>' },
+    { status: 200, body: 'null' },
     { status: 200, body: '{"keys":{}}' },
+    { status: 200, body: '{"keys":[null]}' },
     { status: 200, body: `{"keys":[${' '.repeat(300_000)}]}` },
     { status: 302, body: '', location: issuer.url },
   ]) {
     issuer.answer = answer
-    expect(await kept.have([issuer.url], named('a'))).toBe(true)
+    const { asked } = issuer
+    expect([answer.body.slice(0, 20), await find(kept)]).toEqual([answer.body.slice(0, 20), true])
+    // a redirect is not followed
+    expect(issuer.asked).toBe(asked + 1)
   }
   const passesTheTimeThatKeysAreKept = sleep(250)
   await passesTheTimeThatKeysAreKept
-  expect(await short.have([issuer.url], named('a'))).toBe(false)
+  expect(await find(short)).toBe(false)
   kept.forget(issuer.url)
-  expect(await kept.have([issuer.url], named('a'))).toBe(false)
+  expect(await find(kept)).toBe(false)
 })
 
-test('of a set only those keys are read that are public, long enough, and for signatures', async () => {
+test('an issuer that does not answer in time is unreachable', async () => {
   const issuer = await start()
-  const wrong = [
-    issuer.add('for encryption', 'RS256', { use: 'enc' }),
-    issuer.add('for another algorithm', 'RS256', { alg: 'PS256' }),
-    issuer.add('for signing', 'ES256', { key_ops: ['sign'] }),
-    issuer.add('short', 'RS256', {}, 1_024),
-    { ...issuer.add('x', 'ES256'), kid: undefined },
-    { ...issuer.add('x', 'ES256'), kid: '' },
-    { ...issuer.add('x', 'ES256'), x: 'AA' },
-    { ...issuer.add('x', 'ES256'), crv: 'secp256k1' },
-    { ...issuer.add('x', 'EdDSA'), crv: 'Ed448' },
-    { kty: 'oct', k: 'c2VjcmV0', kid: 'secret', alg: 'HS256' },
-    { kid: 'nothing' },
-    null,
-    5,
-  ]
-  expect(readKeySet(JSON.stringify({ keys: wrong }))).toEqual([])
-  const right = [issuer.add('a', 'RS256', { use: 'sig', alg: 'RS256' }), issuer.add('b', 'EdDSA')]
-  expect(readKeySet(JSON.stringify({ keys: [...wrong, ...right] })).map(({ id }) => id)).toEqual(['a', 'b'])
+  issuer.add('a', 'ES256')
+  const sets = new KeySets({ ...LONG, freshMs: 0, timeoutMs: 50 })
+  issuer.held = new Promise(() => {})
+  expect(await accepts(sets, [issuer.url], issuer, 'a')).toBe(false)
+  expect(vi.mocked(console.error)).toHaveBeenCalledWith(expect.stringContaining('timeout'))
+})
+
+test('only those keys of a set are used that are public, long enough, and for signatures', async () => {
+  const issuer = await start()
+  const sets = new KeySets(LONG)
+  const isUsed = async (kid: string): Promise<boolean> => await accepts(sets, [issuer.url], issuer, kid)
+  const replace = (kid: string, change: (jwk: JsonWebKey) => object): string => {
+    issuer.keys.set(kid, change(issuer.keys.get(kid) as JsonWebKey) as JsonWebKey)
+    return kid
+  }
+  issuer.add('for encryption', 'RS256', { use: 'enc' })
+  issuer.add('for another algorithm', 'RS256', { alg: 'PS256' })
+  issuer.add('for signing', 'ES256', { key_ops: ['sign'] })
+  issuer.add('for what is no list', 'ES256', { key_ops: 'verify' })
+  issuer.add('short', 'RS256', {}, 1_024)
+  for (const kid of ['no name', 'cut', 'another curve', 'a secret', 'nothing']) issuer.add(kid, 'ES256')
+  replace('no name', (jwk) => ({ ...jwk, kid: undefined }))
+  replace('cut', (jwk) => ({ ...jwk, x: 'AA' }))
+  replace('another curve', (jwk) => ({ ...jwk, crv: 'secp256k1' }))
+  replace('a secret', () => ({ kty: 'oct', k: 'c2VjcmV0', kid: 'a secret', alg: 'HS256' }))
+  replace('nothing', () => ({ kid: 'nothing' }))
+  issuer.add('Ed448', 'EdDSA')
+  replace('Ed448', (jwk) => ({ ...jwk, crv: 'Ed448' }))
+  const unused = [...issuer.keys.keys()]
+  issuer.add('a', 'RS256', { use: 'sig', alg: 'RS256', key_ops: ['verify'] })
+  issuer.add('b', 'EdDSA')
+  for (const kid of unused) expect([kid, await isUsed(kid)]).toEqual([kid, false])
+  expect([await isUsed('a'), await isUsed('b')]).toEqual([true, true])
+  const secret = issuer.token('a secret', CLAIMS, { alg: 'HS256' }, confusedSeal('secret'))
+  expect(await sets.verify([issuer.url], secret)).toBeNull()
 })

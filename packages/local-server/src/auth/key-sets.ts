@@ -1,90 +1,122 @@
-import { type ExternalKey, readKeySet } from './external-key.ts'
+import type { JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose'
+import { JWKSMultipleMatchingKeys, JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
+import { createLocalJWKSet } from 'jose/jwks/local'
+import { jwtVerify } from 'jose/jwt/verify'
 
-/** How long what, in ms. */
+/** Cache lifetimes and time limits of a key set, in ms. */
 interface KeySetTimes {
-  /** A set is used without asking for it again. */
+  /** A set is used without fetching it again. */
   readonly freshMs: number
-  /** A set is used while its issuer does not answer. */
+  /** A set is used while its issuer is unreachable. */
   readonly keptMs: number
-  /** Between two requests for a set: unknown keys must not make it be asked for without end. */
+  /** Between two requests for a set: tokens with unknown keys must not cause a request each. */
   readonly pauseMs: number
+  /** Of one request. */
+  readonly timeoutMs: number
 }
 
-const TIMES: KeySetTimes = { freshMs: 300_000, keptMs: 3_600_000, pauseMs: 10_000 }
-const TIMEOUT_MS = 5_000
+const TIMES: KeySetTimes = { freshMs: 300_000, keptMs: 3_600_000, pauseMs: 10_000, timeoutMs: 5_000 }
 const MAX_BYTES = 262_144
+const VERIFY_OPTIONS: JWTVerifyOptions = {
+  algorithms: ['RS256', 'ES256', 'EdDSA'],
+  requiredClaims: ['exp'],
+  clockTolerance: 60,
+}
 
-interface Kept {
-  keys: readonly ExternalKey[]
-  /** By a clock that is never set. */
+interface CachedSet {
+  /** Finds the key of a token; null before the first successful fetch. */
+  getKey: JWTVerifyGetKey | null
+  /** By the monotonic clock, as `triedAt`: a removed key must not stay valid because the system clock was set back. */
   fetchedAt: number
   triedAt: number
   fetching: Promise<void> | null
 }
 
-/** Key sets of issuers by URL: fetched when they are needed, kept, and fetched again for a key that is not in them. */
+/** Verifies tokens with the key sets of issuers (JWKS), which it fetches on demand and caches by URL. */
 export class KeySets {
   readonly #times: KeySetTimes
-  readonly #kept = new Map<string, Kept>()
+  readonly #cache = new Map<string, CachedSet>()
 
   constructor(times = TIMES) {
     this.#times = times
   }
 
   /**
-   * Whether some sets have a key; false, too, when its issuer has not answered for too long. Different keys may have the same name,
-   * so that `isMeant` has to look at the signature.
+   * Returns the claims of a token that a key of one of the sets has signed; null for any other token. A fresh set that has the
+   * key is used alone; otherwise all are fetched again, as a key may be new, or replaced under its name.
+   * @throws JWTExpired or JWTClaimValidationFailed for a signed token that is not valid now
    */
-  async have(urls: readonly string[], isMeant: (key: ExternalKey) => boolean): Promise<boolean> {
+  async verify(urls: readonly string[], token: string): Promise<JWTPayload | null> {
     const { freshMs, keptMs } = this.#times
-    if (this.#known(urls, freshMs).some(isMeant)) return true
+    const claims = await this.#verifyWithin(freshMs, urls, token)
+    if (claims !== null) return claims
     await Promise.all(urls.map((url) => this.#refresh(url)))
-    return this.#known(urls, keptMs).some(isMeant)
+    return await this.#verifyWithin(keptMs, urls, token)
   }
 
-  #known(urls: readonly string[], withinMs: number): readonly ExternalKey[] {
-    const isOfUse = ({ fetchedAt }: Kept): boolean => performance.now() - fetchedAt < withinMs
-    const sets = urls.map((url) => this.#entry(url)).filter(isOfUse)
-    return sets.flatMap(({ keys }) => keys)
+  /** Removes what was fetched from a URL. */
+  forget(url: string): void {
+    this.#cache.delete(url)
+  }
+
+  async #verifyWithin(maxAgeMs: number, urls: readonly string[], token: string): Promise<JWTPayload | null> {
+    for (const url of urls) {
+      const { getKey, fetchedAt } = this.#entry(url)
+      const isUsable = getKey !== null && performance.now() - fetchedAt < maxAgeMs
+      const claims = isUsable ? await verifyWith(getKey, token) : null
+      if (claims !== null) return claims
+    }
+    return null
   }
 
   async #refresh(url: string): Promise<void> {
-    const kept = this.#entry(url)
-    const isDue = performance.now() - kept.triedAt >= this.#times.pauseMs
-    if (kept.fetching === null && isDue) kept.fetching = this.#fetch(url, kept)
-    await kept.fetching
+    const entry = this.#entry(url)
+    const isDue = performance.now() - entry.triedAt >= this.#times.pauseMs
+    if (entry.fetching === null && isDue) entry.fetching = this.#fetch(url, entry)
+    await entry.fetching
   }
 
-  /** Forgets what was fetched from a URL. */
-  forget(url: string): void {
-    this.#kept.delete(url)
-  }
-
-  #entry(url: string): Kept {
-    const known = this.#kept.get(url)
+  #entry(url: string): CachedSet {
+    const known = this.#cache.get(url)
     if (known !== undefined) return known
-    const made: Kept = { keys: [], fetchedAt: -Infinity, triedAt: -Infinity, fetching: null }
-    this.#kept.set(url, made)
+    const made: CachedSet = { getKey: null, fetchedAt: -Infinity, triedAt: -Infinity, fetching: null }
+    this.#cache.set(url, made)
     return made
   }
 
-  async #fetch(url: string, kept: Kept): Promise<void> {
-    kept.triedAt = performance.now()
+  async #fetch(url: string, entry: CachedSet): Promise<void> {
+    entry.triedAt = performance.now()
     try {
-      kept.keys = readKeySet(await fetchText(url))
-      kept.fetchedAt = performance.now()
+      entry.getKey = createLocalJWKSet(JSON.parse(await fetchText(url, this.#times.timeoutMs)))
+      entry.fetchedAt = performance.now()
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       console.error(`the key set ${url} could not be fetched: ${reason}`)
     } finally {
-      kept.fetching = null
+      entry.fetching = null
     }
   }
 }
 
-async function fetchText(url: string): Promise<string> {
+/** Returns null where the key is not in the set, cannot be used, or has not signed the token. */
+async function verifyWith(getKey: JWTVerifyGetKey, token: string): Promise<JWTPayload | null> {
+  try {
+    return (await jwtVerify(token, getKey, VERIFY_OPTIONS)).payload
+  } catch (error) {
+    // claims are validated after the signature
+    if (error instanceof JWTExpired || error instanceof JWTClaimValidationFailed) throw error
+    if (!(error instanceof JWKSMultipleMatchingKeys)) return null
+    for await (const key of error) {
+      const claims = await verifyWith(() => key, token)
+      if (claims !== null) return claims
+    }
+    return null
+  }
+}
+
+async function fetchText(url: string, timeoutMs: number): Promise<string> {
   // a redirect would lead to where the operator has not agreed to
-  const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) })
+  const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) })
   const parts: Uint8Array[] = []
   let size = 0
   for await (const part of answer.body ?? []) {

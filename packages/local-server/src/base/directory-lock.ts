@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -179,23 +180,13 @@ async function prepareDirectory(directory: string): Promise<void> {
   }
 }
 
-/** As `mkdir` with `recursive`, which goes round in circles for ever where the system says that a parent is missing. */
+/** As `mkdir` with `recursive`, which never returns where no directory can be created, such as in `/proc`. */
 async function makeDirectory(path: string): Promise<void> {
-  try {
-    await mkdir(path)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST') return
-    const parent = dirname(path)
-    if (code !== 'ENOENT' || parent === path || (await exists(parent))) throw error
-    await makeDirectory(parent)
-    await makeDirectory(path)
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await stat(path).then(
-    () => true,
-    () => false,
-  )
+  if (existsSync(path)) return
+  const parent = dirname(path)
+  if (parent !== path) await makeDirectory(parent)
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    // another process was faster
+    if (error.code !== 'EEXIST') throw error
+  })
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 import type { Clock } from '../base/clock.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
-import { BatonSealer } from './baton.ts'
+import { BatonSigner } from './baton.ts'
 
 /** Numbers of the service. */
 const IDLE_MS = 10_000
@@ -38,7 +38,7 @@ export interface StreamLease {
 export class StreamTable {
   readonly #clock: Clock
   readonly #onExpiry: ExpiryListener
-  readonly #sealer = new BatonSealer()
+  readonly #signer = new BatonSigner()
   readonly #streams = new Map<number, Stream>()
   readonly #waiting: (() => void)[] = []
   #lastNumber = 0
@@ -62,7 +62,7 @@ export class StreamTable {
 
   /** Takes up the stream of a baton; the baton is used up by it. */
   resume(baton: string, database: DatabaseId, mayWrite = true): StreamLease {
-    const content = this.#sealer.open(baton)
+    const content = this.#signer.verify(baton)
     const stream = content === null ? undefined : this.#streams.get(Number(content.stream))
     if (content === null || stream === undefined || stream.database !== database) {
       throw PipelineFailure.invalidBaton()
@@ -84,7 +84,7 @@ export class StreamTable {
     const now = this.#clock.now()
     const due = Math.ceil((now + IDLE_MS) / SECOND_MS) * SECOND_MS
     stream.cancelTimer = this.#clock.after(due - now, () => this.#expire(stream))
-    return this.#sealer.seal({ stream: BigInt(number), sequence: stream.sequence })
+    return this.#signer.sign({ stream: BigInt(number), sequence: stream.sequence })
   }
 
   /** Whether a stream has not ended meanwhile. */

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { checkOptionNames } from '../base/known-options.ts'
-import type { ServiceResponse } from '../http/service-request.ts'
+import { toResponse } from '../http/fetch-response.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
@@ -121,29 +121,4 @@ export class LocalHandler implements AsyncDisposable {
     })
     return await this.#service
   }
-}
-
-function toResponse({ status, headers, body }: ServiceResponse, isHead: boolean): Response {
-  const list = new Headers()
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined) list.set(name, String(value))
-  if (isHead) {
-    if (typeof body !== 'string') body.destroy()
-    return new Response(null, { status, headers: list })
-  }
-  return new Response(typeof body === 'string' ? body : toWebStream(body), { status, headers: list })
-}
-
-/** `Readable.toWeb` throws where it cannot be caught when a body is given up with text on its way. */
-function toWebStream(body: Readable): ReadableStream<Uint8Array> {
-  const parts = body.iterator()
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = (await parts.next()) as IteratorResult<Uint8Array>
-      if (done === true) controller.close()
-      else controller.enqueue(value)
-    },
-    cancel() {
-      body.destroy()
-    },
-  })
 }

@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import { getRequestListener, RequestError } from '@hono/node-server'
 import type { AccessPolicy } from '../auth/access-policy.ts'
 import { checkOptionNames } from '../base/known-options.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
@@ -10,6 +10,7 @@ import { Refusal } from '../control-plane/refusal.ts'
 import { createPlatformApp } from '../control-plane/routes/app.ts'
 import { DumpStore } from '../control-plane/routes/dump-store.ts'
 import { readLimited } from '../control-plane/routes/read-body.ts'
+import { toResponse } from '../http/fetch-response.ts'
 import { listen, urlOf } from '../http/listen.ts'
 import { errorResponse, type ServiceResponse, textResponse } from '../http/service-request.ts'
 import { loginPage, loginRedirect, readLogin } from './login-page.ts'
@@ -83,7 +84,7 @@ export class PlatformServer {
     const http = createServer({ insecureHTTPParser: false, requireHostHeader: true })
     const dumps = await DumpStore.open(join(dataDirectory, 'dumps'))
     const server = new PlatformServer(http, host, dumps)
-    const app = createPlatformApp({
+    const api = createPlatformApp({
       plane: controlPlane,
       dumps,
       databaseOrigin,
@@ -92,11 +93,12 @@ export class PlatformServer {
       takenNameStatus: options.takenNameStatus ?? 409,
       version: version.replace(/ .*$/, ''),
     })
-    http.on(
-      'request',
-      (from: IncomingMessage, to: ServerResponse) =>
-        void serve({ app, access, controlPlane, metrics }, from, to),
+    const handler = { api, access, controlPlane, metrics }
+    const listener = getRequestListener(
+      (request, { incoming }) => handle(handler, request, incoming as IncomingMessage),
+      { overrideGlobalObjects: false, errorHandler: failureResponse },
     )
+    http.on('request', (from, to) => void listener(from, to))
     log.watch(http, 'platform')
     await listen(http, options.port ?? 0, host)
     return server
@@ -114,43 +116,46 @@ export class PlatformServer {
   }
 }
 
-interface Handler extends Pick<PlatformParts, 'controlPlane' | 'metrics'> {
-  readonly app: (request: Request) => Promise<Response>
-  readonly access: AccessPolicy
+interface Handler extends Pick<PlatformParts, 'access' | 'controlPlane' | 'metrics'> {
+  readonly api: (request: Request) => Promise<Response>
 }
 
-async function serve(parts: Handler, from: IncomingMessage, to: ServerResponse): Promise<void> {
-  const { app, access } = parts
-  try {
-    const exchange = { headers: from.headers, method: from.method ?? 'GET' }
-    const refusal = access.refusalOf(exchange) ?? refusalOfTarget(from.url ?? '/')
-    const cors = access.corsHeaders(exchange)
-    if (refusal !== null) return respondWith(to, refusal)
-    if (from.method === 'OPTIONS') {
-      const headers = { ...cors, ...access.preflightHeaders(exchange, 'GET, POST, PUT, PATCH, DELETE') }
-      return respondWith(to, { status: 204, headers, body: '' })
-    }
-    const path = (from.url ?? '/').replace(/[?#].*$/, '')
-    if (path === '/' || path === '/signup') return respondWith(to, await login(parts, from))
-    if (path === '/metrics') return respondWith(to, answerMetrics(parts, from))
-    const response = await app(toRequest(from))
-    for (const [name, value] of [...response.headers, ...Object.entries(cors)]) to.setHeader(name, value)
-    to.statusCode = response.status
-    // what was not read must not be taken for the next request
-    if (!from.complete) to.setHeader('connection', 'close')
-    if (from.method === 'HEAD' || response.body === null) to.end()
-    else await pipeline(Readable.fromWeb(response.body), to)
-  } catch {
-    if (to.headersSent) to.destroy()
-    else respondWith(to, errorResponse(500, 'internal error'))
+async function handle(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
+  const refusal = handler.access.refusalOf(from) ?? refusalOfTarget(from.url ?? '/')
+  const response = refusal === null ? await route(handler, request, from) : toResponse(refusal)
+  // an upload that is refused is not received to its end
+  if (!from.complete) response.headers.set('connection', 'close')
+  return response
+}
+
+async function route(handler: Handler, request: Request, from: IncomingMessage): Promise<Response> {
+  const { access, api } = handler
+  const cors = access.corsHeaders(from)
+  if (request.method === 'OPTIONS') {
+    const headers = { ...cors, ...access.preflightHeaders(from, 'GET, POST, PUT, PATCH, DELETE') }
+    return new Response(null, { status: 204, headers })
   }
+  const { pathname } = new URL(request.url)
+  if (pathname === '/' || pathname === '/signup') return toResponse(await login(handler, request))
+  if (pathname === '/metrics') return toResponse(answerMetrics(handler, request))
+  // the vendor's command line sends a body with this GET request, which a `Request` cannot have
+  const isTemplate = request.method === 'GET' && pathname.endsWith('/jwks-template')
+  const response = await api(isTemplate ? asPost(request, from) : request)
+  for (const [name, value] of Object.entries(cors)) response.headers.set(name, value)
+  return response
+}
+
+/** Reports a failure without its details, which may be internal, and without receiving the rest of the request. */
+function failureResponse(error: unknown): Response {
+  const [status, text] = error instanceof RequestError ? [400, 'invalid path'] : [500, 'internal error']
+  return Response.json({ error: text }, { status, headers: { connection: 'close' } })
 }
 
 /** For the operator alone: it names the databases of all organizations. */
-function answerMetrics({ controlPlane, metrics }: Handler, from: IncomingMessage): ServiceResponse {
-  if (from.method !== 'GET') return errorResponse(405, 'GET only')
+function answerMetrics({ controlPlane, metrics }: Handler, request: Request): ServiceResponse {
+  if (request.method !== 'GET') return errorResponse(405, 'GET only')
   try {
-    const { user, token } = controlPlane.apiTokens.check(from.headers.authorization)
+    const { user, token } = controlPlane.apiTokens.check(request.headers.get('authorization') ?? undefined)
     if (user.id !== controlPlane.home.owner.id || token.organization !== null || token.group !== null)
       return errorResponse(
         403,
@@ -164,21 +169,19 @@ function answerMetrics({ controlPlane, metrics }: Handler, from: IncomingMessage
 }
 
 /** The page that the vendor's command line sends a browser to, and what it comes back with. */
-async function login({ controlPlane }: Handler, from: IncomingMessage): Promise<ServiceResponse> {
-  if (from.method !== 'POST') {
-    const { searchParams } = new URL(from.url ?? '/', 'http://platform')
-    return loginPage(readLogin(searchParams), null)
-  }
-  const fields = new URLSearchParams(await readLimited(Readable.toWeb(from) as ReadableStream<Uint8Array>))
+async function login({ controlPlane }: Handler, request: Request): Promise<ServiceResponse> {
+  if (request.method !== 'POST' || request.body === null)
+    return loginPage(readLogin(new URL(request.url).searchParams), null)
+  const fields = new URLSearchParams(await readLimited(request.body))
   const token = fields.get('token') ?? ''
-  const request = readLogin(fields)
-  if (request.port === null) return loginPage(request, 'No command waits for the answer.')
+  const attempt = readLogin(fields)
+  if (attempt.port === null) return loginPage(attempt, 'No command waits for the answer.')
   try {
     controlPlane.apiTokens.check(`Bearer ${token}`)
   } catch {
-    return loginPage(request, 'This is no API token of this server.')
+    return loginPage(attempt, 'This is no API token of this server.')
   }
-  return loginRedirect(request, token)
+  return loginRedirect(attempt, token)
 }
 
 /** A path is looked at as it was sent: reading it as a URL would resolve what is hidden in it. */
@@ -198,26 +201,7 @@ function isPlainSegment(segment: string): boolean {
   }
 }
 
-function toRequest(from: IncomingMessage): Request {
-  const headers = new Headers()
-  for (const [name, value] of Object.entries(from.headers)) {
-    for (const one of [value ?? []].flat()) headers.append(name, one)
-  }
-  const url = new URL(from.url ?? '/', 'http://platform')
-  // the vendor's command line sends a body with it, and a GET request has none here
-  const isTemplate = from.method === 'GET' && url.pathname.endsWith('/jwks-template')
-  const method = isTemplate ? 'POST' : (from.method ?? 'GET')
-  const hasBody = method !== 'GET' && method !== 'HEAD'
-  return new Request(url, {
-    method,
-    headers,
-    ...(hasBody && { body: Readable.toWeb(from) as ReadableStream<Uint8Array>, duplex: 'half' }),
-  })
-}
-
-function respondWith(to: ServerResponse, { status, headers, body }: ServiceResponse): void {
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined) to.setHeader(name, value)
-  to.statusCode = status
-  to.setHeader('connection', 'close')
-  to.end(body)
+function asPost(request: Request, from: IncomingMessage): Request {
+  const body = Readable.toWeb(from) as ReadableStream<Uint8Array>
+  return new Request(request.url, { method: 'POST', headers: request.headers, body, duplex: 'half' })
 }

@@ -3,7 +3,7 @@ import { verbOf } from '../../sql/verb.ts'
 
 // Names of OpenTelemetry's semantic conventions for database clients (1.45).
 
-/** What the spans and measurements of a client have in common. @throws TypeError when the URL is none */
+/** Returns the attributes of all spans and measurements of a client. @throws TypeError for an invalid URL */
 export function serverAttributes(url: string | URL | undefined): Attributes {
   const system = { 'db.system.name': 'sqlite' }
   if (url === undefined) return system
@@ -18,7 +18,7 @@ export function serverAttributes(url: string | URL | undefined): Attributes {
   return { ...system, 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) }
 }
 
-/** What is asked of the server; `BATCH` before it when there are several statements. */
+/** Returns the name of the operation, with `BATCH` in front for several statements. */
 export function operationAttributes(sql: readonly string[]): Attributes {
   const [first = '', ...others] = sql.map(operationOf)
   if (sql.length === 1) return { 'db.operation.name': first }
@@ -31,7 +31,7 @@ export function operationAttributes(sql: readonly string[]): Attributes {
 
 const operationOf = (sql: string): string => verbOf(sql).toUpperCase() || 'SQL'
 
-/** What an error is called: by its code, and what the server said. */
+/** Returns the type of an error: its code, and the server's. */
 export function errorAttributes(error: unknown): Attributes {
   const { name, code, extendedCode, status } = Object(error) as Record<string, unknown>
   const type = typeof code === 'string' ? code : typeof name === 'string' ? name : '_OTHER'

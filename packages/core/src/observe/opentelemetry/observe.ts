@@ -15,15 +15,15 @@ import type { ClientEvent, Observe } from '../events.ts'
 import { errorAttributes, operationAttributes, serverAttributes } from './attributes.ts'
 import { Measurements } from './measurements.ts'
 
-/** How {@link observeWithOpenTelemetry} reports. */
+/** Options of {@link observeWithOpenTelemetry}. */
 export interface OpenTelemetryOptions {
   /** @default the global one */
   readonly tracerProvider?: TracerProvider
   /** @default the global one */
   readonly meterProvider?: MeterProvider
-  /** That of the client, for `server.address` and `server.port`; nothing else of it is used. */
+  /** The client's URL, used only for `server.address` and `server.port`. */
   readonly url?: string | URL
-  /** Whether spans have the text of statements, in which arguments are placeholders. @default true */
+  /** Whether spans contain the SQL text, in which arguments are placeholders. @default true */
   readonly queryText?: boolean
 }
 
@@ -36,10 +36,10 @@ const OPTIONS = {
 }
 
 /**
- * Makes an `observe` for `createClient` that reports to OpenTelemetry: a span for each call and each transaction, and the
- * metrics `db.client.operation.duration` (s) and `db.client.response.returned_rows`. Spans begin in the context that is active
+ * Returns an `observe` function for `createClient` that reports to OpenTelemetry: a span for each call and transaction, and the
+ * metrics `db.client.operation.duration` (s) and `db.client.response.returned_rows`. Spans start in the context that is active
  * when the call is made.
- * @throws TypeError for options that are none
+ * @throws TypeError for invalid options
  */
 export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): Observe {
   checkOptions(options, OPTIONS)
@@ -47,12 +47,12 @@ export function observeWithOpenTelemetry(options: OpenTelemetryOptions = {}): Ob
   return (event) => reporter.report(event)
 }
 
-/** A call that is under way. */
+/** A pending call. */
 interface Operation {
   readonly span: Span
   /** Where it began. */
   readonly context: Context
-  /** For its measurements. */
+  /** Attributes of its measurements. */
   readonly attributes: Attributes
 }
 
@@ -99,7 +99,7 @@ class Reporter {
         return this.#endTransaction(event)
       case 'retry':
         return this.#retry(event)
-      case 'request': // a part of a call, which has its own span
+      case 'request': // part of a call, which has a span
     }
   }
 
@@ -156,7 +156,7 @@ class Reporter {
     span.end()
   }
 
-  /** An event of the call it belongs to; where several began in the same context, of the span around them. */
+  /** Adds an event to the span of its call or, if several began in the same context, to the span around them. */
   #retry({ attempt, delayMs, error }: EventOf<'retry'>): void {
     const active = context.active()
     const own = [...this.#operations.values()].filter((operation) => operation.context === active)
@@ -170,7 +170,7 @@ class Reporter {
   }
 }
 
-/** The message is left out: a server may say values in it. */
+/** Omits the message, which may contain values. */
 function fail(span: Span, error: unknown): void {
   span.setAttributes(errorAttributes(error))
   span.setStatus({ code: SpanStatusCode.ERROR })

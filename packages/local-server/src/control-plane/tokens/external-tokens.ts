@@ -1,5 +1,7 @@
-import { hasSigned } from '../../auth/external-key.ts'
-import { type Claims, mintToken, partsOf, type TokenParts } from '../../auth/jwt.ts'
+import type { JWTPayload } from 'jose'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import { JWTClaimValidationFailed, JWTExpired } from 'jose/errors'
+import { type Claims, mintToken } from '../../auth/jwt.ts'
 import { KeySets } from '../../auth/key-sets.ts'
 import { claimedToken } from '../../auth/token-check.ts'
 import type { ServiceRequest } from '../../http/service-request.ts'
@@ -7,11 +9,9 @@ import { Refusal } from '../refusal.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 
-const LEEWAY_SECONDS = 60
-
 /**
- * Tokens of issuers that an organization has named by their key sets. One that is in order is exchanged for a token of the
- * database's own key, with the same rights and the same end: what comes behind knows no issuers.
+ * Exchanges valid tokens of issuers that an organization has named by their key sets for tokens of the database's own key,
+ * with the same permissions and expiry: back ends know no issuers.
  */
 export class ExternalTokens {
   readonly #registry: Registry
@@ -21,15 +21,15 @@ export class ExternalTokens {
     this.#registry = registry
   }
 
-  /** Has a key set fetched anew, should it be needed again. */
+  /** Has a key set fetched anew the next time it is needed. */
   forget(url: string): void {
     this.#sets.forget(url)
   }
 
   /**
-   * The request with a token of the database's own, where it has one of an issuer; others are left as they are.
-   * @param hasTablePermissions whether the back end would heed them
-   * @throws Refusal 401 for a token that is not in order, 404 for one of another database
+   * Returns the request with a token of the database's own key in place of one of an issuer; other requests as they are.
+   * @param hasTablePermissions whether the back end enforces them
+   * @throws Refusal 401 for an invalid token, 404 for one of another database
    */
   async exchange(
     row: DatabaseRow,
@@ -37,37 +37,47 @@ export class ExternalTokens {
     hasTablePermissions: boolean,
   ): Promise<ServiceRequest> {
     const sets = this.#registry.keySets.rows.filter(({ organization }) => organization === row.organization)
-    const parts = sets.length === 0 ? null : partsOf(claimedToken(request) ?? '')
-    const id = parts?.header['kid']
+    const token = sets.length === 0 ? null : claimedToken(request)
+    const keyId = token === null ? undefined : keyIdOf(token)
     // tokens of our own do not name their key
-    if (parts === null || id === undefined) return request
-    if (typeof id !== 'string' || parts.header['crit'] !== undefined) throw unauthorized('The JWT is invalid')
-    const isGood = await this.#sets.have(
-      sets.map(({ url }) => url),
-      (key) => key.id === id && hasSigned(key, parts),
-    )
-    // one may have been removed while keys were fetched
-    const areSame = sets.every(({ id: set, url }) => this.#registry.keySets.get(set)?.url === url)
-    if (!isGood || !areSame) throw unauthorized('The JWT is invalid')
-    const rights = rightsFrom(parts, row)
-    const isPlain = Array.isArray(rights['perm']) ? rights['perm'].length === 0 : rights['perm'] == null
+    if (token === null || keyId === undefined) return request
+    if (typeof keyId !== 'string' || keyId === '') throw unauthorized('The JWT is invalid')
+    const urls = sets.map(({ url }) => url)
+    const claims = await this.#sets.verify(urls, token).catch((error: unknown) => {
+      throw unauthorized(describeInvalid(error))
+    })
+    // one may have been removed while keys were fetched or the signature was verified
+    const areSame = sets.every(({ id, url }) => this.#registry.keySets.get(id)?.url === url)
+    if (claims === null || !areSame) throw unauthorized('The JWT is invalid')
+    const permitted = permittedClaims(claims, row)
+    const isPlain = Array.isArray(permitted['perm'])
+      ? permitted['perm'].length === 0
+      : permitted['perm'] == null
     if (!isPlain && !hasTablePermissions) throw unauthorized('The JWT is invalid')
-    const token = mintToken(row.key, rights)
-    return { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
+    const own = mintToken(row.key, permitted)
+    return { ...request, headers: { ...request.headers, authorization: `Bearer ${own}` } }
   }
 }
 
-/**
- * What a token of an issuer allows. It has to say it: an issuer has signed many tokens that are not about databases.
- */
-function rightsFrom({ claims }: TokenParts, row: DatabaseRow): Claims {
-  const { id, gid, a, exp, nbf, aud, p, perm } = claims
-  const now = Date.now() / 1_000
-  // a number too large to be written down is none
+/** The id of the key that a token claims to be signed with, which may be of any type; undefined for text that is no token. */
+function keyIdOf(token: string): unknown {
+  try {
+    return decodeProtectedHeader(token).kid
+  } catch {
+    return undefined
+  }
+}
+
+function describeInvalid(error: unknown): string {
+  if (error instanceof JWTExpired) return 'The JWT has expired'
+  const isEarly = error instanceof JWTClaimValidationFailed && error.claim === 'nbf'
+  return isEarly ? 'The JWT is not valid yet' : 'The JWT is invalid'
+}
+
+/** Returns the claims for the database. Permissions must be explicit: an issuer signs many tokens that are not about databases. */
+function permittedClaims({ id, gid, a, exp, aud, p, perm }: JWTPayload, row: DatabaseRow): Claims {
+  // `1e999` is a number in JSON, and infinite here
   if (!Number.isFinite(exp)) throw unauthorized('The JWT is invalid')
-  if (Number(exp) < now - LEEWAY_SECONDS) throw unauthorized('The JWT has expired')
-  if (nbf !== undefined && !(typeof nbf === 'number' && nbf <= now + LEEWAY_SECONDS))
-    throw unauthorized('The JWT is not valid yet')
   // meant for another service
   if (aud !== undefined) throw unauthorized('Authentication failed')
   if ((a !== 'ro' && a !== 'rw') || p !== undefined) throw unauthorized('The JWT is invalid')

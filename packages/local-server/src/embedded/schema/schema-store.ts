@@ -76,10 +76,6 @@ export class SchemaStore {
     return this.#schemas.has(id) ? 'schema' : this.#parents.has(id) ? 'child' : 'plain'
   }
 
-  parentOf(id: DatabaseId): DatabaseId | undefined {
-    return this.#parents.get(id)
-  }
-
   childrenOf(schema: DatabaseId): readonly DatabaseId[] {
     return [...this.#parents].filter(([, parent]) => parent === schema).map(([child]) => child)
   }

@@ -1,0 +1,107 @@
+import { type Stream, StreamError } from '@batonsql/core'
+import type { SavepointCommand } from './query-command.ts'
+
+/** A transaction on a connection. Once it ends, the queries of it that Kysely still has in its queue are refused. */
+export class ConnectionTransaction {
+  readonly stream: Stream
+  /** Whether Kysely began it, and ends it. If not, BEGIN came as a query. */
+  readonly isManaged: boolean
+  /** The server does not enforce it. */
+  readonly isReadOnly: boolean
+  /** Whether a statement was answered: BEGIN has been sent. */
+  hasRun = false
+  readonly #ownsStream: boolean
+  /** Names of the savepoints, the innermost last. */
+  readonly #savepoints: string[] = []
+  /** Number of streams of rows that Kysely has not read to the end. */
+  #readers = 0
+  /** `ending`: its COMMIT or ROLLBACK is in flight, or the COMMIT failed. */
+  #status: 'open' | 'ending' | 'ended' = 'open'
+
+  /** Begins it. @param begin a mode for a managed one, or a BEGIN statement @param ownsStream whether the stream ends with it */
+  constructor(stream: Stream, begin: string, isManaged: boolean, ownsStream: boolean) {
+    stream.begin(begin)
+    this.stream = stream
+    this.isManaged = isManaged
+    this.isReadOnly = begin === 'readonly'
+    this.#ownsStream = ownsStream
+  }
+
+  /** Whether Kysely has no more queries of it. */
+  get isOver(): boolean {
+    return this.#status === 'ended' && this.#readers === 0
+  }
+
+  /** Whether the next transaction may replace it: Kysely does not end one that it knows to be lost. */
+  get isReplaceable(): boolean {
+    return !this.stream.inTransaction && this.#readers === 0
+  }
+
+  /** @throws StreamError when it has ended */
+  checkOpen(): void {
+    if (this.#status !== 'open')
+      throw new StreamError(
+        'STREAM_CLOSED',
+        'the transaction has ended (missing await, or are its rows still being read?)',
+      )
+  }
+
+  /**
+   * Lets a savepoint command travel with the next statement. @returns false for a name that is not known, which the server must
+   * refuse at once: with the next statement its error would end the transaction
+   */
+  queueSavepoint({ verb, name }: SavepointCommand): boolean {
+    const { stream } = this
+    if (this.#status !== 'open' || !stream.inTransaction) return false
+    const key = foldCase(name)
+    const at = this.#savepoints.lastIndexOf(key)
+    if (verb === 'savepoint') {
+      this.#savepoints.push(key)
+      stream.savepoint(name)
+      return true
+    }
+    if (at < 0) return false
+    this.#savepoints.length = verb === 'release' ? at : at + 1
+    if (verb === 'release') stream.release(name)
+    else stream.rollbackTo(name)
+    return true
+  }
+
+  /**
+   * Commits or rolls back. When COMMIT fails, queries are refused until the rollback or the next transaction.
+   * @param send calls the stream, at once
+   */
+  async end<T>(send: () => Promise<T>): Promise<T> {
+    const { stream } = this
+    const takesRequest = this.hasRun && stream.inTransaction
+    const ended = send()
+    // refused before it was sent, as COMMIT is while rows are read
+    if (stream.inTransaction) return await ended
+    this.#status = 'ending'
+    // in the same tick, to share the request
+    const closed = this.#ownsStream ? stream.close() : undefined
+    await Promise.allSettled([ended, closed])
+    const result = await ended
+    if (!takesRequest || this.#readers > 0) await queueRefused()
+    this.#status = 'ended'
+    return result
+  }
+
+  startReading(): void {
+    this.#readers += 1
+  }
+
+  async stopReading(): Promise<void> {
+    if (this.#status !== 'open') await queueRefused()
+    this.#readers -= 1
+  }
+}
+
+/**
+ * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are refused: each follows within
+ * microtasks of the one before. A request takes at least as long.
+ */
+const queueRefused = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
+
+/** Folds the case of a name as SQLite does: of ASCII letters only. */
+const foldCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

@@ -1,0 +1,28 @@
+import type { Readable } from 'node:stream'
+import type { ServiceResponse } from './service-request.ts'
+
+/** Converts a response for a caller that uses the interface of `fetch`. */
+export function toResponse({ status, headers, body }: ServiceResponse, isHead = false): Response {
+  const list = new Headers()
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) list.set(name, String(value))
+  if (isHead) {
+    if (typeof body !== 'string') body.destroy()
+    return new Response(null, { status, headers: list })
+  }
+  return new Response(typeof body === 'string' ? body : toWebStream(body), { status, headers: list })
+}
+
+/** `Readable.toWeb` throws where it cannot be caught if a body is cancelled while a chunk is pending. */
+function toWebStream(body: Readable): ReadableStream<Uint8Array> {
+  const parts = body.iterator()
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = (await parts.next()) as IteratorResult<Uint8Array>
+      if (done === true) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel() {
+      body.destroy()
+    },
+  })
+}
