@@ -69,19 +69,19 @@ export async function measureColdStart(url: string, rounds: number): Promise<Mea
       files[`baton, ${format.toUpperCase()} bundle`] = outfile
     }
     const goals = Object.fromEntries(Object.keys(files).map((name) => [name, '>= 1.00']))
-    const cold = await inTurn('process to first row', files, rounds, goals)
+    const cold = await enqueue('process to first row', files, rounds, goals)
     const imports = Object.fromEntries(
       IMPORTS.map((name, at) => [name, write(`i${at}.mjs`, `import '${name}'`)]),
     )
     const bare = { 'bare node': write('bare.mjs', '') }
-    return [...cold, ...(await inTurn('process that imports', { ...bare, ...imports }, rounds, {}))]
+    return [...cold, ...(await enqueue('process that imports', { ...bare, ...imports }, rounds, {}))]
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /** The first is the base. */
-async function inTurn(
+async function enqueue(
   question: string,
   files: Readonly<Record<string, string>>,
   rounds: number,

@@ -25,19 +25,19 @@ const nextWrite = (): Promise<unknown> => expectNoStall(() => direct.execute('in
 
 /** A client whose answers to statements are held until the test lets them go. */
 function holding() {
-  const { promise: until, resolve: letGo } = Promise.withResolvers<void>()
+  const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   proxy.next = (body) => {
     if (body.includes('"close"')) return { kind: 'none' }
     arrived.resolve()
     return { kind: 'hold-answer', until }
   }
-  return { db: createClient({ ...database.config, url: proxy.url }), letGo, arrived: arrived.promise }
+  return { db: createClient({ ...database.config, url: proxy.url }), forgetChild, arrived: arrived.promise }
 }
 
 describe('a call that is given up while its answer is under way', () => {
   test.each(['by a signal', 'by its time'])('%s: at once, and its write lock is free again', async (how) => {
-    const { db, letGo, arrived } = holding()
+    const { db, forgetChild, arrived } = holding()
     const controller = new AbortController()
     const options = how === 'by a signal' ? { signal: controller.signal } : { timeoutMs: 200 }
     const given = db.transaction((tx) => tx.execute('insert into t values (1)', [], options))
@@ -49,14 +49,14 @@ describe('a call that is given up while its answer is under way', () => {
     controller.abort(new Error('given up'))
     // while the answer is held
     await rejected
-    letGo()
+    forgetChild()
     await nextWrite()
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 0 }])
     await db.close()
   })
 
   test('a commit: it may be there, and says so', async () => {
-    const { promise: until, resolve: letGo } = Promise.withResolvers<void>()
+    const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
     proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-answer', until } : { kind: 'none' })
     await using db = createClient({ ...database.config, url: proxy.url })
     await using stream = db.openStream()
@@ -66,7 +66,7 @@ describe('a call that is given up while its answer is under way', () => {
       code: 'TIMEOUT',
       outcome: 'unknown',
     })
-    letGo()
+    forgetChild()
     expect(stream.inTransaction).toBe(false)
     await nextWrite()
     expect((await direct.execute('select a from t')).rows).toEqual([{ a: 1 }, { a: 0 }])

@@ -219,7 +219,7 @@ test.each([
     /^$/,
     /the tokens could not be written to \/dev\/null\/x/,
   ],
-  [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: there is no database "nope"/],
+  [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: database "nope" does not exist/],
   [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect is for the back end embedded/],
   [['token', '--help'], 0, /^baton token create DATABASE/, /^$/],
   [['dump'], 2, /^$/, /say which database: .* DATABASE_URL/],

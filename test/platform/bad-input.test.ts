@@ -260,7 +260,7 @@ test('a body that is too large is refused before it is read', async () => {
     `${own}/databases`,
     JSON.stringify({ name: 'big', group: 'default', padding }),
   )
-  expect([answer.status, answer.body]).toEqual([413, { error: 'a request body has 1048576 bytes at most' }])
+  expect([answer.status, answer.body]).toEqual([413, { error: 'a request body is limited to 1048576 bytes' }])
   expect((await scene.ask('GET', `${own}/databases/big`)).status).toBe(404)
 })
 

@@ -69,9 +69,7 @@ describe('what a database begins as', () => {
     expect([status, answer]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
     expect((await scene.ask('GET', `${scene.own}/databases/app`)).status).toBe(404)
     // the name is free, and a dump is used once
-    expect((await scene.ask('POST', `${scene.own}/databases`, { body })).body.error).toBe(
-      'there is no such dump',
-    )
+    expect((await scene.ask('POST', `${scene.own}/databases`, { body })).body.error).toBe('dump not found')
     await scene.create('app')
   })
 

@@ -85,7 +85,7 @@ describe('groups', () => {
     expect(await wakeUp()).toEqual({ status: 200, body: undefined })
     expect((await scene.ask('POST', `${scene.own}/databases/nowhere/wakeup`)).status).toBe(404)
     expect((await create()).status).toBe(200)
-    await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('there is no group "nowhere"')
+    await expect(scene.platform.archiveGroup('nowhere')).rejects.toThrow('group "nowhere" does not exist')
   })
 
   test('locations, name and protection can be changed', async () => {
@@ -352,7 +352,7 @@ describe('organizations that share a server', () => {
     })
     const { dump_url: url } = (await uploaded.json()) as { dump_url: string }
     expect((await create({ name: 'x', seed: { type: 'dump', url } })).body).toEqual({
-      error: 'there is no such dump',
+      error: 'dump not found',
     })
     // addresses are shared: whoever would get one that is taken is told so
     await scene.create('x-other')

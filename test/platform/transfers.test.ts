@@ -223,7 +223,7 @@ describe('a database is transferred', () => {
     await scene.create('app', { schema: 'parent' })
     expect(await transfer(scene, { org: 'mine' })).toMatchObject({
       status: 400,
-      body: { error: 'database app shares its schema with others, which stay in one group' },
+      body: { error: 'database app shares its schema with others, which must be in the same group' },
     })
   })
 })

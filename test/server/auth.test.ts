@@ -184,7 +184,7 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
         await expect(server.createDatabase(name)).rejects.toThrow(TypeError)
       }
       await server.createDatabase('a')
-      await expect(server.createDatabase('a')).rejects.toThrow('exists already')
+      await expect(server.createDatabase('a')).rejects.toThrow('already exists')
       await expect(server.removeDatabase('b')).rejects.toThrow('no database "b"')
       await expect(server.createToken('a')).rejects.toThrow('auth: true')
       await expect(server.createDatabase('c', { sizeLimit: 5 } as object)).rejects.toThrow(

@@ -1,7 +1,7 @@
 import { refuseOldNode } from './base/supported-node.ts'
 
 export type { RemoteSqldOptions } from './backend/backend.ts'
-export type { OpenChange } from './control-plane/pending-changes.ts'
+export type { PendingChange } from './control-plane/pending-changes.ts'
 export type { Dialect } from './hrana/dialect.ts'
 export { createHandler, LocalHandler, type LocalHandlerOptions } from './server/handler.ts'
 export { LocalPlatform, type NewPlatformUser } from './server/local-platform.ts'

@@ -58,9 +58,7 @@ test('baton user: a token, and the memberships that were offered to the address'
     expect((await scene.ask('GET', `${scene.own}/databases`, { token: made.output })).status).toBe(200)
     expect((await scene.ask('POST', `${scene.own}/groups`, { token: made.output })).status).toBe(403)
   }
-  expect((await baton(['user', 'ada', '--data', directory])).errors).toContain(
-    'there is a user "ada" already',
-  )
+  expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
   const nowhere = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
   expect([nowhere.code, nowhere.errors]).toEqual([2, expect.stringContaining('there is no control plane in')])

@@ -151,7 +151,7 @@ class Exchange {
     let answer: ServerAnswer
     try {
       answer = await network.handle(sent)
-      if (kind === 'repeated') answer = await this.#repeat(sent, answer)
+      if (kind === 'repeated') answer = await this.#retry(sent, answer)
     } catch (error) {
       if (error instanceof ServerGone) throw new Error('connection reset by the server', { cause: error })
       throw error
@@ -165,7 +165,7 @@ class Exchange {
     return this.#shape(answer)
   }
 
-  async #repeat(request: ServerRequest, first: ServerAnswer): Promise<ServerAnswer> {
+  async #retry(request: ServerRequest, first: ServerAnswer): Promise<ServerAnswer> {
     const tags = request.body.matchAll(/(?<=\(|"value":")\d+/g)
     for (const [tag] of tags) this.#network.repeated.add(Number(tag))
     if (first.lines) for await (const _ of first.lines);

@@ -256,10 +256,10 @@ test('a server that is not meant for it is refused with a reason', async () => {
   await expect(startLocalServer(wrongKey)).rejects.toThrow(`no admin API at ${adminUrl} takes the key`)
   const unused = `http://127.0.0.1:${await stablePort()}`
   await expect(startLocalServer(overSqld(directory, unused, many.adminAccess))).rejects.toThrow(
-    `no libsql-server answers at ${unused}`,
+    `no libsql-server responds at ${unused}`,
   )
   await expect(startLocalServer(overSqld(directory, 'localhost', many.adminAccess))).rejects.toThrow(
-    'sqld.url looks like http://HOST:PORT',
+    'sqld.url must have the form http://HOST:PORT',
   )
   await expect(
     startLocalServer({ ...overSqld(directory, many.url, many.adminAccess), backend: 'embedded' }),

@@ -63,7 +63,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   /** Whether tokens can have permissions for single tables (the claim `perm`). */
   readonly hasTablePermissions: boolean
   /** Moves what is on the disk and not known out of the way, before the start; resolves with its ids. */
-  setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
+  quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
   /** Starts the engine; resolves with what `GET /version` answers. */
   start(): Promise<string>
   /** To be called when the settings of all databases are known: goes on with what the end of the process has interrupted. */
@@ -95,7 +95,7 @@ export interface DatabaseBackend extends AsyncDisposable {
   endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
   /** What is wrong with the engine of a database that does not answer; null where all is well. */
-  troubleOf?(id: DatabaseId): Promise<string | null>
+  healthProblem?(id: DatabaseId): Promise<string | null>
   /** Of the statements since the count began, those that have read and written most. */
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
   /** Answers a request for a route of a database; `request.path` begins at the database. */

@@ -28,7 +28,7 @@ async function copyOne(from: string, to: string, isNeeded: boolean): Promise<boo
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' && !isNeeded) return false
-    if (code === 'EEXIST') throw new Error(`${to} exists already, and is not overwritten`, { cause: error })
+    if (code === 'EEXIST') throw new Error(`${to} already exists`, { cause: error })
     throw new Error(`${from} could not be copied to ${to}: ${(error as Error).message}`, { cause: error })
   }
 }

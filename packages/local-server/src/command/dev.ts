@@ -54,7 +54,9 @@ function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions)
   if (server.platform !== null) return
   for (const [host, name] of Object.entries(domains)) {
     if (!server.databaseNames.includes(name))
-      throw new Error(`--domain ${host}=${name}: there is no database "${name}"; --database ${name} makes it`)
+      throw new Error(
+        `--domain ${host}=${name}: database "${name}" does not exist; create it with --database ${name}`,
+      )
   }
 }
 

@@ -58,7 +58,7 @@ async function exportFromServer({ values, operands, context }: Input): Promise<v
   const found = databases.filter((each) => each.name === name)
   const [only, ...others] = found
   if (file === undefined) throw new UsageError(USAGE)
-  if (only === undefined) throw new Error(`there is no database "${name}"`)
+  if (only === undefined) throw new Error(`database "${name}" does not exist`)
   if (others.length > 0)
     throw new UsageError(
       `baton export: choose an organization with --organization: ${found.map(({ organization }) => organization).join(', ')}`,

@@ -79,5 +79,5 @@ async function writeNew(file: string, content: Readable): Promise<void> {
 
 async function checkAbsent(file: string): Promise<void> {
   const found = await lstat(file).catch(() => null)
-  if (found !== null) throw new Error(`${file} exists already, and is not overwritten`)
+  if (found !== null) throw new Error(`${file} already exists`)
 }

@@ -3,38 +3,38 @@ import type { DatabaseRow, OrganizationRow } from './registry/rows.ts'
 import { hostLabel } from './rules/names.ts'
 
 /**
- * Where databases are: those of the home organization by their name, all of them by `<database>-<organization>`. Names
- * have dashes in them, so nothing is split: a text is an address or it is none.
+ * Resolves the addresses of databases: a name in the home organization, or `<database>-<organization>` in any. Names contain
+ * dashes, so that an address is only compared as a whole, never split.
  */
 export class Addresses {
   readonly #registry: Registry
   readonly #home: OrganizationRow
   readonly #domain: string | null
 
-  /** `domain` is what follows the label in host names, with its port if it has one. */
+  /** @param domain suffix of host names, with its port if there is one */
   constructor(registry: Registry, home: OrganizationRow, domain: string | null) {
     this.#registry = registry
     this.#home = home
     this.#domain = domain
   }
 
-  /** Whether databases have host names of their own. */
+  /** Whether databases have host names. */
   get hasDomain(): boolean {
     return this.#domain !== null
   }
 
-  /** The database at an address; also one that does not answer yet. */
+  /** Returns the database at an address, even if it is not ready. */
   find(address: string): DatabaseRow | undefined {
     return this.#registry.findDatabase(this.#home.id, address) ?? this.#registry.findByLabel(address)
   }
 
-  /** The label in front of the domain, of a host name that has both. */
+  /** Returns the label of a host name within the domain; null for other host names. */
   labelOfHost(host: string): string | null {
     const suffix = this.#domain === null ? null : `.${this.#domain.replace(/:\d+$/, '')}`
     return suffix !== null && host.endsWith(suffix) ? host.slice(0, -suffix.length) : null
   }
 
-  /** Whether another database has one of the addresses that a new one would get. */
+  /** Whether an address of a new database is already taken. */
   isTaken(organization: OrganizationRow, name: string): boolean {
     const label = hostLabel(name, organization.slug)
     return (
@@ -42,12 +42,12 @@ export class Addresses {
     )
   }
 
-  /** The shortest address of a database, for paths. */
+  /** Returns the shortest address of a database, for paths. */
   pathOf(row: DatabaseRow): string {
     return row.organization === this.#home.id ? row.name : this.#labelOf(row)
   }
 
-  /** What is pasted behind `http://`: a host of its own where there is a domain, else `origin/<path>`. */
+  /** Returns what follows `http://` in a URL: a host name if there is a domain, otherwise `origin/<path>`. */
   hostnameOf(row: DatabaseRow, origin: string): string {
     return this.#domain === null ? `${origin}/${this.pathOf(row)}` : `${this.#labelOf(row)}.${this.#domain}`
   }

@@ -1,6 +1,6 @@
 import type { Registry } from './registry/registry.ts'
 
-/** What was done, in the service's words. */
+/** Kind of an action, as named by the service. */
 export type AuditCode =
   | 'db-create'
   | 'db-delete'
@@ -22,7 +22,7 @@ export type AuditCode =
   | 'org-set-overages'
   | 'user-token-create'
 
-/** One entry of the log. */
+/** An entry of the audit log. */
 export interface AuditEntry {
   readonly code: AuditCode
   readonly message: string
@@ -30,14 +30,14 @@ export interface AuditEntry {
 }
 
 export interface WrittenAuditEntry extends AuditEntry {
-  /** `cli`, or `web` for everybody else. */
+  /** `cli` for the command line, otherwise `web`. */
   readonly origin: string
   readonly author: string
-  /** In ms since 1970. */
+  /** In ms since the Unix epoch. */
   readonly createdAt: number
 }
 
-/** Who has done it, and with which API token. */
+/** The user and the API token of an action. */
 export interface AuditAuthor {
   readonly username: string
   readonly origin: string
@@ -45,7 +45,7 @@ export interface AuditAuthor {
   readonly token: string
 }
 
-/** What was done in organizations, newest first. */
+/** The audit logs of organizations. */
 export class AuditLog {
   readonly #registry: Registry
 
@@ -53,7 +53,7 @@ export class AuditLog {
     this.#registry = registry
   }
 
-  /** Adds an entry; in a transaction of the caller's it stands or falls with what it tells of. */
+  /** Adds an entry. Within a transaction of the caller, it is committed or rolled back with it. */
   add(
     organization: string,
     { username, origin, token }: AuditAuthor,
@@ -79,7 +79,7 @@ export class AuditLog {
     return this.#registry.file.all<{ count: number }>(sql, [organization])[0]?.count ?? 0
   }
 
-  /** A page of the log; pages begin with 1. */
+  /** Returns a page of the log, newest entries first. @param page from 1 */
   page(organization: string, page: number, pageSize: number): readonly WrittenAuditEntry[] {
     const rows = this.#registry.file.all<Omit<WrittenAuditEntry, 'data'> & { readonly data: string }>(
       `SELECT code, message, origin, author, data, created_at AS createdAt FROM audit_log

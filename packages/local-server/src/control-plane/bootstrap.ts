@@ -5,32 +5,32 @@ import type { GroupRow, OrganizationRow, UserRow } from './registry/rows.ts'
 import { LOCAL } from './rules/locations.ts'
 
 export const DEFAULT_GROUP = 'default'
-/** The key that signs API tokens, by the name it is kept under. */
+/** Name under which the key that signs API tokens is stored. */
 export const PLATFORM_KEY = 'platform-key'
 const OWNER = 'owner'
 
-/** What belongs to the server's operator. */
+/** The organization of the server's operator, and its owner. */
 export interface Home {
   readonly organization: OrganizationRow
   readonly owner: UserRow
 }
 
-/** The organization of the server's operator, with its group `default`; made at the first start. */
+/** Returns the operator's organization, which is created with its group `default` on the first start. */
 export function openHome(registry: Registry, slug: string): Home {
   const known = registry.setting('home')
   if (known === undefined) registry.transaction(() => makeHome(registry, slug))
   const organization = registry.organizations.get(registry.setting('home') ?? '')
   const owner = registry.users.get(registry.setting('owner') ?? '')
   if (organization === undefined || owner === undefined)
-    throw new Error('the registry has lost its organization')
+    throw new Error('the organization of the server is missing in the registry')
   if (known !== undefined && organization.slug !== slug)
     throw new Error(`the data directory belongs to the organization "${organization.slug}", not "${slug}"`)
   return { organization, owner }
 }
 
 /**
- * Which kind of back end holds the databases is written down at the start: to another one all of them would look lost,
- * and what was half made or half removed would stay so. @throws Error for another one than that which holds some
+ * Records the kind of the back end that holds the databases. To a back end of another kind all databases would appear lost, and
+ * interrupted creations and removals would never be finished. @throws Error if another kind is recorded
  */
 export function claimBackend(registry: Registry, kind: string): void {
   const known = registry.setting('backend')
@@ -40,7 +40,7 @@ export function claimBackend(registry: Registry, kind: string): void {
   registry.putSetting('backend', kind)
 }
 
-/** The key pair that is kept under a name; made when it is not there. */
+/** Returns the key pair with a name, and creates it if it does not exist. */
 export function keyNamed(registry: Registry, name: string): KeyPair {
   const known = registry.setting(name)
   if (known !== undefined) return JSON.parse(known) as KeyPair

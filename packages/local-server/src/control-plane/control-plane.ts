@@ -10,16 +10,16 @@ import { ApiTokens } from './tokens/api-tokens.ts'
 import { ExternalTokens } from './tokens/external-tokens.ts'
 import { Usage } from './usage.ts'
 
-/** How often what databases have used is written down. */
+/** How often usage is recorded. */
 const SAMPLE_INTERVAL_MS = 15_000
 const OWNER_TOKEN = 'owner'
 
-/** How the control plane is made. */
+/** Options of a {@link ControlPlane}. */
 export interface ControlPlaneOptions {
   readonly directory: string
-  /** Slug of the organization of the server's operator. */
+  /** Slug of the operator's organization. */
   readonly organization: string
-  /** What follows `<database>-<organization>.` in host names; null to address databases by path. */
+  /** Suffix of host names after `<database>-<organization>.`; null to address databases by path. */
   readonly domain: string | null
 }
 
@@ -29,14 +29,14 @@ interface RunningParts {
   readonly usage: Usage
 }
 
-/** Who owns which database, and what may be done with it. The part below the platform API. */
+/** Manages organizations, users, groups, databases and tokens, below the platform API. */
 export class ControlPlane {
   readonly registry: Registry
   readonly home: Home
   readonly addresses: Addresses
   readonly audit: AuditLog
   readonly apiTokens: ApiTokens
-  /** Signs what the server itself asks its back end for. */
+  /** Signs internal requests to the back end. */
   readonly controlKey: KeyPair
   readonly externalTokens: ExternalTokens
   #running: RunningParts | null = null
@@ -53,7 +53,7 @@ export class ControlPlane {
     this.controlKey = keyNamed(registry, 'control-key')
   }
 
-  /** Reads what is known; `start` brings it and the back end together. */
+  /** Opens the registry, without starting the back end. */
   static async open({ directory, organization, domain }: ControlPlaneOptions): Promise<ControlPlane> {
     const registry = await Registry.open(directory)
     try {
@@ -64,7 +64,7 @@ export class ControlPlane {
     }
   }
 
-  /** Starts the back end, and finishes what a crash has interrupted; resolves with the back end's version. */
+  /** Starts the back end, and finishes changes that a crash has interrupted. @returns the version of the back end */
   async start(backend: DatabaseBackend): Promise<string> {
     const usage = new Usage(this.registry, backend)
     const databases = new Databases({
@@ -72,7 +72,7 @@ export class ControlPlane {
       backend,
       beforeRemoval: (row) => usage.sample([row]),
     })
-    await backend.setAside(new Set(this.registry.databases.rows.map(({ id }) => id)))
+    await backend.quarantineUnknown(new Set(this.registry.databases.rows.map(({ id }) => id)))
     const version = await backend.start()
     this.#running = { backend, databases, usage }
     await databases.reconcile()
@@ -93,14 +93,14 @@ export class ControlPlane {
     return this.#started.usage
   }
 
-  /** The secret of the owner's API token, which is made when there is none. */
+  /** Returns the secret of the owner's API token, which is created if necessary. */
   ownerToken(): string {
     const { owner } = this.home
     const known = this.registry.findToken(owner.id, OWNER_TOKEN)
     return this.apiTokens.secretOf(known ?? this.#makeOwnerToken())
   }
 
-  /** To be called while the back end still answers. */
+  /** Stops background work. Must be called while the back end is still running. */
   async stop(): Promise<void> {
     if (this.#sampler !== null) clearInterval(this.#sampler)
     this.#running?.databases.stop()
@@ -109,7 +109,7 @@ export class ControlPlane {
     await this.#running?.usage.sampleTouched()
   }
 
-  /** To be called when nothing is changed any more. */
+  /** Must be called after all changes have finished. */
   close(): void {
     this.registry.close()
   }
@@ -122,8 +122,8 @@ export class ControlPlane {
   #sample(): void {
     this.#sampling ??= this.usage
       .sampleTouched()
-      // a full disk, for instance: nothing is lost, it is tried again
-      .catch((error: unknown) => console.error(`usage could not be written down: ${String(error)}`))
+      // for example on a full disk; nothing is lost, as the next sample includes it
+      .catch((error: unknown) => console.error(`usage could not be recorded: ${String(error)}`))
       .finally(() => {
         this.#sampling = null
       })

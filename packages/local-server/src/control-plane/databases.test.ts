@@ -160,7 +160,7 @@ function breakBackend(method: 'applySettings' | 'remove'): () => void {
   return () => void Object.assign(backend, { [method]: really })
 }
 
-describe('what the back end fails to take over', () => {
+describe('changes that the back end fails to apply', () => {
   const said = vi.spyOn(console, 'error')
   beforeEach(() => {
     vi.useFakeTimers()
@@ -170,15 +170,15 @@ describe('what the back end fails to take over', () => {
     databases.stop()
     vi.useRealTimers()
   })
-  const open = () => databases.openChanges.map(({ failures, error }) => [failures, error])
+  const open = () => databases.pendingChanges.map(({ failures, error }) => [failures, error])
 
-  test('settings that were not taken over are reported, and applied again with a growing backoff', async () => {
+  test('settings that were not applied are reported, and applied again with a growing backoff', async () => {
     const row = await create('a')
     const mend = breakBackend('applySettings')
     const key = newKeyPair()
     await expect(databases.change({ ...row, key })).rejects.toMatchObject({
       status: 500,
-      code: 'not_taken_over_yet',
+      code: 'not_applied_yet',
       message: expect.stringContaining('the disk is full'),
     })
     expect(registry.databases.get(row.id)?.key).toEqual(key)
@@ -194,8 +194,8 @@ describe('what the back end fails to take over', () => {
     expect([open(), backend.keys.get(row.id)?.[0]]).toEqual([[], key.publicPem])
     // once when it failed, once when it was over
     expect(said.mock.calls.map(([line]) => line)).toEqual([
-      expect.stringContaining('asked again: the disk is full'),
-      expect.stringContaining('has taken over the change'),
+      expect.stringContaining('will be retried: the disk is full'),
+      expect.stringContaining('has applied the change'),
     ])
   })
 
@@ -204,7 +204,7 @@ describe('what the back end fails to take over', () => {
     Object.assign(backend, { endAccess: async (id: DatabaseId) => void dropped.push(id) })
     const row = await create('a')
     const mend = breakBackend('applySettings')
-    await expect(databases.apply(row.id, { ends: 'all' })).rejects.toThrow('not taken it over yet')
+    await expect(databases.apply(row.id, { ends: 'all' })).rejects.toThrow('not applied it yet')
     mend()
     await databases.change(row)
     expect([open(), dropped]).toEqual([[], [row.id]])
@@ -240,8 +240,8 @@ describe('what the back end fails to take over', () => {
   test('a database that is missing is a failure while the server runs, and lost at its next start', async () => {
     const row = await create('a')
     backend.present.delete(row.id)
-    await expect(databases.apply(row.id)).rejects.toThrow('it has no such database')
-    expect([states(), open()]).toEqual([['ready'], [[1, 'it has no such database']]])
+    await expect(databases.apply(row.id)).rejects.toThrow('the database does not exist there')
+    expect([states(), open()]).toEqual([['ready'], [[1, 'the database does not exist there']]])
     await databases.reconcile()
     expect([states(), open()]).toEqual([['lost'], []])
     backend.present.add(row.id)

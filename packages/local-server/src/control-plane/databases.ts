@@ -8,12 +8,12 @@ import {
   type EndedAccess,
 } from '../backend/backend.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
-import { type OpenChange, Repeats, widest } from './pending-changes.ts'
+import { type PendingChange, PendingChanges, widest } from './pending-changes.ts'
 import { Refusal } from './refusal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
 
-/** How many databases the back end is asked for at once when all of them are gone through. */
+/** Number of concurrent back-end calls when all databases are visited. */
 const CONCURRENCY = 16
 
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
@@ -27,59 +27,59 @@ export const NEW_CONFIGURATION: DatabaseConfiguration = {
   allowedAwsVpcIds: [],
 }
 
-/** A database that is to be made. */
+/** A database to create. */
 export interface NewDatabase {
   readonly organization: OrganizationRow
   readonly group: GroupRow
-  /** Has been checked, and is free. */
+  /** Validated and free. */
   readonly name: string
   readonly source: DatabaseSource
   readonly configuration: DatabaseConfiguration
   readonly parent?: DatabaseRow
-  /** How long it does not answer yet, in ms. */
+  /** How long the database is not ready after its creation, in ms. */
   readonly readyDelayMs: number
-  /** Is called in the transaction that makes it ready. */
+  /** Called in the transaction that makes it ready. */
   readonly onReady?: () => void
 }
 
-/** How settings are taken over. */
+/** Options for applying settings. */
 export interface ApplyOptions {
-  /** The access that has ended: requests that run under it end, with their streams and transactions. @default null */
+  /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
   readonly ends?: EndedAccess | null
-  /** Whether a database that the back end does not have is marked as lost; otherwise that is a failure. @default false */
+  /** Whether a database that the back end does not have is marked as lost, instead of an error. @default false */
   readonly findsLost?: boolean
 }
 
-/** What the lifecycle works with. */
+/** Dependencies of {@link Databases}. */
 export interface DatabasesOptions {
   readonly registry: Registry
   readonly backend: DatabaseBackend
-  /** To be done while the back end still has a database that is about to be removed. */
+  /** Called while the back end still has the database that is about to be removed. */
   readonly beforeRemoval: (row: DatabaseRow) => Promise<void>
 }
 
 /**
- * Makes, changes and removes databases. The intent is written down before the back end is asked, and what came of it
- * afterwards; so after a crash nothing is half there.
+ * Creates, changes and removes databases. The intent is recorded before the back end is called, and the outcome afterwards, so
+ * that an operation interrupted by a crash can be finished.
  */
 export class Databases {
   readonly #options: DatabasesOptions
-  /** The end of the last change of each database: the back end gets one after the other. */
+  /** The last change of each database: changes are applied one at a time. */
   readonly #changes = new Map<DatabaseId, Promise<void>>()
-  /** When a database answers that is to wait, by a clock that is never set. */
+  /** When a delayed database becomes ready, on a monotonic clock. */
   readonly #delays = new Map<DatabaseId, number>()
-  readonly #repeats = new Repeats((id, ends) => this.#settle(id, ends))
+  readonly #pending = new PendingChanges((id, ends) => this.#settle(id, ends))
 
   constructor(options: DatabasesOptions) {
     this.#options = options
   }
 
-  /** Changes that the back end has failed to take over; they are tried again by themselves. */
-  get openChanges(): readonly OpenChange[] {
-    return this.#repeats.open
+  /** Changes that the back end has failed to apply; they are retried automatically. */
+  get pendingChanges(): readonly PendingChange[] {
+    return this.#pending.open
   }
 
-  /** Whether a database answers. */
+  /** Whether a database accepts requests. */
   isReady({ id, state }: DatabaseRow): boolean {
     const due = this.#delays.get(id)
     if (due !== undefined && due > performance.now()) return false
@@ -87,16 +87,16 @@ export class Databases {
     return state === 'ready'
   }
 
-  /** Nothing is tried again from now on. */
+  /** Stops retries. */
   stop(): void {
-    this.#repeats.stop()
+    this.#pending.stop()
   }
 
-  /** @throws Refusal when the back end does not make it; nothing is left of it then */
+  /** @throws Refusal if the back end cannot create it; nothing is kept then */
   async create(wanted: NewDatabase): Promise<DatabaseRow> {
     const { organization, group, name, source, parent, readyDelayMs } = wanted
     const { registry, backend } = this.#options
-    // the source may have taken a while to read
+    // the group may have been removed while the source was read
     if (registry.groups.get(group.id)?.organization !== organization.id)
       throw new Refusal(409, `group ${group.name} was removed`)
     const from = this.#checkReadable(source)
@@ -117,16 +117,16 @@ export class Databases {
     }
     registry.transaction(() => registry.databases.put(row))
     try {
-      await this.#inTurn(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
-      // its reads may have been blocked while it was copied
+      await this.#enqueue(row.id, () => backend.create(row.id, source, this.#settingsOf(row)))
+      // reads of the source may have been blocked while it was copied
       this.#checkReadable(source)
     } catch (error) {
-      // a removal that fails is tried again; what the caller has to know is why there is no database
+      // a failed removal is retried; the caller needs the reason why there is no database
       await this.remove(row).catch(() => {})
       throw error instanceof BackendRefusal ? new Refusal(400, error.message) : error
     }
     const made = registry.databases.get(row.id)
-    // its group, or the server, has gone meanwhile
+    // the group was removed meanwhile, or the server was closed
     if (made?.state !== 'creating') throw new Refusal(409, `database ${name} was removed while it was made`)
     const ready: DatabaseRow = { ...made, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
@@ -134,12 +134,12 @@ export class Databases {
       registry.databases.put(ready)
       wanted.onReady?.()
     })
-    // keys may have been rotated, or the group transferred, while it was made; what fails is tried again
+    // keys may have been rotated, or the group transferred, during the creation; a failure is retried
     await this.apply(row.id).catch(() => {})
     return ready
   }
 
-  /** @returns the database that is copied, if any @throws Refusal for one whose reads are blocked */
+  /** @returns the database that is copied, if any @throws Refusal if its reads are blocked */
   #checkReadable(source: DatabaseSource): DatabaseRow | undefined {
     const from = source.type === 'fork' ? source.from : source.type === 'schema-child' ? source.parent : null
     const row = from === null ? undefined : this.#options.registry.databases.get(from)
@@ -148,7 +148,7 @@ export class Databases {
     throw new Refusal(403, `reads of database ${row.name} are blocked${reason === null ? '' : `: ${reason}`}`)
   }
 
-  /** Writes down a changed row, and has the back end follow. */
+  /** Records a changed row, and applies it to the back end. */
   async change(row: DatabaseRow): Promise<void> {
     const { registry } = this.#options
     const before = registry.databases.get(row.id)?.configuration
@@ -157,8 +157,9 @@ export class Databases {
   }
 
   /**
-   * Into a group that may be another organization's; what clients have open ends. `checkReceiver` is asked when its data is there.
-   * @throws Refusal where it stays: when it was changed meanwhile
+   * Moves a database to a group, possibly of another organization, and aborts what clients have in flight. `checkReceiver` is called
+   * when the data has been copied.
+   * @throws Refusal if the database was changed meanwhile; it is not moved then
    */
   async move(row: DatabaseRow, group: GroupRow, checkReceiver: () => void): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
@@ -176,36 +177,36 @@ export class Databases {
       const moved = { ...check(), ...place }
       registry.transaction(() => registry.databases.put(moved))
     }
-    const moved = this.#inTurn(id, async () => {
+    const moved = this.#enqueue(id, async () => {
       await beforeRemoval(check())
       if (backend.move === undefined) commit()
       else await backend.move(id, group.id, this.#settingsOf({ ...row, ...place }), commit)
     })
-    // wherever it is now
+    // in the old group or the new one
     await moved.catch(() => {})
     await this.apply(id, { ends: 'all' })
     await moved
   }
 
   /**
-   * Has the back end take over what the registry says now, and end what runs under an access that has ended.
-   * @throws Refusal 500 when it does not; it is asked again by itself then
+   * Applies the recorded settings to the back end, and aborts what uses a revoked access.
+   * @throws Refusal 500 if the back end fails; it is retried automatically
    */
   async apply(id: DatabaseId, { ends = null, findsLost = false }: ApplyOptions = {}): Promise<void> {
     await this.#attempt(id, ends, async (ended) => {
-      await this.#inTurn(id, () => this.#applyNow(id, findsLost))
+      await this.#enqueue(id, () => this.#applyNow(id, findsLost))
       if (ended !== null) await this.#options.backend.endAccess(id, ended)
     })
   }
 
-  /** The same for several: one that fails does not keep the others from it. */
+  /** Applies the settings of several databases, even if some fail. */
   async applyAll(rows: readonly DatabaseRow[], options: ApplyOptions = {}): Promise<void> {
     await eachOf(rows, ({ id }) => this.apply(id, options))
   }
 
   /**
-   * From now on it cannot be found, and its name is free; resolves when its data is gone.
-   * @throws Refusal while it is protected, or others share its schema
+   * Removes a database. Its name is free at once; resolves when its data is removed.
+   * @throws Refusal if it is protected, or if others share its schema
    */
   async remove(row: DatabaseRow): Promise<void> {
     this.checkRemovable(row)
@@ -213,7 +214,7 @@ export class Databases {
     await this.finishRemoval(row)
   }
 
-  /** @throws Refusal for a database that is protected, or whose schema others share */
+  /** @throws Refusal if a database is protected, or if others share its schema */
   checkRemovable({ id, name, isSchema, configuration }: DatabaseRow): void {
     if (configuration.deleteProtection)
       throw new Refusal(400, `database ${name} is protected from deletion; unset delete_protection first`)
@@ -222,27 +223,27 @@ export class Databases {
       throw new Refusal(400, `cannot delete \`${name}\` because databases are still refering to it`)
   }
 
-  /** The first half of a removal, for a transaction of the caller's. */
+  /** Begins a removal, within a transaction of the caller. */
   markDeleting(row: DatabaseRow): void {
     this.#options.registry.databases.put({ ...row, state: 'deleting' })
   }
 
-  /** The second half, of several: those that share a schema go before the one that has it. */
+  /** Finishes several removals: those of databases with a shared schema before that of the schema. */
   async finishRemovals(rows: readonly DatabaseRow[]): Promise<void> {
     const failures: unknown[] = []
     for (const isSchema of [false, true]) {
       const these = rows.filter((row) => row.isSchema === isSchema)
-      // each is asked for, so that each that fails is tried again
+      // each is attempted, so that each failure is retried
       await eachOf(these, (row) => this.finishRemoval(row)).catch((error: unknown) => failures.push(error))
     }
     if (failures.length > 0) throw failures[0]
   }
 
-  /** The second half. @throws Refusal 500 when the back end fails; it is asked again by itself then */
+  /** Finishes a removal. @throws Refusal 500 if the back end fails; it is retried automatically */
   async finishRemoval({ id, group }: DatabaseRow): Promise<void> {
     const { registry, backend, beforeRemoval } = this.#options
     await this.#attempt(id, null, async () => {
-      await this.#inTurn(id, async () => {
+      await this.#enqueue(id, async () => {
         const row = registry.databases.get(id)
         if (row === undefined) return
         await beforeRemoval(row)
@@ -256,18 +257,18 @@ export class Databases {
     await this.finishGroup(group)
   }
 
-  /** What the back end keeps for a group goes with the last of its databases, once the group is gone. */
+  /** Removes what the back end keeps for a removed group, after the last of its databases. */
   async finishGroup(group: string): Promise<void> {
     const { registry, backend } = this.#options
     const isOver =
       registry.groups.get(group) === undefined && !registry.databases.rows.some((row) => row.group === group)
-    // what stays is looked at again by the next start
+    // what remains is removed at the next start
     if (isOver) await backend.endGroup?.(group).catch((error: unknown) => console.error(String(error)))
   }
 
   /**
-   * To be called once the back end has started: finishes what a crash has interrupted. What fails is said and tried
-   * again later; one database does not keep the others from being served.
+   * Finishes changes that a crash has interrupted; called once the back end has started. Failures are logged and retried later, and
+   * do not affect other databases.
    */
   async reconcile(): Promise<void> {
     const { registry } = this.#options
@@ -280,15 +281,15 @@ export class Databases {
     await this.applyAll(rows.filter(isServed), { findsLost: true }).catch(() => {})
   }
 
-  /** What is tried again: whatever the registry says now. */
+  /** Retries a change according to the current state of the registry. */
   async #settle(id: DatabaseId, ends: EndedAccess | null): Promise<void> {
     const row = this.#options.registry.databases.get(id)
-    if (row === undefined) this.#repeats.succeeded(id)
+    if (row === undefined) this.#pending.succeeded(id)
     else if (row.state === 'deleting') await this.finishRemoval(row)
     else if (isServed(row)) await this.apply(id, { ends })
   }
 
-  /** Applies the settings, and finds out whether the database is there at all. */
+  /** Applies the settings, and checks whether the database exists in the back end. */
   async #applyNow(id: DatabaseId, findsLost: boolean): Promise<void> {
     const { registry, backend } = this.#options
     const row = registry.databases.get(id)
@@ -296,27 +297,28 @@ export class Databases {
     const isThere = await backend.applySettings(id, this.#settingsOf(row))
     const now = registry.databases.get(id)
     if (now === undefined || !isServed(now) || isThere === (now.state === 'ready')) return
-    if (!isThere && !findsLost) throw new Error('it has no such database')
+    if (!isThere && !findsLost) throw new Error('the database does not exist there')
     this.#setState(now, isThere ? 'ready' : 'lost')
   }
 
-  /** Asks the back end for something that is written down already. */
+  /** Runs a recorded change on the back end. */
   async #attempt(
     id: DatabaseId,
     ends: EndedAccess | null,
     work: (ended: EndedAccess | null) => Promise<void>,
   ): Promise<void> {
-    // an earlier change that has failed may have ended more
-    const ended = widest(ends, this.#repeats.endedAccess(id))
+    // an earlier change that failed may have revoked more
+    const ended = widest(ends, this.#pending.endedAccess(id))
     try {
       await work(ended)
     } catch (error) {
-      this.#repeats.failed(id, error, ended)
+      this.#pending.failed(id, error, ended)
       const reason = error instanceof Error ? error.message : String(error)
-      const state = 'the change is kept, but the database server has not taken it over yet and is asked again'
-      throw new Refusal(500, `${state}: ${reason}`, 'not_taken_over_yet')
+      const state =
+        'the change is recorded, but the database server has not applied it yet; it is retried automatically'
+      throw new Refusal(500, `${state}: ${reason}`, 'not_applied_yet')
     }
-    this.#repeats.succeeded(id)
+    this.#pending.succeeded(id)
   }
 
   #setState(row: DatabaseRow, state: DatabaseRow['state']): void {
@@ -339,7 +341,7 @@ export class Databases {
     }
   }
 
-  async #inTurn(id: DatabaseId, change: () => Promise<void>): Promise<void> {
+  async #enqueue(id: DatabaseId, change: () => Promise<void>): Promise<void> {
     const turn = (this.#changes.get(id) ?? Promise.resolve()).then(change)
     const settled = turn.catch(() => {})
     this.#changes.set(id, settled)
@@ -349,14 +351,14 @@ export class Databases {
   }
 }
 
-/** A copy is reached from the same addresses as its source. */
+/** Returns the allowed addresses of a copy, which are those of its source. */
 function addressesOf({
   configuration: { allowedIps, allowedAwsVpcIds },
 }: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {
   return { allowedIps, allowedAwsVpcIds }
 }
 
-/** Returns the access that a change of the configuration ends. */
+/** Returns the access that a change of the configuration revokes. */
 export function endedBy(
   before: DatabaseConfiguration | undefined,
   { blockReads, blockWrites, allowedIps }: DatabaseConfiguration,
@@ -369,12 +371,12 @@ export function endedBy(
   return blockWrites && !before.blockWrites ? 'writes' : null
 }
 
-/** Whether the back end has it, as far as is known: neither being made nor being removed. */
+/** Whether the back end should have a database: one that is neither being created nor removed. */
 function isServed({ state }: DatabaseRow): boolean {
   return state === 'ready' || state === 'lost'
 }
 
-/** Does the work for each, and fails when all are done, with the first failure. */
+/** Calls `work` for each item. Rejects with the first failure when all are done. */
 async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const left = [...items].reverse()
   const failures: unknown[] = []

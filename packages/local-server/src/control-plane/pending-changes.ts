@@ -1,86 +1,86 @@
 import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 
-/** Wait before a change is tried again, and the longest, in ms. */
+/** First and longest delay before a retry, in ms. */
 const FIRST_DELAY_MS = 1_000
 const LONGEST_DELAY_MS = 60_000
 
-/** A change that the back end has not taken over yet. */
-export interface OpenChange {
+/** A change that the back end has not applied yet. */
+export interface PendingChange {
   readonly database: DatabaseId
-  /** How often it has failed. */
+  /** Number of failed attempts. */
   readonly failures: number
-  /** What went wrong the last time. */
+  /** The latest error. */
   readonly error: string
 }
 
-interface Kept extends OpenChange {
-  /** What has to end with it. */
+interface Kept extends PendingChange {
+  /** The access that it revokes. */
   readonly ends: EndedAccess | null
 }
 
-/** What is done again: has the back end take over what the registry says, or remove the database. */
-export type RepeatedWork = (id: DatabaseId, ends: EndedAccess | null) => Promise<void>
+/** Applies the current state of the registry to the back end, or removes the database. */
+export type ApplyChange = (id: DatabaseId, ends: EndedAccess | null) => Promise<void>
 
 /**
- * Changes that are written down but that the back end has failed to take over: each is tried again, later and later,
- * until it succeeds. What is said on the error output: that it failed the first time, and that it has succeeded.
+ * Retries recorded changes that the back end has failed to apply, with increasing delays, until they succeed. Logs the first
+ * failure of a change and its success.
  */
-export class Repeats {
-  readonly #work: RepeatedWork
+export class PendingChanges {
+  readonly #work: ApplyChange
   readonly #log: (line: string) => void
   readonly #open = new Map<DatabaseId, Kept>()
   readonly #timers = new Map<DatabaseId, NodeJS.Timeout>()
   #isStopped = false
 
-  constructor(work: RepeatedWork, log: (line: string) => void = console.error) {
+  constructor(work: ApplyChange, log: (line: string) => void = console.error) {
     this.#work = work
     this.#log = log
   }
 
-  /** What has not succeeded yet. */
-  get open(): readonly OpenChange[] {
+  /** Changes that have not succeeded yet. */
+  get open(): readonly PendingChange[] {
     return [...this.#open.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
-  /** A change has failed. @param ends the access that has ended with it */
+  /** Records a failed attempt. @param ends the access that the change revokes */
   failed(id: DatabaseId, error: unknown, ends: EndedAccess | null): void {
     const before = this.#open.get(id)
     const text = error instanceof Error ? error.message : String(error)
     const failures = (before?.failures ?? 0) + 1
     const ended = widest(ends, before?.ends ?? null)
     this.#open.set(id, { database: id, failures, error: text, ends: ended })
-    // the next start finishes it
+    // the next start applies the change
     if (this.#isStopped) return
     if (before === undefined)
-      this.#log(`database ${id}: the back end has not taken over a change, and is asked again: ${text}`)
+      this.#log(`database ${id}: the back end has failed to apply a change, which will be retried: ${text}`)
     clearTimeout(this.#timers.get(id))
     const delay = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
-    this.#timers.set(id, setTimeout(() => void this.#repeat(id), delay).unref())
+    this.#timers.set(id, setTimeout(() => void this.#retry(id), delay).unref())
   }
 
-  /** The access that a change of a database has ended which the back end has not taken over yet. */
+  /** Returns the access that a pending change of a database revokes. */
   endedAccess(id: DatabaseId): EndedAccess | null {
     return this.#open.get(id)?.ends ?? null
   }
 
-  /** The back end has what the registry says. */
+  /** Records that the back end matches the registry. */
   succeeded(id: DatabaseId): void {
     if (!this.#open.delete(id)) return
     clearTimeout(this.#timers.get(id))
     this.#timers.delete(id)
-    this.#log(`database ${id}: the back end has taken over the change`)
+    this.#log(`database ${id}: the back end has applied the change`)
   }
 
-  /** Nothing is tried again from now on; what is open is finished at the next start. */
+  /** Stops retries; pending changes are applied at the next start. */
   stop(): void {
     this.#isStopped = true
     for (const timer of this.#timers.values()) clearTimeout(timer)
     this.#timers.clear()
   }
 
-  async #repeat(id: DatabaseId): Promise<void> {
+  async #retry(id: DatabaseId): Promise<void> {
     this.#timers.delete(id)
-    // what fails again has said so through `failed`
+    // a new failure is reported through `failed`
     await this.#work(id, this.endedAccess(id)).catch(() => {})
   }
 }

@@ -1,12 +1,12 @@
 /**
- * What the service has and this server has not: 501 for a route, 400 for a value in a request, always with the code
- * `not_supported`.
+ * Returns the error for a feature of the service that this server lacks: 501 for a route, 400 for a value in a request, always
+ * with the code `not_supported`.
  */
 export function notSupported(reason: string, status: 400 | 501 = 400): Refusal {
   return new Refusal(status, reason, 'not_supported')
 }
 
-/** A request is refused, and why: answered as `{ error, code? }` with the status. */
+/** Rejects a request; sent as `{ error, code? }` with the status. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly status: number

@@ -4,10 +4,10 @@ import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 
 const HOUR_MS = 3_600_000
-/** libsql-server says about a second late how large a database is. */
+/** libsql-server reports the size of a database about a second late. */
 const COUNTED_AFTER_MS = 3_000
 
-/** What was used in a period; storage is that of now. */
+/** Usage in a period, and the current storage. */
 export interface UsageTotal {
   readonly rowsRead: number
   readonly rowsWritten: number
@@ -15,21 +15,21 @@ export interface UsageTotal {
   readonly storageBytes: number
 }
 
-/** A span of time, in ms since 1970; whole hours are looked at. */
+/** A period in ms since the Unix epoch; it is evaluated in whole hours. */
 export interface Period {
   readonly from: number
   readonly to: number
 }
 
 /**
- * What databases have used, by the hour. The counts of a back end begin anew with its process, so they are asked for
- * now and then, and what was added since the last time is written down.
+ * Records the usage of databases by the hour. The counts of a back end restart with its process, so that the differences are
+ * recorded regularly.
  */
 export class Usage {
   readonly #registry: Registry
   readonly #backend: DatabaseBackend
   #last: Promise<void> = Promise.resolve()
-  /** When each was used last that has to be asked, by a clock that is never set. */
+  /** When each database with unrecorded usage was last used, on a monotonic clock. */
   readonly #touched = new Map<DatabaseId, number>()
   readonly #bytesSynced = new Map<DatabaseId, number>()
 
@@ -38,24 +38,24 @@ export class Usage {
     this.#backend = backend
   }
 
-  /** Bytes of a database's content that were sent as a whole. */
+  /** Adds bytes of a database that were sent in an export. */
   addBytesSynced(id: DatabaseId, bytes: number): void {
     this.touch(id)
     this.#bytesSynced.set(id, (this.#bytesSynced.get(id) ?? 0) + bytes)
   }
 
-  /** A database is in use: it has to be asked the next time. */
+  /** Marks a database as used, so that the next sample includes it. */
   touch(id: DatabaseId): void {
     this.#touched.set(id, performance.now())
   }
 
-  /** A request has been answered. What it has done is counted, also what it does while its body is sent. */
+  /** Marks a database as used after a response, and again after its body was sent. */
   answered(id: DatabaseId, body: ServiceResponse['body']): void {
     this.touch(id)
     if (typeof body !== 'string') body.once('close', () => this.touch(id))
   }
 
-  /** Writes down what was used since the last time, of all databases that were. */
+  /** Records the usage of all databases that were used since the last sample. */
   async sampleTouched(): Promise<void> {
     const rows = [...this.#touched.keys()].flatMap((id) => this.#registry.databases.get(id) ?? [])
     const now = performance.now()
@@ -63,9 +63,9 @@ export class Usage {
     await this.sample(rows)
   }
 
-  /** Writes down what databases have used until now. Of a back end that does not answer, nothing is lost but time. */
+  /** Records the current usage of databases. If the back end does not respond, the next sample includes it. */
   async sample(rows: readonly DatabaseRow[]): Promise<void> {
-    // one after the other: an older count that is written behind a newer one would look like a new beginning
+    // sequentially: an older count that is recorded after a newer one would look like a restart of the count
     const sampled = this.#last.then(async () => {
       for (const { id } of rows) await this.#sampleOne(id)
     })
@@ -82,13 +82,13 @@ export class Usage {
     if (sample !== null && isCounted(row)) this.#registry.transaction(() => this.#write(row, sample))
   }
 
-  /** What a database has used. */
+  /** Returns the usage of a database. */
   ofDatabase(id: DatabaseId, { from, to }: Period): UsageTotal {
     const totals = this.#total('database', id, { from, to })
     return { ...totals, storageBytes: this.#lastSample(id)?.storageBytes ?? 0 }
   }
 
-  /** What the databases of an organization have used, with those that are gone; of a group, those that are there. */
+  /** Returns the usage of an organization, including removed databases; for a group, only that of existing ones. */
   ofOrganization(organization: string, period: Period, onlyGroup: string | null): UsageTotal {
     const rows = this.#registry.databases.rows.filter(
       (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
@@ -113,7 +113,7 @@ export class Usage {
       rowsWritten,
       storageBytes,
     ])
-    // a count that has become smaller has lost its end; what was used since then is not known, and nothing is counted twice
+    // a lower count means that the last part was lost: usage since then is unknown, and nothing is counted twice
     const added = (now: number, then: number): number => Math.max(0, now - then)
     this.#add(
       row,

@@ -43,7 +43,7 @@ import {
   textResponse,
 } from '../http/service-request.ts'
 import { CursorBodyStream } from './cursor-body.ts'
-import { adoptLog, DatabaseExports } from './database-exports.ts'
+import { adoptWal, DatabaseExports } from './database-exports.ts'
 import {
   type DatabaseCall,
   type DatabaseWorker,
@@ -51,7 +51,7 @@ import {
   type RunningCursor,
 } from './database-worker.ts'
 import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
-import { TableRights } from './engine/table-rights.ts'
+import { TableAuthorizer } from './engine/table-authorizer.ts'
 import { mayWrite } from './may-write.ts'
 import type { CallOutcome, Reply, WorkerRequest } from './protocol/worker-messages.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
@@ -59,28 +59,28 @@ import { jobResponse } from './schema/job-responses.ts'
 import { SchemaMigrations } from './schema/schema-migrations.ts'
 import { type Job, SchemaStore } from './schema/schema-store.ts'
 import { type StreamLease, StreamTable } from './stream-table.ts'
-import { UsageBook } from './usage-book.ts'
+import { UsageCounters } from './usage-counters.ts'
 import { WorkerPool } from './worker-pool.ts'
 
 const MAX_ATTEMPTS = 5
 
-/** How the embedded back end is made. */
+/** Options of an {@link EmbeddedBackend}. */
 export interface EmbeddedOptions {
-  /** Where the database files are kept. */
+  /** Directory of the database files. */
   readonly directory: string
-  /** Whether everybody may do everything, without a token. */
+  /** Whether everyone has full access without a token. */
   readonly isOpen: boolean
-  /** Whether what is acknowledged must survive a power cut: not of a directory that is removed at the end. @default true */
+  /** Whether acknowledged writes must survive a power failure. False for a temporary directory. @default true */
   readonly isKept?: boolean
-  /** Null for libsql-server without what loses data. @default null */
+  /** Null for libsql-server without its statement-dropping behavior. @default null */
   readonly dialect?: Dialect | null
-  /** Finds the database that a statement of another one names; by default ids are names. */
+  /** Resolves the name of a database in a statement of another one. By default names are ids. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
-  /** By default all that a token may attach. */
+  /** Restricts the databases that a token may attach. By default there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
 }
 
-/** The database API over the embedded engine: streams and permissions here, statements in a worker thread for each database. */
+/** Serves the database API with the embedded engine: manages streams and permissions, and runs statements in worker threads. */
 export class EmbeddedBackend implements DatabaseBackend {
   readonly kind = 'embedded' as const
   readonly hasTablePermissions = true
@@ -93,12 +93,12 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #idOf: (from: DatabaseId, name: string) => DatabaseId | undefined
   readonly #schemas: SchemaStore
   readonly #migrations: SchemaMigrations
-  /** Numbers of streams of the server's own, which take no place of a client's. */
+  /** Number of the last internal stream; these do not count against the limit of clients. */
   #lastOwnStream = 0
   readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
   readonly #running = new RunningRequests()
-  readonly #usage = new UsageBook()
+  readonly #usage = new UsageCounters()
 
   constructor({
     directory,
@@ -136,7 +136,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     return await moveUnknownAside(this.#directory, known)
   }
 
@@ -155,7 +155,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     if (source.type !== 'schema-child') return await this.#make(id, source, settings)
     const { parent } = source
-    await this.#migrations.inTurn(async () => {
+    await this.#migrations.enqueue(async () => {
       if (this.#schemas.roleOf(parent) !== 'schema')
         throw new BackendRefusal(`the database \`${parent}\` is not a schema database`)
       await this.#make(id, source, settings)
@@ -172,12 +172,12 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (source.type === 'fork') await this.#snapshot(source.from, this.#fileOf(id))
     if (source.type === 'schema-child') await this.#snapshot(source.parent, this.#fileOf(id))
     await ensureDatabaseFile(this.#fileOf(id), this.#isKept)
-    await adoptLog(this.#fileOf(id))
+    await adoptWal(this.#fileOf(id))
     this.#configure(id, settings)
     if (source.type === 'dump') await this.#load(id, source.file)
   }
 
-  /** A copy has all rows in it. @throws BackendRefusal */
+  /** Checks the size limit of a copy, which includes all rows of the original. @throws BackendRefusal */
   #checkCopied(id: DatabaseId): void {
     const refusal = this.#readRefusal(id)
     if (refusal !== null) throw new BackendRefusal(refusal)
@@ -197,10 +197,10 @@ export class EmbeddedBackend implements DatabaseBackend {
     return await hasDatabaseFile(this.#fileOf(id))
   }
 
-  /** @throws BackendRefusal while the database has children */
+  /** @throws BackendRefusal if the database has children */
   async remove(id: DatabaseId): Promise<void> {
     if (this.#schemas.roleOf(id) !== 'plain')
-      await this.#migrations.inTurn(async () => {
+      await this.#migrations.enqueue(async () => {
         if (this.#schemas.childrenOf(id).length > 0)
           throw new BackendRefusal(`cannot delete \`${id}\` because databases are still refering to it`)
         await this.#schemas.remove(id)
@@ -257,7 +257,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
     const { signal } = running
     let call: ClientCall = { id, permissions, signal, running }
-    if (request.path === '/dump') return await untilBegun(null, () => this.#dump(call, request.query))
+    if (request.path === '/dump') return await retryUnlessBegun(null, () => this.#dump(call, request.query))
     if (request.path === '/beta/listen') return this.#listen(call, request)
     if (isExportRoute(request.path)) {
       checkReadsAll(call)
@@ -269,19 +269,19 @@ export class EmbeddedBackend implements DatabaseBackend {
     running.isReceiving = true
     const text = await readText(request.body)
     running.isReceiving = false
-    // a body may have taken its time, and the token may have been ended meanwhile
+    // checked again: the token may have been revoked while the body was read
     call = { ...call, permissions: this.#tokens.permissionsOf(request, id) }
     if (running.isEnding) return accessEndedBefore()
     if (request.path === '/v3/cursor') {
       const body = decodeCursorBody(text)
       const requests = [{ type: 'batch', steps: body.steps }] as const
       running.mayWrite = () => permissions.write && mayWrite(requests, body.baton !== null)
-      return await untilBegun(body.baton, () => this.#cursor(call, body))
+      return await retryUnlessBegun(body.baton, () => this.#cursor(call, body))
     }
     const body = decodePipelineBody(text)
     running.mayWrite = () => permissions.write && mayWrite(body.requests, body.baton !== null)
     const version = request.path.startsWith('/v2') ? 2 : 3
-    return await untilBegun(body.baton, () => this.#pipeline(call, body, version))
+    return await retryUnlessBegun(body.baton, () => this.#pipeline(call, body, version))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -303,10 +303,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       const { requests } = body
       const outcome = await worker.run({ ...call, ...lease }, { type: 'pipeline', requests, version })
       if (outcome.type === 'failure') return this.#failed(lease, outcome)
-      // a client that has left does not get the baton: the stream cannot be continued, nor may it keep the write lock
+      // without its client the stream cannot be continued, and must not keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
       if (isClosed) this.#streams.close(lease)
-      // the worker may not have read yet that the client has left
+      // the worker may not have detected yet that the client has left
       if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
       const baton = isClosed ? null : this.#streams.release(lease)
       return textResponse(200, 'application/json', `{${head(baton)},"results":${outcome.text}}`)
@@ -339,7 +339,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     })
   }
 
-  /** What fails with a stream, for instance because its database has just been deleted, must not keep its place. */
+  /** Closes the stream of a call that fails, for example because its database was deleted, so that it does not occupy a slot. */
   async #closingOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -353,7 +353,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     const subscription = readListenQuery(query)
     const { tables } = permissions
     this.#checkNotBlocked(id)
-    if (tables !== null && !new TableRights(tables).allows('data_read', subscription.table))
+    if (tables !== null && !new TableAuthorizer(tables).allows('data_read', subscription.table))
       throw forbiddenToRead(id)
     const body = this.#workers.feedOf(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
@@ -364,7 +364,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  /** Answers a worker that asks for something of other databases. */
+  /** Handles a request of a worker that concerns other databases. */
   async #reply(id: DatabaseId, request: WorkerRequest): Promise<Reply> {
     try {
       if (request.type === 'migrate') return await this.#migrations.migrate(id, request.program)
@@ -381,7 +381,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  /** For what reads past the statements. @throws PipelineFailure with status 403 */
+  /** For requests that read without statements. @throws PipelineFailure with status 403 */
   #checkNotBlocked(id: DatabaseId): void {
     const refusal = this.#readRefusal(id)
     if (refusal !== null) throw PipelineFailure.service(403, refusal)
@@ -395,7 +395,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async #migrate(id: DatabaseId, { number: job, program }: Job, isDryRun: boolean): Promise<string | null> {
     try {
-      const outcome = await untilBegun(null, async () => {
+      const outcome = await retryUnlessBegun(null, async () => {
         const worker = await this.#workers.get(id)
         return await worker.run(this.#ownCall(id), { type: 'migration', job, program, isDryRun })
       })
@@ -405,28 +405,28 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  /** Copies a database to a file, and the log that belongs to it. */
+  /** Copies a database and its WAL to a file. */
   async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
-    const outcome = await untilBegun(null, async () => {
+    const outcome = await retryUnlessBegun(null, async () => {
       const worker = await this.#workers.get(id)
       return await worker.run({ ...this.#ownCall(id), ...(signal && { signal }) }, { type: 'snapshot', path })
     })
     if (outcome.type === 'failure') throw new Error(outcome.body)
   }
 
-  /** A call of the server's own. */
+  /** Returns an internal call. */
   #ownCall(id: DatabaseId): DatabaseCall {
     this.#lastOwnStream -= 1
     return { id, stream: this.#lastOwnStream, permissions: MIGRATION, signal: new AbortController().signal }
   }
 
-  /** Answers with what a worker writes, once it has begun to. */
+  /** Responds with the output of a worker, once it has begun. */
   async #streamed(
     { call, lease, cursor, lines }: Streaming,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
     lines.source = cursor
-    // the worker is done with it later than its body
+    // the worker finishes after the body does
     const end = (): void => call.running.release()
     call.running.hold()
     void cursor.outcome.then(end, end)
@@ -436,11 +436,11 @@ export class EmbeddedBackend implements DatabaseBackend {
       (outcome) => {
         if (outcome.type !== 'failure') return lines.end()
         this.#streams.close(lease)
-        lines.breakOff()
+        lines.abort()
       },
       () => {
         this.#streams.close(lease)
-        lines.breakOff()
+        lines.abort()
       },
     )
     return { status: 200, headers, body: lines.stream }
@@ -451,7 +451,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return textResponse(status, contentType, body)
   }
 
-  /** The worker of a database. @throws PipelineFailure when the stream has ended before it was there */
+  /** Returns the worker of a database. @throws PipelineFailure if the stream was closed meanwhile */
   async #workerFor(id: DatabaseId, lease: StreamLease): Promise<DatabaseWorker> {
     const worker = await this.#workers.get(id)
     if (!this.#streams.has(lease)) throw PipelineFailure.invalidBaton()
@@ -468,7 +468,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     this.#workers.configure(id, settings)
   }
 
-  /** @throws BackendRefusal with what the engine says of the dump */
+  /** @throws BackendRefusal with the engine's error */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await readDump(file)
     const lease = await this.#streams.open(id, true)
@@ -501,7 +501,7 @@ async function sizeOf(file: string): Promise<number> {
   )
 }
 
-/** What every request to a database comes with. */
+/** The parts that all requests to a database have. */
 interface ClientCall extends Omit<DatabaseCall, 'stream'> {
   readonly running: RunningRequest
 }
@@ -522,9 +522,9 @@ const forbiddenToRead = (id: DatabaseId): PipelineFailure =>
     `Authorization forbidden: Current session doesn't not have Read permission to namespace ${id}`,
   )
 
-/** @throws PipelineFailure where single tables must not be read */
+/** @throws PipelineFailure if tables may not be read */
 function checkReadsAll({ id, permissions: { read, tables } }: ClientCall): void {
-  if (!read || (tables !== null && !new TableRights(tables).mayReadAll)) throw forbiddenToRead(id)
+  if (!read || (tables !== null && !new TableAuthorizer(tables).mayReadAll)) throw forbiddenToRead(id)
 }
 
 /** @throws PipelineFailure */
@@ -538,10 +538,10 @@ function head(baton: string | null): string {
 }
 
 /**
- * Makes a call again when the engine has ended, because of another call, before it began. A stream the baton
- * stands for has ended with it.
+ * Retries a call once if the engine failed, because of another call, before it began. A stream that the baton refers to was
+ * closed by the failure.
  */
-async function untilBegun<T>(baton: string | null, call: () => Promise<T>): Promise<T> {
+async function retryUnlessBegun<T>(baton: string | null, call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await call()

@@ -1,28 +1,28 @@
 import { Readable } from 'node:stream'
 import type { TableChanges } from './protocol/worker-messages.ts'
 
-/** In the order in which the wire has them. */
+/** In the order of the wire format. */
 export const ACTIONS = ['unknown', 'delete', 'insert', 'update'] as const
 export type Action = (typeof ACTIONS)[number]
 
-/** What a client listens to. */
+/** The changes that a client subscribes to. */
 export interface Subscription {
   readonly table: string
-  /** Transactions that do one of these are reported, with all they do. */
+  /** Transactions with one of these actions are reported completely. */
   readonly actions: ReadonlySet<Action>
 }
 
 const KEEP_ALIVE_MS = 15_000
-/** A listener that is further behind loses the oldest. */
+/** Maximum number of pending events; beyond it a slow listener loses the oldest. */
 const MAX_PENDING = 1_024
 const LOST = 'event:error\ndata:some changes were lost\n\n'
 
-/** The listeners of one database: server-sent events of what is committed. */
+/** Sends committed changes of one database to its listeners as server-sent events. */
 export class ChangeFeed {
   readonly #listeners = new Set<Listener>()
   readonly #onWatched: (isWatched: boolean) => void
 
-  /** `onWatched` is called with the first listener, and when the last one has gone. */
+  /** @param onWatched called when the first listener connects, and when the last one disconnects */
   constructor(onWatched: (isWatched: boolean) => void) {
     this.#onWatched = onWatched
   }
@@ -31,7 +31,7 @@ export class ChangeFeed {
     return this.#listeners.size > 0
   }
 
-  /** A stream of events; ends when it is destroyed, or the database goes. */
+  /** Returns a stream of events, which ends when it is destroyed or the database is closed. */
   listen(subscription: Subscription): Readable {
     const listener = new Listener(subscription)
     this.#listeners.add(listener)
@@ -50,12 +50,12 @@ export class ChangeFeed {
     }
   }
 
-  /** The engine has ended in the middle of something: what it committed last may not have been reported. */
+  /** Reports that changes may be missing: the engine failed, possibly before it reported its last commit. */
   reportLoss(): void {
     for (const listener of this.#listeners) listener.reportLoss()
   }
 
-  /** Ends the listeners there are: the database is gone, or their tokens are. */
+  /** Ends all listeners: the database was removed, or their tokens were revoked. */
   end(): void {
     for (const listener of this.#listeners) listener.end()
   }
@@ -72,7 +72,7 @@ class Listener extends Readable {
   constructor(subscription: Subscription) {
     super({ highWaterMark: 1 })
     this.#subscription = subscription
-    this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS)
+    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), KEEP_ALIVE_MS)
   }
 
   report({ table, ...counts }: TableChanges): void {
@@ -94,7 +94,7 @@ class Listener extends Readable {
     this.#handOver()
   }
 
-  /** A slow reader still gets what was handed over before. */
+  /** Ends the stream after the events that are pending. */
   end(): void {
     if (this.#isOver) return
     this.push(null)
@@ -112,7 +112,7 @@ class Listener extends Readable {
     callback(error)
   }
 
-  #keepOpen(): void {
+  #sendKeepAlive(): void {
     if (!this.#isReading) return
     this.#isReading = this.push(':keep-alive\n\n')
   }

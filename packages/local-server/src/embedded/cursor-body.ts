@@ -1,14 +1,14 @@
 import { PassThrough, type Readable } from 'node:stream'
 import type { CursorListener, RunningCursor } from './database-worker.ts'
 
-/** A body whose text comes from a worker as fast as the client takes it, behind what `head` gives when it begins. */
+/** A body with text from a worker, read as fast as the client consumes it, after the text that `head` returns. */
 export class CursorBodyStream implements CursorListener {
   readonly #stream = new PassThrough()
   readonly #head: () => string
   #markBegun: () => void = () => {}
-  /** Resolves once the worker has found the request acceptable. */
+  /** Resolves once the worker has accepted the request. */
   readonly begun: Promise<void>
-  /** The call whose text it takes. */
+  /** The call that produces the text. */
   source: RunningCursor | null = null
 
   constructor(head: () => string) {
@@ -16,8 +16,8 @@ export class CursorBodyStream implements CursorListener {
     this.begun = new Promise((resolve) => {
       this.#markBegun = resolve
     })
-    this.#stream.on('error', () => {}) // broken off on purpose
-    // a body may be given up without a connection that could be cut
+    this.#stream.on('error', () => {}) // destroyed deliberately
+    // a body may be abandoned without closing a connection
     this.#stream.once('close', () => this.source?.abandon())
   }
 
@@ -32,16 +32,16 @@ export class CursorBodyStream implements CursorListener {
 
   lines(text: string): void {
     if (this.#stream.destroyed) return
-    if (this.#stream.write(text)) this.source?.readOn()
-    else this.#stream.once('drain', () => this.source?.readOn())
+    if (this.#stream.write(text)) this.source?.readMore()
+    else this.#stream.once('drain', () => this.source?.readMore())
   }
 
   end(): void {
     this.#stream.end()
   }
 
-  /** Cuts the connection: the only way to say that the rest will not come. */
-  breakOff(): void {
+  /** Aborts the connection, which is the only way to report that the response is incomplete. */
+  abort(): void {
     this.#stream.destroy(new Error('the engine has failed'))
   }
 }

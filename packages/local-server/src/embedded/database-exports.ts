@@ -5,16 +5,16 @@ import type { DatabaseId } from '../backend/backend.ts'
 import type { ExportedFile } from '../backend/export-response.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
-/** What is needed to make files of databases. */
+/** Dependencies of {@link DatabaseExports}. */
 export interface ExportParts {
-  /** Where they are made. What is left there by a process that was killed is removed at the start. */
+  /** Directory of the exports. Files that a killed process has left here are removed at the start. */
   readonly directory: string
   readonly workers: WorkerPool
-  /** Copies a database as it is to a file, and to the log that belongs to it. */
+  /** Copies a database and its WAL to a file. */
   readonly snapshot: (id: DatabaseId, path: string, signal: AbortSignal) => Promise<void>
 }
 
-/** Files with all of a database in them. Requests to the database go on meanwhile, transactions too. */
+/** Creates complete copies of databases, while requests and transactions continue. */
 export class DatabaseExports {
   readonly #parts: ExportParts
   #last = 0
@@ -27,7 +27,7 @@ export class DatabaseExports {
     await rm(this.#parts.directory, { recursive: true, force: true })
   }
 
-  /** The database as it is now. */
+  /** Creates a copy of the current state of a database. */
   async make(id: DatabaseId, signal: AbortSignal): Promise<ExportedFile> {
     const { directory, workers, snapshot } = this.#parts
     await mkdir(directory, { recursive: true })
@@ -38,10 +38,10 @@ export class DatabaseExports {
     }
     try {
       await snapshot(id, path, signal)
-      await adoptLog(path)
+      await adoptWal(path)
       await workers.settle(id, path)
       if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
-        throw new Error('the log could not be moved into the file')
+        throw new Error('the WAL could not be moved into the file')
       return { path, remove }
     } catch (error) {
       await remove()
@@ -50,7 +50,7 @@ export class DatabaseExports {
   }
 }
 
-/** Gives the log of a copy the name it has while a database is open here: it is not of another program that has it open. */
-export async function adoptLog(path: string): Promise<void> {
+/** Renames the WAL of a copy as that of a database that is open here, so that it is not taken for that of another program. */
+export async function adoptWal(path: string): Promise<void> {
   if (existsSync(`${path}-wal`)) await rename(`${path}-wal`, `${path}.wal`)
 }

@@ -17,56 +17,56 @@ import type {
   WorkerStart,
 } from './protocol/worker-messages.ts'
 
-/** How long a statement may keep other calls of its database waiting before it is interrupted. */
+/** How long a statement may block other calls of its database before it is interrupted. */
 const MAX_BLOCKING_MS = 60_000
-/** How long an interrupted statement has to end before its worker is ended. */
+/** How long an interrupted statement may take before its worker is terminated. */
 const INTERRUPT_GRACE_MS = 2_000
-/** How long a worker has to close its connections at the end. */
+/** How long a worker may take to close its connections. */
 const CLOSE_GRACE_MS = 2_000
 const WATCH_INTERVAL_MS = 200
 const LOG_TAIL_CHARACTERS = 2_000
-/** SQLite calls itself, for instance once for each wildcard of a LIKE; what it is given at most needs less. */
+/** SQLite is recursive, for example once for each wildcard of a LIKE; the largest accepted input needs less. */
 const STACK_MB = 32
-/** Numbers of calls fit the cells of the shared state. */
+/** Call numbers fit into the cells of the shared state. */
 const LAST_CALL = 0x7fffffff
 
-/** The worker has ended, or works for another database, before it began with a call: the call can be made again. */
+/** The worker ended or was given another database before it began a call, so that the call can be retried. */
 export class NotBegunError extends Error {}
 
-/** Receives a cursor's text while it runs. */
+/** Receives the text of a cursor while it runs. */
 export interface CursorListener {
   begin(): void
   lines(text: string): void
 }
 
-/** What every call says. */
+/** The parts that all calls have. */
 export interface DatabaseCall {
-  /** The database that the worker has to have open. */
+  /** The database that the worker must have open. */
   readonly id: DatabaseId
   readonly stream: number
   readonly permissions: Permissions
-  /** Aborts when the client has left. */
+  /** Aborted when the client leaves. */
   readonly signal: AbortSignal
 }
 
-/** What a worker reports without a call that asks for it. */
+/** Receives messages of a worker that belong to no call. */
 export interface WorkerListener {
-  /** The worker has let go of its database, or is gone. */
+  /** Called when the worker has closed its database, or has ended. */
   onClosed(worker: DatabaseWorker, database: DatabaseId | null): void
-  /** A transaction has been committed, of a database that is watched. */
+  /** Called when a transaction of a watched database was committed. */
   onChanges(database: DatabaseId, changes: readonly TableChanges[]): void
-  /** The worker asks for something of other databases. Never rejects. */
+  /** Handles a request of the worker that concerns other databases. Never rejects. */
   onRequest(database: DatabaseId, request: WorkerRequest): Promise<Reply>
-  /** What the worker's database was used for. */
+  /** Reports the usage of the worker's database. */
   onUsage(database: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
-/** A cursor on its way. */
+/** A cursor in flight. */
 export interface RunningCursor {
   readonly outcome: Promise<CallOutcome>
-  /** Asks for the next piece. */
-  readonly readOn: () => void
-  /** The answer is not wanted any more: the statement is interrupted, and what has not begun will not begin. */
+  /** Requests the next chunk. */
+  readonly readMore: () => void
+  /** Interrupts the statement and skips those that have not begun, because the response is no longer needed. */
   readonly abandon: () => void
 }
 
@@ -80,7 +80,7 @@ interface PendingCall {
 export class DatabaseWorker {
   readonly #worker: Worker
   readonly #state = new SharedCallState()
-  /** Resolves with the engine's version once the worker can work. */
+  /** Resolves with the engine's version once the worker is ready. */
   readonly ready: Promise<string>
   readonly #calls = new Map<number, PendingCall>()
   readonly #listener: WorkerListener
@@ -91,9 +91,9 @@ export class DatabaseWorker {
   #log = ''
   #isDead = false
   #isEnding = false
-  /** While the worker lets go of its database. */
+  /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
-  /** When the database was last asked for, by `performance.now()`. */
+  /** When the database was last used, by `performance.now()`. */
   lastUse = 0
 
   constructor(module: WebAssembly.Module, listener: WorkerListener) {
@@ -102,7 +102,7 @@ export class DatabaseWorker {
     const workerData: WorkerStart = { module, state: this.#state.memory }
     this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
       workerData,
-      // flags of ours, such as an inspector's port or a test runner's loader, are not for it; Deno knows none
+      // does not inherit flags of this process, such as a debugger's port or a test runner's loader; Deno has none
       execArgv: extension === 'ts' ? ['--disable-warning=ExperimentalWarning'] : [],
       env: {},
       resourceLimits: { stackSizeMb: STACK_MB },
@@ -127,7 +127,7 @@ export class DatabaseWorker {
     })
     ready.promise.then(
       () => this.#detach(),
-      () => {}, // reported to the caller of `ready`
+      () => {}, // also rejects `ready`
     )
   }
 
@@ -148,17 +148,17 @@ export class DatabaseWorker {
     this.#send({ type: 'settings', settings })
   }
 
-  /** Runs a call to its end. Its outcome rejects with a `PipelineFailure` when the worker ends meanwhile. */
+  /** Runs a call. Its outcome rejects with a `PipelineFailure` if the worker ends meanwhile. */
   run(call: DatabaseCall, work: CallWork): Promise<CallOutcome> {
     return this.#call(call, work, null).outcome
   }
 
-  /** Runs a call whose text comes in pieces; `onText` gets them, one for each `readOn`. */
+  /** Runs a call that produces text in chunks: `onText` receives one for each `readMore`. */
   stream(call: DatabaseCall, work: CallWork, onText: CursorListener): RunningCursor {
     return this.#call(call, work, onText)
   }
 
-  /** Has committed changes reported, or no longer. */
+  /** Starts or stops reporting committed changes. */
   watch(isWatched: boolean): void {
     this.#send({ type: 'watch', isWatched })
   }
@@ -168,8 +168,8 @@ export class DatabaseWorker {
   }
 
   /**
-   * Closes the database, so that the worker can be given another one; what is under way ends with the worker. With
-   * `keep: false` the files are about to be removed. Calls that come meanwhile are refused with a `NotBegunError`.
+   * Closes the database, so that the worker can be given another one; calls in flight fail. With `keep: false` the files are about to
+   * be removed. Later calls are rejected with a `NotBegunError`.
    */
   async release({ keep }: { readonly keep: boolean }): Promise<void> {
     if (this.#isDead) return
@@ -183,8 +183,8 @@ export class DatabaseWorker {
   }
 
   /**
-   * Ends the worker once its connections are closed; what it works on is interrupted. What was acknowledged is kept,
-   * open transactions are rolled back.
+   * Ends the worker after it has closed its connections; running statements are interrupted. Acknowledged writes are kept, open
+   * transactions are rolled back.
    */
   async end(): Promise<void> {
     if (this.#isDead) return
@@ -210,12 +210,12 @@ export class DatabaseWorker {
     const abandon = (): void => this.#abandon(number)
     const { promise, resolve, reject } = Promise.withResolvers<CallOutcome>()
     const outcome = promise.finally(() => signal.removeEventListener('abort', abandon))
-    const readOn = (): void => this.#send({ type: 'cursor-read', call: number })
-    // one that was released may have another database by now
+    const readMore = (): void => this.#send({ type: 'cursor-read', call: number })
+    // a released worker may have another database by now
     if (this.#isDead || this.#database !== id) reject(new NotBegunError('the database was closed'))
     else {
       this.#calls.set(number, { onText, resolve, reject })
-      // one that is being released fails the call when it is done
+      // calls to a worker that is being released fail when the release is done
       if (this.#release === null) {
         this.#send({ ...work, call: number, stream, permissions })
         this.#watch ??= setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref()
@@ -223,18 +223,18 @@ export class DatabaseWorker {
         else signal.addEventListener('abort', abandon)
       }
     }
-    return { outcome, abandon, readOn }
+    return { outcome, abandon, readMore }
   }
 
-  /** The client of a call has left: its statement is interrupted, and what has not begun will not begin. */
+  /** Called when the client of a call has left: interrupts its statement, and skips those that have not begun. */
   #abandon(number: number): void {
-    if (!this.#calls.has(number)) return // it has been answered
+    if (!this.#calls.has(number)) return // already finished
     this.#state.abandon(number)
     this.#send({ type: 'abandon', call: number })
   }
 
   #receive(message: Exclude<FromWorker, { readonly type: 'ready' }>): void {
-    if (message.type === 'released') return this.#wasReleased()
+    if (message.type === 'released') return this.#onReleased()
     const id = this.#database
     if (id === null) return
     if (message.type === 'request') return void this.#reply(id, message.number, message.request)
@@ -255,7 +255,7 @@ export class DatabaseWorker {
     this.#send({ type: 'reply', number, reply: await this.#listener.onRequest(id, request) })
   }
 
-  /** Ends a statement that keeps others waiting for too long, and the worker when that does not help. */
+  /** Interrupts a statement that blocks others for too long, and terminates the worker if that has no effect. */
   #look(): void {
     const call = this.#state.current
     const now = Date.now()
@@ -268,11 +268,11 @@ export class DatabaseWorker {
     if (now - this.#busy.interruptedAt > INTERRUPT_GRACE_MS) this.#terminate()
   }
 
-  #wasReleased(): void {
-    if (this.#isEnding) return // it is gone soon
+  #onReleased(): void {
+    if (this.#isEnding) return // it will exit
     const release = this.#release
     this.#release = null
-    for (const number of this.#calls.keys()) this.#fail(number, 'it has been given up')
+    for (const number of this.#calls.keys()) this.#fail(number, 'it was aborted')
     this.#detach()
     this.#close()
     release?.resolve()
@@ -282,7 +282,8 @@ export class DatabaseWorker {
     if (this.#isDead) return
     this.#isDead = true
     this.#detach()
-    for (const number of this.#calls.keys()) this.#fail(number, `it ended with ${reason}${this.#lastWords()}`)
+    for (const number of this.#calls.keys())
+      this.#fail(number, `it exited with ${reason}${this.#lastError()}`)
     this.#close()
     this.#release?.resolve()
   }
@@ -293,8 +294,8 @@ export class DatabaseWorker {
     this.#listener.onClosed(this, id)
   }
 
-  /** The error the worker has printed, if any. */
-  #lastWords(): string {
+  /** Returns the error that the worker has printed, if any. */
+  #lastError(): string {
     const error = /^\w*Error: .*$/m.exec(this.#log)?.[0]
     return error === undefined ? '' : ` (${error})`
   }
@@ -311,7 +312,7 @@ export class DatabaseWorker {
 
   #send(message: ToWorker): void {
     if (this.#isDead) return
-    // a worker with calls to answer keeps the process alive, an idle one does not
+    // a worker with pending calls keeps the process alive, an idle one does not
     if (this.#calls.size > 0) this.#worker.ref()
     this.#worker.postMessage(message)
   }

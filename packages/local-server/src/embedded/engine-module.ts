@@ -7,7 +7,7 @@ import type { EngineModule } from './webassembly-types.ts'
 let compiled: Promise<EngineModule> | null = null
 
 /**
- * libSQL compiled to WebAssembly (`engine/build.mjs` makes it). Compiled once a process; workers share the machine
+ * Returns libSQL compiled to WebAssembly (built by `engine/build.mjs`). It is compiled once per process; workers share the machine
  * code.
  */
 export function engineModule(): Promise<EngineModule> {
@@ -21,14 +21,14 @@ async function compile(): Promise<EngineModule> {
 }
 
 /**
- * Lets V8 keep machine code of WebAssembly that it has better code for. When threads share a module, it may free the code of
- * an imported function twice, and abort the process: https://github.com/nodejs/node/issues/64500
+ * Prevents V8 from replacing machine code of WebAssembly by a better version. If threads share a module, V8 may free the code of an
+ * imported function twice and abort the process: https://github.com/nodejs/node/issues/64500
  */
 function keepMachineCode(): void {
   try {
     setFlagsFromString('--no-wasm-code-gc')
   } catch {
-    // a runtime without V8, or without this
+    // a runtime without V8, or without this flag
   }
 }
 

@@ -1,10 +1,10 @@
 import type { PipelineRequest, SqlReference } from '../hrana/pipeline-types.ts'
 import { parseStatements } from '../sql/statement.ts'
 
-/** A longer text may write: taking it apart here would keep the requests of other databases waiting. */
+/** A longer text counts as a write: parsing it here would delay requests to other databases. */
 const MAX_PARSED_CHARACTERS = 100_000
 
-/** Returns whether requests may write. @param continues whether they continue a stream, whose transaction they may commit */
+/** Whether requests may write. @param continues whether they continue a stream, whose transaction they may commit */
 export function mayWrite(requests: readonly PipelineRequest[], continues: boolean): boolean {
   const writes = ({ sql, sqlId }: SqlReference): boolean =>
     sql === null ? sqlId !== null : textMayWrite(sql, continues)
@@ -23,6 +23,6 @@ function textMayWrite(text: string, continues: boolean): boolean {
         access === 'write' || needsWriteLock || (kind === 'end' && continues),
     )
   } catch {
-    return false // it is refused before anything of it runs
+    return false // rejected before it is executed
   }
 }

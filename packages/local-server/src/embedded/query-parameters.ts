@@ -1,7 +1,7 @@
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { ACTIONS, type Action, type Subscription } from './change-feed.ts'
 
-/** Whether `GET /dump` is to write row ids. @throws PipelineFailure with 400, in the words of the service */
+/** Whether `GET /dump` includes row ids. @throws PipelineFailure with 400, as worded by the service */
 export function readDumpQuery(query: string): { readonly preserveRowIds: boolean } {
   const value = single(new URLSearchParams(query), 'preserve_row_ids')
   if (value !== null && value !== 'true' && value !== 'false') {
@@ -10,7 +10,7 @@ export function readDumpQuery(query: string): { readonly preserveRowIds: boolean
   return { preserveRowIds: value === 'true' }
 }
 
-/** What `GET /beta/listen` listens to. @throws PipelineFailure with 400, in the words of the service */
+/** Parses the subscription of `GET /beta/listen`. @throws PipelineFailure with 400, as worded by the service */
 export function readListenQuery(query: string): Subscription {
   const parameters = new URLSearchParams(query)
   const actions = parameters.getAll('action').map((name) => {

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 
-/** Time that only passes when a test says so. */
+/** A clock that only advances when a test says so. */
 export class TestClock implements Clock {
   #now = 0
   readonly #timers = new Set<{ at: number; callback: () => void }>()
@@ -15,7 +15,7 @@ export class TestClock implements Clock {
     return () => this.#timers.delete(timer)
   }
 
-  /** Lets time pass; what falls due meanwhile happens in its order. */
+  /** Advances the time, and runs the timers that are due in their order. */
   advance(ms: number): void {
     const end = this.#now + ms
     for (;;) {

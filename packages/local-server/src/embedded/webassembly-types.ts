@@ -1,5 +1,5 @@
 /*
- * What is used of WebAssembly: TypeScript has its types among those of the browser only.
+ * The types of WebAssembly that are used; TypeScript has them only in those of the browser.
  */
 declare global {
   namespace WebAssembly {

@@ -7,38 +7,38 @@ import { DatabaseWorker } from './database-worker.ts'
 import { engineModule } from './engine-module.ts'
 import type { OpenedDatabase, Reply, StatementUsage, WorkerRequest } from './protocol/worker-messages.ts'
 
-/** A database that was not used for so long is closed; the next request opens it again. */
+/** Idle time after which a database is closed; the next request opens it again. */
 const IDLE_MS = 5_000
 const SWEEP_MS = 1_000
-/** Above so many open databases, the least recently used one is closed for the next one. */
+/** Maximum number of open databases; beyond it the least recently used one is closed. */
 const MAX_OPEN = 16
-/** For so long a new database waits for another one to be closed; then there is a worker more. */
+/** How long a new database waits for another one to be closed before an additional worker is started. */
 const MAX_WAIT_MS = 200
 const WAIT_STEP_MS = 1
-/** Workers without a database that are kept. */
+/** Number of workers without a database that are kept. */
 const MAX_SPARES = 2
 const SPARE_DELAY_MS = 5
 
-/** What the pool has to know about databases. */
+/** Callbacks of a {@link WorkerPool}. */
 export interface WorkerPoolOptions {
   pathOf(id: DatabaseId): string
   roleOf(id: DatabaseId): SchemaRole
   readonly isKept: boolean
   readonly dialect: Dialect | null
-  /** The worker of a database asks for something of others. Never rejects. */
+  /** Handles a request of a worker that concerns other databases. Never rejects. */
   onRequest(id: DatabaseId, request: WorkerRequest): Promise<Reply>
-  /** Whether no stream of the database is open. */
+  /** Whether the database has no open stream. */
   isIdle(id: DatabaseId): boolean
-  /** A database is closed, and its streams have ended. */
+  /** Called when a database and its streams were closed. */
   onClosed(id: DatabaseId): void
-  /** The worker of a database has read or written something. */
+  /** Receives usage of a database. */
   onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
-/** The workers of the databases in use, and some spare ones, so that no request waits for a thread to start. */
+/** The workers of open databases, and spare ones, so that no request waits for a thread to start. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions
-  /** The least recently used first. */
+  /** Least recently used first. */
   readonly #open = new Map<DatabaseId, DatabaseWorker>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
@@ -46,7 +46,7 @@ export class WorkerPool {
   readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #spares: DatabaseWorker[] = []
-  /** The opening of a database that has to wait for room; one at a time. */
+  /** The last opening of a database that waits for room; one at a time. */
   #opening: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #sweeper: NodeJS.Timeout | null = null
@@ -56,7 +56,7 @@ export class WorkerPool {
     this.#options = options
   }
 
-  /** Starts a spare worker and with it proves that the engine works here; resolves with the engine's version. */
+  /** Starts a spare worker, to check that the engine works. @returns the version of the engine */
   async prepare(): Promise<string> {
     this.#module = await engineModule()
     const first = this.#start()
@@ -69,7 +69,7 @@ export class WorkerPool {
     this.#apply(id)
   }
 
-  /** Keeps all but migrations from writing to a database, or no longer. */
+  /** Blocks or unblocks writes to a database, except by migrations. */
   block(id: DatabaseId, isBlocked: boolean): void {
     if (isBlocked) this.#migrating.add(id)
     else this.#migrating.delete(id)
@@ -84,7 +84,7 @@ export class WorkerPool {
     return this.#open.get(id)
   }
 
-  /** The worker of a database, which is opened when it is not: that may have to wait until another one is closed. */
+  /** Returns the worker of a database, and opens the database if necessary, which may have to wait until another one is closed. */
   get(id: DatabaseId): DatabaseWorker | Promise<DatabaseWorker> {
     if (this.#isClosed) throw new Error('the server is closed')
     const worker = this.#open.get(id)
@@ -98,7 +98,7 @@ export class WorkerPool {
 
   #openNow(id: DatabaseId): DatabaseWorker {
     const settings = this.#effectiveSettings(id)
-    if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
+    if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { dialect, isKept } = this.#options
     const [path, role] = [this.#options.pathOf(id), this.#options.roleOf(id)]
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new MissingFileError()
@@ -115,7 +115,7 @@ export class WorkerPool {
     const opening = this.#opening.then(async () => {
       await this.#makeRoom()
       if (this.#isClosed) throw new Error('the server is closed')
-      // another request may have waited for the same one
+      // another request may have opened the same database
       return this.#open.get(id) ?? this.#openNow(id)
     })
     this.#opening = opening.catch(() => {})
@@ -124,7 +124,7 @@ export class WorkerPool {
     })
   }
 
-  /** Closes the least recently used database. Where all are held by open streams, or for long, it gives up. */
+  /** Closes the least recently used database. Gives up if all are in use. */
   async #makeRoom(): Promise<void> {
     const due = performance.now() + MAX_WAIT_MS
     while (this.#open.size >= MAX_OPEN && performance.now() < due && !this.#isClosed) {
@@ -137,7 +137,7 @@ export class WorkerPool {
     }
   }
 
-  /** The committed changes of a database. */
+  /** Returns the change feed of a database. */
   feedOf(id: DatabaseId): ChangeFeed {
     let feed = this.#feeds.get(id)
     if (feed === undefined) {
@@ -155,17 +155,17 @@ export class WorkerPool {
     this.#feeds.get(id)?.end()
   }
 
-  /** Forgets a database whose files are about to be removed. */
+  /** Closes a database whose files are about to be removed. */
   async forget(id: DatabaseId): Promise<void> {
     this.#settings.delete(id)
     this.endFeed(id)
     await this.#open.get(id)?.release({ keep: false })
   }
 
-  /** Opens a copy of a database and closes it: everything is in its file then, which is one for every program. */
+  /** Opens and closes a copy of a database, so that its file is complete and readable by all programs. */
   async settle(id: DatabaseId, path: string): Promise<void> {
     const settings = this.#settings.get(id)
-    if (settings === undefined) throw new Error(`the engine does not know database ${id}`)
+    if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { isKept } = this.#options
     const unlimited = { ...settings, sizeLimitBytes: null }
     const worker = this.#openWith({ id, path, role: 'plain', dialect: null, isKept, settings: unlimited })
@@ -194,7 +194,7 @@ export class WorkerPool {
   #openWith(database: OpenedDatabase): DatabaseWorker {
     const worker = this.#spares.shift() ?? this.#start()
     worker.open(database)
-    // a moment later, so that starting it does not compete with the request at hand
+    // delayed, so that starting it does not compete with the current request
     setTimeout(() => {
       if (!this.#isClosed && this.#spares.length === 0 && this.#open.size < MAX_OPEN)
         this.#spares.push(this.#start())
@@ -216,9 +216,9 @@ export class WorkerPool {
     if (worker.isDead) this.#spares = this.#spares.filter((spare) => spare !== worker)
     else if (this.#isClosed || this.#spares.length >= MAX_SPARES) void worker.end()
     else this.#spares.push(worker)
-    // that of a copy is not here
+    // a copy is not in the map
     if (id === null || this.#open.get(id) !== worker) return
-    // what it committed last may not have been reported
+    // its last commit may not have been reported
     if (worker.isDead) this.#feeds.get(id)?.reportLoss()
     this.#open.delete(id)
     this.#options.onClosed(id)

@@ -10,22 +10,22 @@ import type { Dialect } from '../hrana/dialect.ts'
 import { SqldBackend } from '../sqld/backend.ts'
 import { SqldGroups } from '../sqld/groups.ts'
 
-/** What happens to the server of a database. */
+/** Emits notices about the server process of a database. */
 export type Notices = EventEmitter<{ notice: [id: DatabaseId, text: string] }>
 
-/** Which back end holds the databases. */
+/** The back end that holds the databases. */
 export interface BackendChoice {
   readonly backend: 'embedded' | 'sqld'
   readonly dataDirectory: string | undefined
   readonly auth: boolean
-  /** Of the back end `embedded`; null for libsql-server without what loses data. */
+  /** Only with the back end `embedded`; null for libsql-server without its statement-dropping behavior. */
   readonly dialect: Dialect | null
   readonly sqldPath: string | undefined
-  /** A libsql-server that runs already. */
+  /** A libsql-server that is already running. */
   readonly sqld: RemoteSqldOptions | undefined
 }
 
-/** Makes the back end that the options name; it is not started. */
+/** Creates the back end that the options name, without starting it. */
 export function createBackend(
   { backend, auth, dialect, dataDirectory, sqldPath, sqld }: BackendChoice,
   directory: string,
@@ -34,13 +34,13 @@ export function createBackend(
 ): DatabaseBackend {
   const isOpen = !auth
   const { databases } = registry
-  // databases are attached by name or id, and only those of the same group
+  // ATTACH accepts names and ids, within the same group
   const idOf = (from: DatabaseId, name: string): DatabaseId | undefined => {
     const group = databases.get(from)?.group
     const isMeant = (row: DatabaseRow): boolean => row.name === name || row.id === name
     return databases.rows.find((row) => row.group === group && row.state === 'ready' && isMeant(row))?.id
   }
-  // `allowed_ips` hold for ATTACH, too
+  // `allowed_ips` also applies to ATTACH
   const reachable: ReachableDatabases = (from, attach, address) => {
     const group = databases.get(from)?.group
     const denied = databases.rows.filter(
@@ -61,7 +61,7 @@ export function createBackend(
       idOf,
       reachable,
     }
-    // a server by URL is one for all groups
+    // one server, given by URL, holds the databases of all groups
     if (sqld !== undefined) return new SqldBackend({ ...own, remote: sqld })
     return new SqldGroups({
       ...own,

@@ -1,30 +1,30 @@
 import { Readable } from 'node:stream'
 import type { ServiceResponse } from '../http/service-request.ts'
 
-/** What is logged of an error of SQLite that the disk is the cause of. */
+/** Log texts of SQLite errors that are caused by the disk. */
 export const DISK_FAULTS = {
-  SQLITE_FULL: 'a statement failed as the disk is full (SQLITE_FULL)',
-  SQLITE_IOERR: 'a statement failed as the disk could not be read or written (SQLITE_IOERR)',
+  SQLITE_FULL: 'a statement failed because the disk is full (SQLITE_FULL)',
+  SQLITE_IOERR: 'a statement failed because the disk could not be read or written (SQLITE_IOERR)',
 } as const
 
-/** The code of such an error; the detailed codes begin with it. */
+/** The code of a disk error; its extended codes begin with it. */
 export type DiskFault = keyof typeof DISK_FAULTS
 
-/** In an answer; where it stands in a value, its quotation marks are escaped. */
+/** Matches an error code in a response. In a value, the quotation marks would be escaped. */
 const FAULT = /"code":"(SQLITE_FULL|SQLITE_IOERR)/
-/** What each of them begins with. */
+/** The common prefix of the codes. */
 const PREFIX = '"code":"SQLITE_'
-/** Longer than what is looked for, of which a chunk may have the beginning only. */
+/** Exceeds the length of a match, which may be divided between two chunks. */
 const OVERLAP = 32
 
-/** Reports a fault of the disk that an answer has, also one that is still to come. */
+/** Reports disk errors in a response body, also while it is streamed. */
 export function watchDiskFaults(
   body: ServiceResponse['body'],
   report: (fault: DiskFault) => void,
 ): ServiceResponse['body'] {
   if (typeof body !== 'string') {
     const passedOn = Readable.from(watched(body, report), { objectMode: false })
-    // a generator that has not begun does not end what it would have read
+    // destroying a generator that has not started does not destroy its source
     passedOn.once('close', () => body.destroy())
     return passedOn
   }
@@ -37,7 +37,7 @@ async function* watched(body: Readable, report: (fault: DiskFault) => void): Asy
   for await (const given of body as AsyncIterable<Buffer | string>) {
     const chunk = typeof given === 'string' ? Buffer.from(given) : given
     const seam = Buffer.concat([end, chunk.subarray(0, OVERLAP)])
-    // few responses have one: searching bytes costs a fraction of decoding them
+    // few responses match, and searching bytes costs a fraction of decoding them
     for (const part of [seam, chunk]) if (part.includes(PREFIX)) reportFault(part.toString('latin1'), report)
     end = Buffer.concat([end, chunk.subarray(-OVERLAP)]).subarray(-OVERLAP)
     yield chunk

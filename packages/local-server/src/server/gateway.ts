@@ -27,18 +27,18 @@ export const DEFAULT_DATABASE = 'default'
 
 const GREETING = 'Hello, this is HTTP API v2 (Hrana over HTTP)'
 
-/** How often one database's faults are printed at most. */
+/** Shortest time between two printed faults of one database. */
 const FAULT_INTERVAL_MS = 60_000
 
 type Method = 'POST' | 'GET,HEAD'
 
-/** What is known at a path: with which methods, and what answers. */
+/** The allowed methods of a path, and its handler. */
 interface Route {
   readonly allow: Method
   readonly answer: () => ServiceResponse | Promise<ServiceResponse>
 }
 
-/** Routes that a back end answers. */
+/** Routes that the back end handles. */
 const DATABASE_ROUTES: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['/v2/pipeline', 'POST'],
   ['/v3/pipeline', 'POST'],
@@ -49,28 +49,29 @@ const DATABASE_ROUTES: ReadonlyMap<string, Method> = new Map<string, Method>([
 ])
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
-/** What the gateway needs to find databases. */
+/** Options of a {@link Gateway}. */
 export interface GatewayOptions {
   readonly controlPlane: ControlPlane
   readonly version: string
-  /** Host names that stand for a database. */
+  /** Maps host names to databases. */
   readonly domains: Readonly<Record<string, string>>
-  /** Who is let in at all. */
+  /** Decides which requests are accepted at all. */
   readonly access: AccessPolicy
-  /** Whether there is a page that shows what goes over the wire. */
+  /** Whether to serve the request inspector. */
   readonly window: boolean
   readonly log: ServerLog
 }
 
 /**
- * Finds the database a request is for and hands the request to the back end: by the first segment of the path, by the
- * `x-namespace-bin` or `x-namespace` header, by a named domain, the platform's or `<name>.localhost`, else `default`.
+ * Finds the database that a request addresses and hands the request to the back end. The database is named by the first
+ * segment of the path, by the `x-namespace-bin` or `x-namespace` header, by a configured domain, or by the platform's domain or
+ * `<name>.localhost`; otherwise it is `default`.
  */
 export class Gateway {
   readonly #options: GatewayOptions
-  /** Of databases that exist: requests for others must not fill the memory. */
+  /** Only of existing databases, so that requests for others cannot fill the memory. */
   readonly #counts = new Map<DatabaseId, RequestCount>()
-  /** When a fault of the disk was last printed. */
+  /** Time of the last printed fault of a database. */
   readonly #faults = new Map<DatabaseId, number>()
   readonly #feed: WindowFeed | null
   readonly #window: WindowPage | null
@@ -82,19 +83,19 @@ export class Gateway {
     this.#window = this.#feed === null ? null : new WindowPage(this.#feed)
   }
 
-  /** Requests that were addressed to a database, or to any. */
+  /** Returns the number of requests to one database, or to all. */
   requestCount(name?: string): number {
     if (name === undefined) return this.#total
     const record = this.#find(name)
     return record === undefined ? 0 : (this.#counts.get(record.id)?.requests ?? 0)
   }
 
-  /** What Prometheus reads. */
+  /** Returns metrics in the Prometheus text format. */
   metrics(): string {
     return metricsText(this.#options.controlPlane, this.#counts, this.#options.version)
   }
 
-  /** Tells the log, and those who look at the wire, what happened to the server of a database. */
+  /** Reports an event of a database's server to the log and to the request inspector. */
   notice(id: DatabaseId, text: string): void {
     const { addresses, registry } = this.#options.controlPlane
     const row = registry.databases.get(id)
@@ -104,7 +105,7 @@ export class Gateway {
     this.#feed?.notice(name, text)
   }
 
-  /** Forgets a database that is removed. */
+  /** Discards the counters of a removed database. */
   forget(id: DatabaseId): void {
     this.#counts.delete(id)
     this.#faults.delete(id)
@@ -173,16 +174,16 @@ export class Gateway {
     }
   }
 
-  /** A database that is not there, or behind a server that does not answer, is not healthy. */
+  /** Reports a database as unhealthy if it does not exist, or if its server does not respond. */
   async #health({ name, record }: Target): Promise<ServiceResponse> {
-    // the bare URL is asked for the server: it may have no default database
+    // the bare URL reports on the server, which may have no default database
     if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
     if (record === undefined || !this.#options.controlPlane.databases.isReady(record)) return notThere(name)
-    const trouble = await this.#options.controlPlane.backend.troubleOf?.(record.id)
+    const trouble = await this.#options.controlPlane.backend.healthProblem?.(record.id)
     return trouble ? errorResponse(503, `\`${name}\`: ${trouble}`) : textResponse(200, null, '')
   }
 
-  /** Forwards, and lets those who look at the wire see it. */
+  /** Forwards a request, and records it while the request inspector is open. */
   #forwardSeen(target: Target, request: ServiceRequest): Promise<ServiceResponse> {
     const feed = this.#feed
     if (feed === null || !feed.isWatched) return this.#forward(target, request)
@@ -201,13 +202,13 @@ export class Gateway {
       .exchange(record, request, backend.hasTablePermissions)
       .catch(refusalResponse)
     if ('status' in exchanged) return exchanged
-    // keys may have been fetched meanwhile; what is closed from here on ends with its right
+    // checks again: access may have been revoked while keys were fetched
     const lateRefusal = this.#refusalOf(name, record, request)
     if (lateRefusal !== null) return lateRefusal
     usage.touch(record.id)
     const response = await backend.handle(record.id, exchanged).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
-      this.#noticeOnce(record.id, `${error.message}; it answers 404, and is not made anew`)
+      this.#noticeOnce(record.id, `${error.message}; it responds with 404, and the file is not created again`)
       return notThere(name)
     })
     usage.answered(record.id, response.body)
@@ -217,12 +218,12 @@ export class Gateway {
     const body = isOfStatements
       ? watchDiskFaults(response.body, (fault) => this.#noticeFault(record, fault))
       : response.body
-    // back ends know ids only; people know names
+    // back ends only know ids; users know names
     if (response.status < 400 || typeof body !== 'string') return { ...response, body }
     return { ...response, body: body.replaceAll(record.id, name) }
   }
 
-  /** Refuses a client of a database that is archived, or that is not for its address. */
+  /** Rejects requests to an archived group, and requests from an address that is not allowed. */
   #refusalOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
     const { databases, groups } = this.#options.controlPlane.registry
     const row = databases.get(id)
@@ -230,12 +231,12 @@ export class Gateway {
     if (groups.get(row.group)?.isArchived === true)
       return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
     if (isAddressAllowed(row.configuration.allowedIps, remoteAddress)) return null
-    return errorResponse(403, `\`${name}\` may not be reached from this address`)
+    return errorResponse(403, `\`${name}\` cannot be reached from this address`)
   }
 
-  /** A full disk, or one that fails, has to be seen where the server runs, too. */
+  /** Reports a full or failing disk on the server, too. */
   #noticeFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
-    // a limit that was set is no fault
+    // reaching a configured size limit is not a disk fault
     if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return
     this.#noticeOnce(id, DISK_FAULTS[fault])
   }
@@ -258,7 +259,7 @@ export class Gateway {
     return { name: named ?? this.#byHost(request) ?? this.#byToken(request) ?? DEFAULT_DATABASE, path }
   }
 
-  /** The vendor's command line exports from the bare host, whatever path a database has. */
+  /** The vendor's command line exports from the bare host, whatever the path of the database is. */
   #byToken(request: ServiceRequest): string | null {
     if (!isExportRoute(request.path)) return null
     const id = claimedDatabase(request)
@@ -280,16 +281,16 @@ export class Gateway {
   }
 }
 
-/** The database a request is for, as far as there is one. */
+/** The database that a request addresses, if it exists. */
 interface Target {
   readonly name: string
   readonly record: DatabaseRow | undefined
 }
 
-/** Where no route has a body there is none, so that it cannot be taken for the next request. */
+/** Rejects a body on methods that have none: it could be parsed as the next request. */
 function refusalOfBody({ method, headers }: ServiceRequest): ServiceResponse | null {
   const length = headers['content-length'] ?? '0'
-  // every other method is refused as such
+  // other methods are rejected by the route
   const isRead = ['GET', 'HEAD', 'OPTIONS'].includes(method)
   if (!isRead || (length === '0' && headers['transfer-encoding'] === undefined)) return null
   const { body } = errorResponse(400, `A ${method} request has no body here`)
@@ -313,7 +314,7 @@ function safeDecode(segment: string): string {
   }
 }
 
-/** The name in the header, or what is answered when it cannot be read. */
+/** Returns the name in the header, or an error response if it is malformed. */
 function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceResponse | null {
   const binary = headers['x-namespace-bin']
   if (typeof binary === 'string') {
@@ -326,7 +327,7 @@ function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceRe
   return typeof plain === 'string' && plain !== '' ? plain : null
 }
 
-/** The connection is of no use after it: the rest of the body is on it. */
+/** Closes the connection, because the rest of the body is still on it. */
 function answerTooLarge(error: unknown): ServiceResponse {
   if (!(error instanceof BodyTooLargeError)) throw error
   const { status, headers, body } = errorResponse(413, error.message)

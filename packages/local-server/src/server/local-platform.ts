@@ -3,12 +3,12 @@ import { DirectoryLock } from '../base/directory-lock.ts'
 import { checkOptionNames } from '../base/known-options.ts'
 import { keyNamed, newMember, newOrganization, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
-import type { OpenChange } from '../control-plane/pending-changes.ts'
+import type { PendingChange } from '../control-plane/pending-changes.ts'
 import { Registry } from '../control-plane/registry/registry.ts'
 import type { UserRow } from '../control-plane/registry/rows.ts'
 import { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
 
-/** A person who is to use the platform API. */
+/** A new user of the platform API. */
 export interface NewPlatformUser {
   /** Up to 39 of `a-z`, `0-9` and `-`. */
   readonly username: string
@@ -18,14 +18,14 @@ export interface NewPlatformUser {
 
 const USERNAME = /^[a-z0-9][a-z0-9-]{0,38}$/
 
-/** The platform API of a local server, and what in the cloud is done by its web pages, or by time. */
+/** The platform API of a local server, and the operations that the cloud performs on its web pages or by itself. */
 export class LocalPlatform {
   readonly #controlPlane: ControlPlane
   readonly url: string
-  /** The owner's API token: it may do everything. */
+  /** API token of the owner, with unrestricted access. */
   readonly token: string
 
-  /** Made by `startLocalServer` only. */
+  /** Called only by `startLocalServer`. */
   constructor(controlPlane: ControlPlane, url: string, token: string) {
     this.#controlPlane = controlPlane
     this.url = url
@@ -38,16 +38,16 @@ export class LocalPlatform {
   }
 
   /**
-   * Changes that are written down, but that the back end has failed to take over, with why. Each is tried again by
-   * itself, after 1 s at first and at least once a minute, until this list is empty.
+   * Recorded changes that the back end has failed to apply, with the reason. Each is retried automatically, first after 1 s and
+   * then at least once a minute, until the list is empty.
    */
-  get openChanges(): readonly OpenChange[] {
-    return this.#controlPlane.databases.openChanges
+  get pendingChanges(): readonly PendingChange[] {
+    return this.#controlPlane.databases.pendingChanges
   }
 
   /**
-   * Makes a user who has an unrestricted API token, an organization of the user's own name, and those that have invited
-   * the address. Rejects when the name is taken, by a user or an organization.
+   * Creates a user with an unrestricted API token and an organization of the same name, and accepts pending invitations for
+   * the email address. Rejects if the name is taken by a user or an organization.
    * @returns the token
    */
   async createUser(user: NewPlatformUser): Promise<string> {
@@ -55,18 +55,18 @@ export class LocalPlatform {
     return makeUser(registry, apiTokens, user)
   }
 
-  /** Puts a group of the server's organization to sleep, as a long time without use does: its databases answer 502. */
+  /** Archives a group of the server's organization, as happens after long disuse: its databases respond with 502. */
   async archiveGroup(name: string): Promise<void> {
     const { registry, home, databases } = this.#controlPlane
     const group = registry.findGroup(home.organization.id, name)
-    if (group === undefined) throw new Error(`there is no group "${name}"`)
+    if (group === undefined) throw new Error(`group "${name}" does not exist`)
     registry.transaction(() => registry.groups.put({ ...group, isArchived: true }))
     const rows = registry.databases.rows.filter((row) => row.group === group.id && row.state !== 'deleting')
     await databases.applyAll(rows, { ends: 'all' })
   }
 }
 
-/** Makes a user in the data directory of a server that is not running. @returns the token */
+/** Creates a user in the data directory of a stopped server. @returns the token */
 export async function makeUserOf(directory: string, user: NewPlatformUser): Promise<string> {
   const lock = await DirectoryLock.acquire(directory)
   try {
@@ -85,9 +85,9 @@ function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUse
   checkOptionNames('createUser', user, ['username', 'email'])
   const { username, email = `${username}@localhost` } = user
   if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')
-  if (registry.findUser(username) !== undefined) throw new Error(`there is a user "${username}" already`)
+  if (registry.findUser(username) !== undefined) throw new Error(`user "${username}" already exists`)
   if (registry.findOrganization(username) !== undefined)
-    throw new Error(`there is an organization "${username}" already`)
+    throw new Error(`organization "${username}" already exists`)
   const row: UserRow = { id: randomUUID(), username, name: username, email }
   const own = newOrganization(username, username, 'personal', 'starter')
   const token = apiTokens.make(row, { name: username, organization: null, group: null, scopes: null })

@@ -1,21 +1,21 @@
 import { escapeHtml, htmlResponse } from '../http/html.ts'
 import type { ServiceResponse } from '../http/service-request.ts'
 
-/** What the vendor's command line opens a browser with. */
+/** Parameters with which the vendor's command line opens a browser. */
 export interface LoginRequest {
-  /** Where the command waits on this machine; null when it does not. */
+  /** Port on which the command listens on this machine; null if it does not. */
   readonly port: number | null
   readonly state: string
 }
 
-/** Reads a query or a form. */
+/** Parses a query or a form. */
 export function readLogin(fields: URLSearchParams): LoginRequest {
   const port = Number(fields.get('port') ?? '')
   const isPort = Number.isInteger(port) && port > 0 && port < 65_536
   return { port: isPort ? port : null, state: fields.get('state') ?? '' }
 }
 
-/** Asks for an API token: opening this page proves nothing. */
+/** Returns a page that asks for an API token; opening it does not authenticate. */
 export function loginPage({ port, state }: LoginRequest, problem: string | null): ServiceResponse {
   const form = `<form method="post" action="/">
 <label>API token <input name="token" type="password" autocomplete="off" size="60" autofocus></label>
@@ -35,7 +35,7 @@ ${port === null ? manual : form}`
   )
 }
 
-/** Sends the browser back to the command, which waits on this machine and nowhere else. */
+/** Redirects the browser to the command, which listens on this machine only. */
 export function loginRedirect({ port, state }: LoginRequest, token: string): ServiceResponse {
   const query = new URLSearchParams({ jwt: token, state })
   const headers = { location: `http://localhost:${port}/?${query.toString()}`, 'cache-control': 'no-store' }

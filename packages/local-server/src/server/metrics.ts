@@ -1,16 +1,16 @@
 import type { DatabaseId } from '../backend/backend.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 
-/** Requests to a database since the start. */
+/** Counts requests to a database since the server started. */
 export interface RequestCount {
   requests: number
-  /** Those that were answered with a status from 500 up. */
+  /** Responses with status 500 or above. */
   failed: number
-  /** Time until their answers began, in sum. */
+  /** Total time until their responses began. */
   seconds: number
 }
 
-/** What Prometheus reads: requests and usage of each database, and what the process needs. */
+/** Returns Prometheus metrics: requests and usage of each database, and resources of the process. */
 export function metricsText(
   { registry, addresses, usage, backend }: ControlPlane,
   counts: ReadonlyMap<DatabaseId, RequestCount>,
@@ -44,19 +44,19 @@ export function metricsText(
     perDatabase(
       'baton_requests_failed_total',
       'counter',
-      'Requests that were answered with a status from 500 up.',
+      'Responses with status 500 or above.',
       (each) => each.failed,
     ),
     perDatabase(
       'baton_request_seconds_total',
       'counter',
-      'Time until answers began, in sum.',
+      'Total time until responses began.',
       (each) => each.seconds,
     ),
     perDatabase(
       'baton_rows_read_total',
       'counter',
-      'Rows read, as usage counts them.',
+      'Rows read, as reported by usage.',
       (each) => each.rowsRead,
     ),
     perDatabase('baton_rows_written_total', 'counter', 'Rows written.', (each) => each.rowsWritten),
@@ -65,7 +65,7 @@ export function metricsText(
     metric('process_resident_memory_bytes', 'gauge', 'Memory of the process.', [
       ` ${process.memoryUsage.rss()}`,
     ]),
-    metric('process_start_time_seconds', 'gauge', 'When the process began, since 1970.', [
+    metric('process_start_time_seconds', 'gauge', 'Start time of the process since the Unix epoch.', [
       ` ${(performance.timeOrigin / 1_000).toFixed(3)}`,
     ]),
   ].join('')

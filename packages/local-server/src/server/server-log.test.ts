@@ -124,6 +124,6 @@ test('a server that fails is an error, a client that leaves is cut off, and a pa
 
 test('another level is refused', async () => {
   await expect(startLocalServer({ log: 'debug' as LogLevel })).rejects.toThrow(
-    'startLocalServer: log is none, errors, requests, not debug',
+    'startLocalServer: log must be one of none, errors, requests, not debug',
   )
 })

@@ -1,12 +1,12 @@
 import type { Server } from 'node:http'
 
-/** What is logged: nothing; requests that failed or were refused; or all of them. */
+/** Logs nothing, only failed and rejected requests, or all requests. */
 export const LOG_LEVELS = ['none', 'errors', 'requests'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /**
- * The log of a server: a line of JSON on stderr for each event, with `time`, `level` (`info`, `warn`, `error`) and `event`. A
- * request is logged when its answer has been sent, without its query, headers and body, so that no token gets into the log.
+ * Logs one line of JSON to stderr for each event, with `time`, `level` (`info`, `warn`, `error`) and `event`. A request is
+ * logged when its response has been sent, without query, headers and body, so that no token is logged.
  */
 export class ServerLog {
   readonly #level: LogLevel
@@ -17,7 +17,7 @@ export class ServerLog {
     this.#print = print
   }
 
-  /** Whether events are logged at all. */
+  /** Whether events are logged. */
   get isOn(): boolean {
     return this.#level !== 'none'
   }
@@ -26,7 +26,7 @@ export class ServerLog {
     if (this.isOn) this.#print(JSON.stringify({ time: new Date().toISOString(), level, event, ...fields }))
   }
 
-  /** Logs the requests of a listener. @param listener what it serves */
+  /** Logs the requests of a server. @param listener which listener it is */
   watch(server: Server, listener: 'databases' | 'platform'): void {
     if (!this.isOn) return
     server.on('request', (from, to) => {
@@ -50,7 +50,7 @@ export class ServerLog {
   }
 }
 
-/** Also of a target as proxies are asked, which may have a password in front of the host. */
+/** Removes the origin from an absolute target, which may contain a password. */
 function pathOf(target: string): string {
   return target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '') || '/'
 }

@@ -22,54 +22,54 @@ import {
   type TokenOptions,
 } from './service.ts'
 
-/** How {@link startLocalServer} starts. */
+/** Options of {@link startLocalServer}. */
 export interface LocalServerOptions {
-  /** `embedded` runs libSQL in processes of this package, `sqld` the real libsql-server. @default 'embedded' */
+  /** `embedded` runs libSQL in processes of this package, `sqld` runs the real libsql-server. @default 'embedded' */
   readonly backend?: 'embedded' | 'sqld'
-  /** Where databases, names and the signing key are kept. By default a temporary directory, removed by `close()`. */
+  /** Directory of databases, names and the signing key. By default a temporary one, removed by `close()`. */
   readonly dataDirectory?: string
-  /** @default a free one */
+  /** @default a free port */
   readonly port?: number
-  /** Address to listen on; anything but a loopback address makes the server reachable from outside. @default '127.0.0.1' */
+  /** Address to listen on; unless it is a loopback address, other machines can reach the server. @default '127.0.0.1' */
   readonly host?: string
-  /** Whether every database needs a token. @default false, and true with `platform` */
+  /** Whether requests to databases need a token. @default false, and true with `platform` */
   readonly auth?: boolean
   /**
-   * Whose answers the back end `embedded` gives where the two real servers differ: `sqld` is libsql-server to the letter, with
-   * its habit to leave out an incomplete statement behind others without a word; `cloud` the hosted service's front end.
-   * @default those of libsql-server, and every statement runs or is refused
+   * Which server the back end `embedded` imitates where the two real ones differ: `sqld` is libsql-server exactly, which
+   * silently drops an incomplete statement that follows others; `cloud` is the front end of the hosted service.
+   * @default libsql-server, except that every statement is executed or rejected
    */
   readonly dialect?: Dialect
-  /** Serves the platform API, too: organizations, groups, databases, tokens. `{}` for all defaults. */
+  /** Also serves the platform API: organizations, groups, databases, tokens. `{}` for all defaults. */
   readonly platform?: PlatformOptions
-  /** The libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
+  /** Path of the libsql-server program, for the back end `sqld`; by default found by `findSqld`. */
   readonly sqldPath?: string
-  /** A libsql-server that runs already, with `--enable-namespaces`, in place of one that is started. */
+  /** A libsql-server that is already running with `--enable-namespaces`, instead of one that is started. */
   readonly sqld?: RemoteSqldOptions
-  /** Host names (without port) that stand for a database. @default {} */
+  /** Maps host names (without port) to databases. @default {} */
   readonly domains?: Readonly<Record<string, string>>
   /**
-   * Origins of web pages that may use the server, as `https://app.example`, besides pages of this machine
-   * (`http://localhost:3000` and the like). All others are refused. @default []
+   * Origins of web pages that may use the server, such as `https://app.example`, besides pages on this machine
+   * (`http://localhost:3000` and the like). All others are rejected. @default []
    */
   readonly allowOrigins?: readonly string[]
   /**
-   * Serves a page at `/_baton` that shows requests as they come: statements, transactions, who holds the write lock. For
-   * people on this machine only: other machines and other web pages are refused. Not with `auth` or `platform`, as it shows the
-   * statements of every database without a token. @default false
+   * Serves the request inspector at `/_baton`: a page that shows live requests, statements, transactions and who holds the write
+   * lock. It is limited to this machine: other machines and other web pages are rejected. It cannot be combined with `auth` or
+   * `platform`, because it shows the statements of every database without a token. @default false
    */
   readonly window?: boolean
   /**
-   * What is written to stderr, as a line of JSON for each event: `errors`, requests that failed or were refused, starts and stops;
-   * `requests`, all of them. @default 'none'
+   * Logs to stderr, one line of JSON for each event: `errors` logs failed and rejected requests, starts and stops; `requests`
+   * logs all requests. @default 'none'
    */
   readonly log?: LogLevel
 }
 
-/** Where to reach a database, in the form clients are configured with. */
+/** The address of a database, in the form that clients accept as their configuration. */
 export interface DatabaseAddress {
   readonly url: string
-  /** Present when the server was started with `auth`. */
+  /** Present if the server was started with `auth`. */
   readonly authToken?: string
 }
 
@@ -89,15 +89,15 @@ const OPTION_NAMES = [
   'log',
 ] as const
 
-/** Starts the database service on this machine and waits until it answers. Close it, or `await using` it. */
+/** Starts a database server on this machine and waits until it accepts requests. Close it, or use `await using`. */
 export async function startLocalServer(options: LocalServerOptions = {}): Promise<LocalServer> {
   checkOptionNames('startLocalServer', options, OPTION_NAMES)
   const { backend = 'embedded', port = 0, host = '127.0.0.1', platform } = options
   if (backend !== 'embedded' && backend !== 'sqld')
-    throw new TypeError(`startLocalServer: no such back end: ${String(backend)}`)
+    throw new TypeError(`startLocalServer: unknown back end ${String(backend)}`)
   if (platform !== undefined) checkPlatformOptions(platform)
   if (options.log !== undefined && !LOG_LEVELS.includes(options.log))
-    throw new TypeError(`startLocalServer: log is ${LOG_LEVELS.join(', ')}, not ${options.log}`)
+    throw new TypeError(`startLocalServer: log must be one of ${LOG_LEVELS.join(', ')}, not ${options.log}`)
   const { dialect } = options
   if (dialect !== undefined) checkDialect('startLocalServer', dialect)
   if (dialect !== undefined && backend !== 'embedded')
@@ -106,7 +106,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
   if (options.window === true && takesTokens(options))
     throw new TypeError(
-      'startLocalServer: window shows the statements of every database without a token; it is not served with auth or platform',
+      'startLocalServer: inspector cannot be combined with auth or platform, because it shows the statements of every database without a token',
     )
   const log = new ServerLog(options.log ?? 'none')
   const service = await Service.start(serviceOptions({ ...options, backend, host }, log))
@@ -127,7 +127,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     })
     return server
   } catch (error) {
-    await (server ?? service).close().catch(() => {}) // what kept it from starting says more
+    await (server ?? service).close().catch(() => {}) // reports the first error instead
     throw error
   }
 }
@@ -169,7 +169,7 @@ export class LocalServer implements AsyncDisposable {
   #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
   #closing: Promise<void> | null = null
 
-  /** Made by {@link startLocalServer} only. */
+  /** Called only by {@link startLocalServer}. */
   // oxlint-disable-next-line max-params
   constructor(service: Service, http: Server, host: string, hasWindow: boolean, log: ServerLog) {
     this.#service = service
@@ -180,12 +180,12 @@ export class LocalServer implements AsyncDisposable {
     this.port = (http.address() as AddressInfo).port
   }
 
-  /** The database `default`; other databases are at `url/<name>/`. */
+  /** URL of the database `default`; other databases are at `url/<name>/`. */
   get url(): string {
     return urlOf(this.#host, this.port)
   }
 
-  /** The page that shows what goes over the wire; null without `window`, and where this machine's own address is not listened on. */
+  /** URL of the request inspector; null without `inspector`, or if the server does not listen on a loopback address. */
   get windowUrl(): string | null {
     return this.#hasWindow && isLoopback(new URL(this.url).hostname) ? `${this.url}${WINDOW_PATH}` : null
   }
@@ -194,12 +194,12 @@ export class LocalServer implements AsyncDisposable {
     return this.#service.backendKind
   }
 
-  /** What `GET /version` answers. */
+  /** The response to `GET /version`. */
   get version(): string {
     return this.#service.version
   }
 
-  /** Whether databases need tokens. */
+  /** Whether requests to databases need tokens. */
   get takesTokens(): boolean {
     return this.#service.takesTokens
   }
@@ -208,52 +208,52 @@ export class LocalServer implements AsyncDisposable {
     return this.#service.databaseNames
   }
 
-  /** Where a database is. The slash at the end matters: some clients drop the last segment of a path without it. */
+  /** Returns the URL of a database. It ends with a slash, because some clients would drop the last segment of the path. */
   urlOf(name: string): string {
     return name === DEFAULT_DATABASE ? this.url : `${this.url}/${name}/`
   }
 
-  /** Creates a database; names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects when the name is taken, or after `close()`. */
+  /** Creates a database. Names are 1 to 64 of `a-z`, `0-9` and `-`. Rejects if the name is taken, and after `close()`. */
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<DatabaseAddress> {
     await this.#service.createDatabase(name, options)
     const authToken = await this.#service.ownerToken(name)
     return { url: this.urlOf(name), ...(authToken !== undefined && { authToken }) }
   }
 
-  /** What tokens and jobs call a database. */
+  /** Returns the id of a database, as used in tokens and jobs. */
   databaseId(name: string): string {
     return this.#service.databaseId(name)
   }
 
-  /** Changes the given settings of a database and leaves the others. */
+  /** Changes the given settings of a database and keeps the others. */
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
     await this.#service.updateDatabase(name, options)
   }
 
-  /** Removes a database and its data; open streams of it are gone. */
+  /** Removes a database and its data, and closes its streams. */
   async removeDatabase(name: string): Promise<void> {
     await this.#service.removeDatabase(name)
   }
 
   /**
-   * Writes a database as it is at one moment to a new SQLite file, which any SQLite can open; reads and writes go on. Rejects
-   * when the file exists, and with a libsql-server by URL.
+   * Writes a snapshot of a database to a new SQLite file while reads and writes continue. Rejects if the file exists, and with a
+   * libsql-server given by URL.
    */
   async exportDatabase(name: string, file: string): Promise<void> {
     await this.#service.exportDatabase(name, file)
   }
 
-  /** Makes a token for a database. Rejects on a server without `auth`. */
+  /** Creates a token for a database. Rejects on a server without `auth`. */
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     return await this.#service.createToken(name, options)
   }
 
-  /** Where the platform API is, and the owner's token; null on a server without `platform`. */
+  /** The platform API and the owner's token; null on a server without `platform`. */
   get platform(): LocalPlatform | null {
     return this.#platform?.local ?? null
   }
 
-  /** Called by {@link startLocalServer} only. */
+  /** Called only by {@link startLocalServer}. */
   async servePlatform(options: PlatformOptions): Promise<void> {
     const { controlPlane, access, dataDirectory, version } = this.#service
     const host = this.#host
@@ -266,12 +266,12 @@ export class LocalServer implements AsyncDisposable {
     this.#platform = { server, local }
   }
 
-  /** HTTP requests addressed to a database since the start, or to all of them. */
+  /** Returns the number of HTTP requests since the start, to one database or to all. */
   requestCount(name?: string): number {
     return this.#service.requestCount(name)
   }
 
-  /** Stops the server: requests in flight are cut off, open transactions rolled back, what was committed stays. */
+  /** Stops the server: aborts requests in flight and rolls back open transactions. Committed data is kept. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -324,12 +324,12 @@ async function serve(service: Service, from: IncomingMessage, to: ServerResponse
   }
 }
 
-/** Null when a request says in two ways where it wants to go. */
+/** Parses the request target. Null if its two host names contradict each other. */
 function readTarget(from: IncomingMessage): { path: string; query: string } | null {
   const hostHeaders = from.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
   if (hostHeaders.length > 1) return null
   const target = from.url ?? '/'
-  // as proxies are asked: a server has to understand it, too
+  // absolute form, which is meant for proxies but which every server must accept
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target)
   if (absolute !== null && absolute[1]?.toLowerCase() !== from.headers.host?.toLowerCase()) return null
   const relative = absolute?.[2] ?? target

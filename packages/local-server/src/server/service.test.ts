@@ -44,7 +44,7 @@ test('a close that cannot write everything says so, and still lets go of the dir
     // as on a full disk: what the database was used for cannot be written down
     service.controlPlane.registry.close()
     await expect(service.close()).rejects.toThrow(
-      `the server has ended, but could not write everything to ${directory}: the registry is closed`,
+      `the server was stopped, but could not write everything to ${directory}: the registry is closed`,
     )
     expect(existsSync(join(directory, 'baton.lock'))).toBe(false)
     const next = await Service.start(optionsFor(directory))
@@ -79,7 +79,7 @@ test('a full disk is printed, once for its database; a value of that text, and a
     return printed.mock.calls.map(([line]) => line as unknown)
   }
   const full = '{"error":{"message":"database or disk is full","code":"SQLITE_FULL"}}'
-  const line = 'default: a statement failed as the disk is full (SQLITE_FULL)'
+  const line = 'default: a statement failed because the disk is full (SQLITE_FULL)'
   expect(await answers(JSON.stringify({ value: full }))).toEqual([])
   await service.updateDatabase('default', { sizeLimitBytes: 4_096_000 })
   expect(await answers(full)).toEqual([])

@@ -16,17 +16,17 @@ import { type BackendChoice, createBackend, type Notices } from './create-backen
 import { DEFAULT_DATABASE, Gateway } from './gateway.ts'
 import type { ServerLog } from './server-log.ts'
 
-/** What a service is made of; the public entries check and complete it. */
+/** Options of a {@link Service}, checked and completed by the public entry points. */
 export interface ServiceOptions extends BackendChoice {
   readonly domains: Readonly<Record<string, string>>
   readonly allowOrigins: readonly string[]
-  /** The address that is listened on. */
+  /** Address that the server listens on. */
   readonly listenHost: string
   /** Slug of the organization that the databases belong to. */
   readonly organization: string
-  /** What follows `<database>-<organization>.` in host names; null for none. */
+  /** Suffix of host names after `<database>-<organization>.`; null for none. */
   readonly domain: string | null
-  /** Whether there is a page that shows what goes over the wire. */
+  /** Whether to serve the request inspector. */
   readonly window: boolean
   readonly log: ServerLog
 }
@@ -34,52 +34,53 @@ export interface ServiceOptions extends BackendChoice {
 /** Settings of a database that can be changed at any time. */
 export interface DatabaseOptions {
   /**
-   * Size at which writes fail with `SQLITE_FULL`; it holds for streams opened afterwards. Null takes it away.
+   * Size at which writes fail with `SQLITE_FULL`; applies to streams opened afterwards. Null for no limit.
    * @default null
    */
   readonly sizeLimitBytes?: number | null
-  /** Refuses reads, and with them writes, with the code `BLOCKED`. @default false */
+  /** Rejects all statements with the code `BLOCKED`. @default false */
   readonly blockReads?: boolean
-  /** Refuses writes with the code `BLOCKED`. @default false */
+  /** Rejects writes with the code `BLOCKED`. @default false */
   readonly blockWrites?: boolean
-  /** Shown to clients that meet a block. @default null */
+  /** Included in the error of a blocked statement. @default null */
   readonly blockReason?: string | null
-  /** Lets other databases of the server attach this one, to read it. @default false */
+  /** Allows other databases of the server to attach this one for reading. @default false */
   readonly allowAttach?: boolean
 }
 
-/** What a database begins as. */
+/** Initial content and settings of a database. */
 export interface NewDatabaseOptions extends DatabaseOptions {
   /**
-   * An SQLite file that it begins as a copy of; no other program may write to it meanwhile. With `backend: 'sqld'` its pages
-   * have 4,096 bytes, as by default; a libsql-server by URL takes none.
+   * Path of an SQLite file to copy; no other program may write to it meanwhile. The back end `sqld` needs the default page size
+   * of 4,096 bytes; a libsql-server given by URL cannot import files.
    */
   readonly fromFile?: string
   /**
-   * Whether others can share its schema: what changes it then changes them, too (see `/v1/jobs`).
+   * Whether other databases can share its schema: changes to it are then applied to them, too (see `/v1/jobs`).
    * @default false
    */
   readonly isSchema?: boolean
-  /** The name of the database whose schema it shares; it begins as a copy of that one. */
+  /** Name of the database whose schema it shares, and of which it begins as a copy. */
   readonly schema?: string
 }
 
-/** What a new token allows. */
+/** Permissions and lifetime of a new token. */
 export interface TokenOptions {
   /** @default 'full-access' */
   readonly access?: TokenAccess
-  /** Without, the token does not expire. */
+  /** If omitted, the token does not expire. */
   readonly expiresInSeconds?: number
-  /** Names of databases that may be attached and read, if they allow it (`allowAttach`). @default [] */
+  /** Names of databases that it may attach and read, if they allow it (`allowAttach`). @default [] */
   readonly attach?: readonly string[]
 }
 
 const SETTING_NAMES = ['sizeLimitBytes', 'blockReads', 'blockWrites', 'blockReason', 'allowAttach'] as const
-const LOST = 'its file is missing or empty: it answers 404, and is not made anew until it is deleted'
-/** The slug of the organization of a server, unless it is named. */
+const LOST =
+  'its file is missing or empty: the database responds with 404 until it is deleted and created again'
+/** Default slug of the server's organization. */
 export const HOME_ORGANIZATION = 'local'
 
-/** The service without a socket: databases, tokens, and the answer to each request. */
+/** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service implements AsyncDisposable {
   readonly #parts: ServiceParts
   readonly #gateway: Gateway
@@ -101,7 +102,7 @@ export class Service implements AsyncDisposable {
     const { domains, auth, organization, domain, window } = options
     const access = new AccessPolicy(options)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
-    // no other server knows a temporary one
+    // no other server uses a temporary directory
     const lock = temporary ? null : await DirectoryLock.acquire(directory)
     let controlPlane: ControlPlane | null = null
     let backend: DatabaseBackend | null = null
@@ -128,7 +129,7 @@ export class Service implements AsyncDisposable {
       )
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') service.#gateway.notice(id, LOST)
-      // later its absence, or that of its group, is deliberate
+      // afterwards, a missing database or group is deliberate
       if (service.databaseNames.length === 0 && service.#canHaveDefault())
         await service.createDatabase(DEFAULT_DATABASE)
       return service
@@ -139,7 +140,7 @@ export class Service implements AsyncDisposable {
         () => controlPlane?.close(),
         () => lock?.release(),
         () => temporary?.remove(),
-      ]).catch(() => {}) // what kept it from starting says more
+      ]).catch(() => {}) // reports the first error instead
       throw error
     }
   }
@@ -179,7 +180,7 @@ export class Service implements AsyncDisposable {
     const { fromFile, isSchema = false, schema, ...rest } = options
     const configuration = mergeSettings('createDatabase', NEW_CONFIGURATION, rest)
     const { home, registry, addresses, databases } = this.controlPlane
-    if (addresses.isTaken(home.organization, name)) throw new Error(`database "${name}" exists already`)
+    if (addresses.isTaken(home.organization, name)) throw new Error(`database "${name}" already exists`)
     const group = registry.findGroup(home.organization.id, DEFAULT_GROUP)
     if (group === undefined) throw new Error(`the group "${DEFAULT_GROUP}" was removed`)
     await databases.create({
@@ -192,17 +193,18 @@ export class Service implements AsyncDisposable {
     })
   }
 
-  /** @throws TypeError when it is more than one */
+  /** @throws TypeError if more than one source is given */
   #sourceOf({ fromFile, isSchema, schema }: SourceOptions): DatabaseSource {
     const given: DatabaseSource[] = []
     if (fromFile !== undefined) given.push({ type: 'file', file: fromFile })
     if (isSchema) given.push({ type: 'schema' })
     if (schema !== undefined) given.push({ type: 'schema-child', parent: this.#database(schema).id })
-    if (given.length > 1) throw new TypeError('createDatabase: give one of fromFile, isSchema and schema')
+    if (given.length > 1)
+      throw new TypeError('createDatabase: fromFile, isSchema and schema exclude each other')
     return given[0] ?? { type: 'empty' }
   }
 
-  /** What tokens and jobs call a database. */
+  /** Returns the id of a database, as used in tokens and jobs. */
   databaseId(name: string): string {
     return this.#database(name).id
   }
@@ -227,9 +229,9 @@ export class Service implements AsyncDisposable {
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptionNames('createToken', options, ['access', 'expiresInSeconds', 'attach'])
     const { access = 'full-access', expiresInSeconds = null, attach: names = [] } = options
-    if (!this.#parts.auth) throw new Error('this server takes no tokens; start it with `auth: true`')
+    if (!this.#parts.auth) throw new Error('this server does not use tokens; start it with `auth: true`')
     if (access !== 'full-access' && access !== 'read-only')
-      throw new TypeError(`createToken: no such access: ${String(access)}`)
+      throw new TypeError(`createToken: unknown access ${String(access)}`)
     const database = this.#database(name)
     const attach = names.map((other) => this.#database(other))
     const far = attach.find(({ group }) => group !== database.group)
@@ -238,12 +240,12 @@ export class Service implements AsyncDisposable {
     return mintDatabaseToken(database, { access, expiresInSeconds, attach, tables: [] })
   }
 
-  /** A token for the creator of a database, where tokens are needed. */
+  /** Returns a token for the creator of a database; undefined without `auth`. */
   async ownerToken(name: string): Promise<string | undefined> {
     return this.#parts.auth ? await this.createToken(name) : undefined
   }
 
-  /** What Prometheus reads. */
+  /** Returns metrics in the Prometheus text format. */
   metrics(): string {
     return this.#gateway.metrics()
   }
@@ -256,7 +258,7 @@ export class Service implements AsyncDisposable {
     return await this.#gateway.handle(request)
   }
 
-  /** What changes databases rejects from now on. */
+  /** Rejects changes of databases from now on. */
   refuseChanges(): void {
     this.#isClosed = true
   }
@@ -281,7 +283,7 @@ export class Service implements AsyncDisposable {
       () => temporary?.remove(),
     ]).catch((cause: unknown) => {
       const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new Error(`the server has ended, but could not write everything to ${directory}: ${reason}`, {
+      throw new Error(`the server was stopped, but could not write everything to ${directory}: ${reason}`, {
         cause,
       })
     })
@@ -299,12 +301,12 @@ export class Service implements AsyncDisposable {
   #database(name: string): DatabaseRow {
     this.#checkOpen()
     const row = this.#find(name)
-    if (row?.state !== 'ready') throw new Error(`there is no database "${name}"`)
+    if (row?.state !== 'ready') throw new Error(`database "${name}" does not exist`)
     return row
   }
 }
 
-/** Which of the ways to begin were chosen. */
+/** The sources given to `createDatabase`. */
 interface SourceOptions {
   readonly fromFile: string | undefined
   readonly isSchema: boolean
@@ -327,7 +329,7 @@ interface ServiceParts {
 function checkDatabaseName(name: string): void {
   if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(name) || RESERVED_NAMES.has(name)) {
     throw new TypeError(
-      `"${name}" cannot be the name of a database: 1 to 64 of a-z, 0-9 and "-", and none of ${[...RESERVED_NAMES].join(', ')}`,
+      `"${name}" is not a valid database name: use 1 to 64 of a-z, 0-9 and "-", except ${[...RESERVED_NAMES].join(', ')}`,
     )
   }
 }

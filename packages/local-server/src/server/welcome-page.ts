@@ -2,14 +2,14 @@ import { hostName } from '../auth/access-policy.ts'
 import { escapeHtml, htmlResponse } from '../http/html.ts'
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 
-/** For people who open the server's address in a browser. Says nothing about databases: it is shown without a token. */
+/** Returns a page for browsers. Names no databases, because it is shown without a token. */
 export function welcomePage(version: string, request: ServiceRequest, hasWindow: boolean): ServiceResponse {
   const url = hostName(request) === null ? 'this address' : `http://${String(request.headers['host'])}`
   const content = `<h1>Baton local server</h1>
 <p>${escapeHtml(version)}</p>
 <p>This is a database server; its clients are programs. Give one of them this URL:</p>
 <pre>DATABASE_URL=${escapeHtml(url)}</pre>
-<p>Other databases are at <code>${escapeHtml(url)}/NAME/</code>. <a href="/version">/version</a> and
-<a href="/health">/health</a> answer without a token.</p>${hasWindow ? '\n<p><a href="/_baton">/_baton</a> shows requests as they come, to people on this machine.</p>' : ''}`
+<p>Other databases have the URLs <code>${escapeHtml(url)}/NAME/</code>. <a href="/version">/version</a> and
+<a href="/health">/health</a> need no token.</p>${hasWindow ? '\n<p><a href="/_baton">/_baton</a> shows live requests, on this machine only.</p>' : ''}`
   return htmlResponse(200, 'Baton local server', content, "form-action 'none'")
 }

@@ -31,38 +31,38 @@ import {
 import { copyOpenDatabase, importFile } from './copy-open-database.ts'
 import {
   isEnding,
-  isRefusedForNow,
+  isTransientRejection,
+  retryTransient,
   type SqldAdmin,
   type SqldNamespaceConfig,
   type SqldNamespaceSource,
-  whenAccepted,
 } from './process/admin.ts'
-import type { SenderRights } from './process/onward-tokens.ts'
-import { OwnRequests } from './process/own-requests.ts'
+import { InternalRequests } from './process/internal-requests.ts'
 import { isBroken, Upstream, type UpstreamOptions } from './process/upstream.ts'
+import type { SenderPermissions } from './process/upstream-tokens.ts'
 import { allowedDump } from './request/dump-guard.ts'
 import { finish } from './request/rebuild.ts'
 import { type ClientCall, StreamRequests, type StreamRules } from './stream-requests.ts'
+import type { StallTimes } from './writes/stall-detector.ts'
 import { WriteService } from './writes/write-service.ts'
-import type { WatchTimes } from './writes/write-watch.ts'
 
-/** How the back end is made. */
+/** Options of a {@link SqldBackend}. */
 export interface SqldBackendOptions extends UpstreamOptions {
-  /** Called when something happens to the server of a database. */
+  /** Receives notices about the server of a database. */
   readonly onNotice: (id: DatabaseId, text: string) => void
-  /** When a server counts as one that answers no write any more; undefined for the usual times. */
-  readonly watchTimes?: WatchTimes
-  /** What a name in ATTACH means. By default nothing: databases are attached by id only. */
+  /** Times after which a server that responds to no write counts as stalled. @default STALL_TIMES */
+  readonly stallTimes?: StallTimes
+  /** Resolves a name in ATTACH. By default databases are attached only by id. */
   readonly idOf?: (from: DatabaseId, name: string) => DatabaseId | undefined
-  /** By default all that a token may attach. */
+  /** Restricts the databases that a token may attach. By default there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
 }
 
-/** As good as no limit; the server takes null for "as before". */
+/** Practically unlimited; for the server, null means "unchanged". */
 const NO_SIZE_LIMIT = '1000pb'
-/** How often settings are applied, when the server is ended and started again meanwhile. */
+/** Number of attempts to apply settings, if the server is restarted meanwhile. */
 const APPLY_ATTEMPTS = 5
-/** Settings of databases that live for a moment. */
+/** Settings of the temporary databases of a probe. */
 const PROBE: DatabaseSettings = {
   sizeLimitBytes: null,
   allowAttach: false,
@@ -71,7 +71,7 @@ const PROBE: DatabaseSettings = {
   blockReason: null,
   keys: [],
 }
-const ENDED = 'libsql-server ended while it ran this request: whether the request took effect is not known'
+const ENDED = 'libsql-server ended while it ran this request: it is unknown whether the request took effect'
 
 interface Counts {
   readonly rowsRead: number
@@ -80,23 +80,23 @@ interface Counts {
 
 const NOTHING: Counts = { rowsRead: 0, rowsWritten: 0 }
 
-/** The database API of a real libsql-server, with a namespace of it for each database. */
+/** Serves the database API with a libsql-server, which has a namespace for each database. */
 export class SqldBackend implements DatabaseBackend {
   readonly kind = 'sqld' as const
   readonly hasTablePermissions = false
   readonly #options: SqldBackendOptions
   readonly #tokens: TokenCheck
   readonly #upstream: Upstream
-  readonly #own: OwnRequests
+  readonly #own: InternalRequests
   readonly #writes: WriteService
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #running = new RunningRequests()
   #restarting: Promise<void> | null = null
   readonly #runningExports: RunningExports = new Map()
-  /** Names the counts of the process that runs now. */
+  /** Distinguishes the counts of the current process from earlier ones. */
   #epoch = ''
-  /** What a database had counted when the process that runs now was first asked about it: counts outlive processes. */
+  /** Counts of a database when they were first read from the current process; they survive restarts. */
   readonly #bases = new Map<DatabaseId, Promise<Counts>>()
 
   constructor(options: SqldBackendOptions) {
@@ -106,12 +106,12 @@ export class SqldBackend implements DatabaseBackend {
       onStart: () => this.#startCounts(),
       attachable: (to, allowed) => this.#attachable(to, allowed),
     })
-    this.#own = new OwnRequests(this.#upstream)
-    const { remote, onNotice, watchTimes } = options
+    this.#own = new InternalRequests(this.#upstream)
+    const { remote, onNotice, stallTimes } = options
     this.#writes = new WriteService(this.#upstream, this.#own, {
       fileOf: remote === undefined ? (id) => this.#fileOf(id) : null,
       onNotice,
-      watchTimes,
+      stallTimes,
     })
     this.#streams = new StreamRequests(this.#upstream, this.#own, this.#writes)
   }
@@ -119,7 +119,7 @@ export class SqldBackend implements DatabaseBackend {
   async start(): Promise<string> {
     await rm(this.#temporaryFolder, { recursive: true, force: true })
     const version = await this.#upstream.start()
-    if (this.#options.remote !== undefined) await this.#proveSeparate()
+    if (this.#options.remote !== undefined) await this.#checkSeparate()
     return version
   }
 
@@ -127,11 +127,11 @@ export class SqldBackend implements DatabaseBackend {
     this.#epoch = this.#options.remote === undefined ? randomUUID() : 'remote'
     this.#bases.clear()
     this.#writes.forgetAllStreams()
-    this.#streams.forgetLeftBehind()
+    this.#streams.forgetAbandoned()
   }
 
-  /** Without `--enable-namespaces` a server makes every database, and all of them are one. */
-  async #proveSeparate(): Promise<void> {
+  /** Checks that databases are separate: without `--enable-namespaces`, all names share one database. */
+  async #checkSeparate(): Promise<void> {
     const [one, other] = [newDatabaseId(), newDatabaseId()]
     try {
       for (const id of [one, other]) await this.create(id, { type: 'empty' }, PROBE)
@@ -140,7 +140,7 @@ export class SqldBackend implements DatabaseBackend {
       if (tables.includes('"value":"baton_probe"')) throw new Error('its databases are one')
     } catch (error) {
       throw new Error(
-        'this libsql-server does not hold separate databases; start it with --enable-namespaces',
+        'this libsql-server does not keep databases separate; start it with --enable-namespaces',
         { cause: error },
       )
     } finally {
@@ -150,7 +150,7 @@ export class SqldBackend implements DatabaseBackend {
 
   resume(): void {}
 
-  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
     return await moveUnknownAside(this.#dataFolder, known)
   }
@@ -159,7 +159,7 @@ export class SqldBackend implements DatabaseBackend {
     return join(this.#options.directory, 'sqld', 'dbs')
   }
 
-  /** Of a server elsewhere it cannot be seen. */
+  /** The files of a remote server are not visible, so that the database counts as existing. */
   async #hasFiles(id: DatabaseId): Promise<boolean> {
     if (this.#options.remote !== undefined) return true
     return await hasDatabaseFile(this.#fileOf(id))
@@ -168,12 +168,12 @@ export class SqldBackend implements DatabaseBackend {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     const { admin } = await this.#upstream.alive()
     this.#bases.set(id, Promise.resolve(NOTHING))
-    await whenAccepted(async () => {
+    await retryTransient(async () => {
       try {
         await this.#make(admin, id, source, this.#config(settings))
       } catch (error) {
-        // what it has begun counts as there, and the migration that it waited for may have passed it by
-        if (isRefusedForNow(error)) await admin.remove(id)
+        // the rejected database exists already, and may lack the migration that it waited for
+        if (isTransientRejection(error)) await admin.remove(id)
         throw error
       }
     })
@@ -190,17 +190,17 @@ export class SqldBackend implements DatabaseBackend {
     if (source.type === 'fork') {
       await this.#baseOf(source.from)
       await admin.fork(source.from, id)
-      // it begins with the keys of the other one
+      // the fork begins with the keys of the original
       await admin.configure(id, config)
     } else if (source.type === 'file') {
       await this.#import(id, source.file, () => admin.create(id, config))
     } else await admin.create(id, config, namespaceSource(source))
   }
 
-  /** A new database takes over a file that is in its place. */
+  /** Creates a database whose file is already in place. */
   async #import(id: DatabaseId, from: string, create: () => Promise<void>): Promise<void> {
     const to = this.#fileOf(id)
-    // a removal that was killed in the middle leaves files behind
+    // remove what an interrupted removal has left
     await rm(dirname(to), { recursive: true, force: true })
     await mkdir(dirname(to), { recursive: true })
     try {
@@ -208,12 +208,12 @@ export class SqldBackend implements DatabaseBackend {
       await create()
     } catch (error) {
       await rm(dirname(to), { recursive: true, force: true })
-      // of a damaged file the server dies
-      throw isBroken(error) ? new BackendRefusal(`libsql-server does not open ${from}`) : error
+      // the server crashes on a damaged file
+      throw isBroken(error) ? new BackendRefusal(`libsql-server cannot open ${from}`) : error
     }
   }
 
-  /** @throws BackendRefusal for a server elsewhere */
+  /** @throws BackendRefusal for a remote server */
   async exportTo(id: DatabaseId, file: string): Promise<void> {
     await this.#upstream.alive()
     await copyOpenDatabase(this.#fileOf(id), file)
@@ -227,27 +227,27 @@ export class SqldBackend implements DatabaseBackend {
     return { path, remove: async () => await rm(path, { force: true }) }
   }
 
-  /** What is left there by a process that was killed is removed at the start. */
+  /** Files that a killed process has left here are removed at the start. */
   get #temporaryFolder(): string {
     return join(this.#options.directory, 'exports')
   }
 
   #fileOf(id: DatabaseId): string {
     if (this.#options.remote !== undefined)
-      throw new BackendRefusal('the files of a libsql-server by URL are elsewhere; it has /dump')
+      throw new BackendRefusal('the files of a remote libsql-server are not accessible; use /dump')
     return join(this.#dataFolder, id, 'data')
   }
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configured(id, settings)
-    // without its files the server would make it anew, and empty
+    // without its file, the server would create the database again, empty
     if (!(await this.#hasFiles(id))) return false
     for (let attempt = 1; ; attempt += 1) {
       const { admin } = await this.#upstream.alive()
       try {
         return await admin.configureIfThere(id, this.#config(settings))
       } catch (error) {
-        // it was ended meanwhile
+        // the server was stopped meanwhile
         const mayRepeat = isBroken(error) || isEnding(error)
         if (!mayRepeat || this.#options.remote !== undefined || attempt === APPLY_ATTEMPTS) throw error
       }
@@ -258,7 +258,7 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.forget(id)
     this.#running.cut(id)
     await this.#running.cutAttaching(id)
-    // otherwise they keep their places in the process for a while
+    // otherwise they would occupy slots of the process until they expire
     await this.#streams.closeAll(id, 'all')
     this.#settings.delete(id)
     this.#bases.delete(id)
@@ -272,35 +272,35 @@ export class SqldBackend implements DatabaseBackend {
     const left = await this.#running.end(id, access)
     for (const request of left) request.onForced()
     await closed
-    const mayStillWrite = left.some((request) => request.mayWrite()) || this.#streams.isLeftBehind(id)
+    const mayStillWrite = left.some((request) => request.mayWrite()) || this.#streams.isAbandoned(id)
     if (mayStillWrite) await this.#endProcess(id)
   }
 
-  /** Ends the server: it continues a batch that it has begun even when the connection is closed. */
+  /** Restarts the server, which would continue a running batch even after its connection is closed. */
   async #endProcess(id: DatabaseId): Promise<void> {
     const { remote, onNotice } = this.#options
-    const what = 'a request that may write was still running after its access had ended'
+    const what = 'a request that may write was still running after its access was revoked'
     if (remote !== undefined) {
-      this.#streams.forgetLeftBehind()
-      return onNotice(id, `${what}; libsql-server may still run it: start it again`)
+      this.#streams.forgetAbandoned()
+      return onNotice(id, `${what}; libsql-server may still execute it; restart the server`)
     }
-    onNotice(id, `${what}: libsql-server is ended and started again`)
+    onNotice(id, `${what}: restarting libsql-server`)
     this.#restarting ??= this.#upstream.restart().finally(() => {
       this.#restarting = null
     })
     await this.#restarting
   }
 
-  /** Nothing is written to a database until its settings are applied again; whatever clients have running ends at once. */
+  /** Blocks writes until settings are applied again, and aborts everything that clients have in flight. */
   async freeze(id: DatabaseId, blockReason: string): Promise<void> {
     const settings = this.#settings.get(id) ?? PROBE
     await this.applySettings(id, { ...settings, blockWrites: true, blockReason })
-    // what was let in before is over after it
+    // aborts requests that were accepted before the block
     await this.#upstream.restart()
   }
 
-  async troubleOf(id: DatabaseId): Promise<string | null> {
-    return await this.#writes.troubleOf(id)
+  async healthProblem(id: DatabaseId): Promise<string | null> {
+    return await this.#writes.healthProblem(id)
   }
 
   async endRequests(): Promise<void> {
@@ -319,7 +319,7 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** When a server that is not ours began is not known. */
+  /** Reads the first counts. The start time of a remote server is unknown. */
   async #baseOf(id: DatabaseId): Promise<Counts> {
     if (this.#options.remote !== undefined) return NOTHING
     const known = this.#bases.get(id)
@@ -330,7 +330,7 @@ export class SqldBackend implements DatabaseBackend {
       .stats(id)
       .then((stats) => ({ rowsRead: stats.rows_read_count, rowsWritten: stats.rows_written_count }))
     this.#bases.set(id, base)
-    // the next request asks again
+    // retried with the next request
     base.catch(() => this.#bases.delete(id))
     return await base
   }
@@ -364,12 +364,12 @@ export class SqldBackend implements DatabaseBackend {
   async #answer(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
     const rights = this.#tokens.permissionsOf(request, id)
     await this.#upstream.alive()
-    // before it counts what this request does
+    // before the counts include this request
     await this.#baseOf(id).catch((error: unknown) => {
       if (error instanceof MissingFileError) throw error
     })
     const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
-    // the server would not mind
+    // the server itself would allow it
     const readsAll = request.path === '/dump' || isExportRoute(request.path)
     if (blockReads && (readsAll || request.path === '/beta/listen'))
       return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
@@ -384,7 +384,7 @@ export class SqldBackend implements DatabaseBackend {
     return {
       rights,
       blockReads: this.#settings.get(id)?.blockReads === true,
-      // of others not even the id is learned
+      // does not reveal the ids of other databases
       idOf: (name) => {
         const other = this.#options.idOf?.(id, name)
         return other !== undefined && this.#attachable(id, rights.attach).includes(other) ? other : undefined
@@ -409,7 +409,7 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  /** Of a server elsewhere the replicas may be asked by clients themselves. */
+  /** Includes the keys of tokens for a remote server, as clients may send requests to its replicas directly. */
   #keysOf({ keys }: DatabaseSettings): string | undefined {
     const { isOpen, remote, controlKey } = this.#options
     if (remote === undefined) return controlKey.publicPem
@@ -421,28 +421,27 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.configure(id, settings.keys)
   }
 
-  /** Routes without a body. */
+  /** Handles routes without a body. */
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
     const answer = await this.#upstream.send(call, null)
     return await finish(answer, answer)
   }
 
   /**
-   * Runs a file of statements. The server's own way to take a dump ends at the first thing it does not understand,
-   * and says that all went well.
+   * Executes a file of statements. The server's own import stops at the first statement that it cannot parse, and reports
+   * success.
    */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await allowedDump(await readDump(file))
     const answer = await this.#own.run(id, sql)
     checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
-    this.#writes.written(id)
+    this.#writes.onWrite(id)
   }
 
   /**
-   * Those of the databases that a sender may attach which may be read at all, and which are in the same group still: the server
-   * would not mind.
+   * Returns the databases that a sender may attach now: readable, and in the same group. The server does not check this itself.
    */
-  #attachable(to: DatabaseId, allowed: SenderRights['attach']): readonly string[] {
+  #attachable(to: DatabaseId, allowed: SenderPermissions['attach']): readonly string[] {
     const ids = allowed === 'all' ? [...this.#settings.keys()] : allowed
     const { idOf = (_, id) => id as DatabaseId } = this.#options
     return ids.filter((id) => {
@@ -457,7 +456,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 }
 
-/** What the admin API gets for the source of a database. */
+/** Converts the source of a database to the admin API's. */
 function namespaceSource(source: Exclude<DatabaseSource, { type: 'fork' | 'file' }>): SqldNamespaceSource {
   switch (source.type) {
     case 'empty':

@@ -1,7 +1,7 @@
 import type { DatabaseId, EndedAccess } from '../backend/backend.ts'
 import type { StreamWrites } from './writes/write-gate.ts'
 
-/** Streams are remembered as long as the server remembers expired ones. */
+/** As long as the server remembers expired streams. */
 const REMEMBER_MS = 320_000
 const MAX_REMEMBERED = 20_000
 /** A response begins with its baton: `{"baton":"<64 characters>"`. */
@@ -11,42 +11,42 @@ const HEAD_LENGTH = 76
 const BATON = /^[A-Za-z0-9+/]{64}$/
 
 interface StreamOwner {
-  /** The last one that was seen; good for closing the stream. */
+  /** The latest baton; sufficient to close the stream. */
   readonly baton: string
   readonly database: DatabaseId
   readonly mayWrite: boolean
-  /** Whether it has another database attached. */
+  /** Whether the stream has another database attached. */
   readonly hasAttached: boolean
-  /** Ids of those that it has attached, as far as they are known. */
+  /** Ids of the attached databases that are known. */
   readonly attached: readonly string[]
   readonly writes: StreamWrites
   readonly seenAt: number
 }
 
-/** What is remembered of a stream, besides its baton. */
+/** Attributes of a stream, besides its baton. */
 export type StreamFacts = Pick<StreamOwner, 'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'>
 
-/** Decides about the baton of a response. */
+/** Decides whether a response's stream may be continued. */
 export interface BatonGate {
-  /** Whether its stream may be continued. */
+  /** Whether the stream may be continued. */
   isGood(): boolean
-  /** Ends a stream that may not. */
+  /** Closes a stream that may not be continued. */
   drop(baton: string): void
 }
 
 /**
- * The real server continues a stream for every holder of its baton, whatever database and token the request is for. This
- * remembers which stream belongs to which database, and whether a sender with the right to write has used it;
- * the first 8 bytes of a baton name the stream.
+ * Tracks to which database each stream belongs and whether a sender with write permission has used it. The server itself
+ * continues a stream for every holder of its baton, for any database and token. The first 8 bytes of a baton identify the
+ * stream.
  */
 export class BatonBinding {
   readonly #owners = new Map<string, StreamOwner>()
 
-  /** Whether a baton came from this database, and not from a sender with more rights there. */
+  /** Whether a baton is of this database, and not of a sender with more permissions. */
   allows(baton: string, database: DatabaseId, mayWrite: boolean): boolean {
     if (!BATON.test(baton)) return false
     const owner = this.#owners.get(streamOf(baton))
-    // texts stored with the right to write were not looked at with the eyes of a reader
+    // texts stored by a writer were not checked for readers
     return owner !== undefined && owner.database === database && (mayWrite || !owner.mayWrite)
   }
 
@@ -55,17 +55,17 @@ export class BatonBinding {
     return this.#owners.get(streamOf(baton))?.hasAttached === true
   }
 
-  /** Ids of the databases that the stream of a baton has attached. */
+  /** Returns the ids of the databases that the stream of a baton has attached. */
   attachedOf(baton: string): readonly string[] {
     return this.#owners.get(streamOf(baton))?.attached ?? []
   }
 
-  /** What is known of the transaction of a stream. */
+  /** Returns the transaction state of a stream. */
   writesOf(baton: string): StreamWrites | undefined {
     return this.#owners.get(streamOf(baton))?.writes
   }
 
-  /** Passes a response on and notes its baton, unless the stream may not be continued. */
+  /** Passes a response on and remembers its baton, unless the stream may not be continued. */
   async *watch(response: AsyncIterable<Buffer>, facts: StreamFacts, gate: BatonGate): AsyncGenerator<Buffer> {
     let head = ''
     for await (const chunk of response) {
@@ -81,7 +81,7 @@ export class BatonBinding {
   }
 
   /**
-   * Forgets the streams of a database, so that they cannot be continued; for write access, those of senders who had it.
+   * Forgets the streams of a database, so that they cannot be continued; for write access, only those of senders who had it.
    * @returns a baton of each
    */
   drop(database: DatabaseId, access: EndedAccess): readonly string[] {
@@ -96,7 +96,7 @@ export class BatonBinding {
 
   #remember(baton: string, owner: StreamOwner): void {
     const stream = streamOf(baton)
-    // again at the end, so that the oldest stay at the front
+    // moves it to the end, so that the oldest are first
     this.#owners.delete(stream)
     this.#owners.set(stream, owner)
     for (const [oldest, { seenAt }] of this.#owners) {
@@ -106,7 +106,7 @@ export class BatonBinding {
   }
 }
 
-/** The baton that an answer begins with. */
+/** Extracts the baton from the beginning of a response. */
 export function batonOf(head: string): string | null {
   return HEAD.exec(head)?.[1] ?? null
 }

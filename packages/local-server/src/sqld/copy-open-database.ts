@@ -5,23 +5,23 @@ import { BackendRefusal } from '../backend/backend.ts'
 import { copyDatabaseFile } from '../backend/copy-database-file.ts'
 import { sqliteModule } from '../base/sqlite-module.ts'
 
-/** All pages in one step, and so of one state; in several a writer between them would make it begin again. */
+/** Copies all pages in one step: with several, a writer between them would restart the copy. */
 const ALL_PAGES = 0x7f_ff_ff_ff
 const BUSY_MS = 5_000
-/** The size of a page in libsql-server: a database with another one ends it. */
+/** The page size of libsql-server, which crashes on databases with another one. */
 const PAGE_BYTES = 4_096
 
 /**
- * Copies a database that the server has open, as it is at one moment, to a new file. Writers go on. Never overwrites a file.
+ * Copies a snapshot of a database that the server has open to a new file, while writes continue. Never overwrites a file.
  */
 export async function copyOpenDatabase(from: string, to: string): Promise<void> {
-  // the last writer to close a file moves its log into it, which is the server's business
+  // read-only: the last writer that closes a file moves its WAL into it, which must be left to the server
   await copyPages(from, to, true)
 }
 
 /**
- * Makes the file of a new database out of a file of any program, with what is in the log or the journal beside it.
- * @throws BackendRefusal for a file that libsql-server does not open
+ * Creates the file of a new database from any SQLite file, including its WAL or journal.
+ * @throws BackendRefusal for a file that libsql-server cannot open
  */
 export async function importFile(from: string, to: string, temporaryFolder: string): Promise<void> {
   const folder = join(temporaryFolder, randomUUID())
@@ -29,7 +29,7 @@ export async function importFile(from: string, to: string, temporaryFolder: stri
   await mkdir(folder, { recursive: true })
   try {
     await copyDatabaseFile(from, staged)
-    // opened to be written, so that a journal is rolled back
+    // writable, so that a journal is rolled back
     await copyPages(staged, to, false)
     await checkPageSize(from, to)
   } finally {
@@ -44,7 +44,7 @@ async function checkPageSize(name: string, path: string): Promise<void> {
     const size = bytesRead < 2 ? PAGE_BYTES : buffer.readUInt16BE()
     if (size !== PAGE_BYTES)
       throw new BackendRefusal(
-        `${name} has pages of ${size === 1 ? 65_536 : size} bytes, and libsql-server opens those of ${PAGE_BYTES}: ` +
+        `${name} has pages of ${size === 1 ? 65_536 : size} bytes, but libsql-server needs ${PAGE_BYTES}: ` +
           `run PRAGMA page_size = ${PAGE_BYTES} and VACUUM on a copy of it, not in journal mode WAL`,
       )
   } finally {
@@ -73,6 +73,6 @@ async function createFile(path: string): Promise<void> {
     await (await open(path, 'wx')).close()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    throw new Error(`${path} exists already, and is not overwritten`, { cause: error })
+    throw new Error(`${path} already exists`, { cause: error })
   }
 }

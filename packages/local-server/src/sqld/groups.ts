@@ -16,43 +16,43 @@ import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'
 import { versionOf } from './process/process.ts'
 
-/** Where a group's server keeps its databases, in the group's folder. */
+/** Folder of a server's databases inside the group's folder. */
 const DATABASES = join('sqld', 'dbs')
 
-/** Ids of groups; other folders are left alone. */
+/** Matches the id of a group; other folders are ignored. */
 const IS_GROUP = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** The end of the name of a group's folder that is being removed. */
+/** Suffix of the folder of a group that is being removed. */
 const REMOVED = '.removed'
-/** The end of the name of a file that is on its way to another group's server. */
+/** Suffix of a file that is being moved to another group's server. */
 const COPY = '.copy'
-/** What writers see while a database is on its way. */
+/** Block reason of a database that is being moved. */
 const MOVING = 'the database is being moved to another group'
 
-/** What is said of a database that libsql-server does not open. */
+/** Prefix of notices about a database that libsql-server cannot open. */
 const UNUSABLE = 'libsql-server cannot use this database'
 
-/** How the back end is made: `directory` has a folder for each group. */
+/** Options of {@link SqldGroups}; `directory` has a folder for each group. */
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
-  /** The group of a database; undefined for one that is not known. */
+  /** Returns the group of a database; undefined if the database does not exist. */
   readonly groupOf: (id: DatabaseId) => string | undefined
-  /** Whether there is such a group. */
+  /** Whether a group exists. */
   readonly hasGroup: (group: string) => boolean
 }
 
-/** A group's server, and the settings that it does not have yet: it does not run, or has failed to take them over. */
+/** The server of a group, and the settings that it has not applied yet, because it is not running or has failed to apply them. */
 interface GroupServer {
-  /** Null until it is needed. */
+  /** Null until the server is first needed. */
   running: Promise<SqldBackend> | null
   readonly waiting: Map<DatabaseId, DatabaseSettings>
-  /** Databases whose failure was reported. */
+  /** Databases with a reported failure. */
   readonly reported: Set<DatabaseId>
 }
 
 /**
- * libsql-server for many groups: each has a process and a folder of its own, so that what one group's clients do
- * (128 streams at a time, a statement without an end, a crash) is not felt by another's. A process starts with the first
- * request for one of the group's databases, and ends with the server, or with the group.
+ * Runs libsql-server with a process and a folder of its own for each group, so that one group's clients (128 concurrent
+ * streams, an endless statement, a crash) do not affect another group. A process starts with the first request for one of the
+ * group's databases, and is stopped with the server or when the group is removed.
  */
 export class SqldGroups implements DatabaseBackend {
   readonly kind = 'sqld' as const
@@ -65,29 +65,29 @@ export class SqldGroups implements DatabaseBackend {
     this.#options = options
   }
 
-  /** Proves that the program is there; nothing runs yet. */
+  /** Checks that the program exists, without starting a server. */
   async start(): Promise<string> {
     const { sqldPath, directory } = this.#options
     await mkdir(directory, { recursive: true })
-    if (await isThere(join(directory, DATABASES)))
+    if (await exists(join(directory, DATABASES)))
       throw new Error(
-        'the data directory has databases of an older version, which kept all groups in one libsql-server: ' +
-          'dump them with that version and create them anew',
+        'the data directory has databases of an older version, which had one libsql-server for all groups: ' +
+          'dump them with that version and create them again',
       )
     return await versionOf(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
   }
 
   resume(): void {}
 
-  /** Folders of groups that are gone are removed when there is nothing left in them. */
-  async setAside(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
+  /** Also removes the empty folders of groups that no longer exist. */
+  async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     const names = await readdir(this.#options.directory).catch(() => [])
     for (const name of names.filter((each) => each.endsWith(REMOVED) || each.endsWith(COPY)))
       await removeFolder(this.#folderOf(name))
     const groups = names.filter((name) => IS_GROUP.test(name))
     const moved = await Promise.all(
       groups.map((group) => {
-        // what a move that was interrupted has left is not known either
+        // includes copies that an interrupted move has left in another group
         const own = [...known].filter((id) => this.#options.groupOf(id) === group)
         return moveUnknownAside(join(this.#folderOf(group), DATABASES), new Set(own))
       }),
@@ -106,7 +106,7 @@ export class SqldGroups implements DatabaseBackend {
     await this.#copy(id, { from, of: source.from, to: await this.#serverOf(id) }, settings)
   }
 
-  /** Makes a database of one server out of one of another. */
+  /** Creates a database on one server as a copy of a database on another. */
   async #copy(
     id: DatabaseId,
     { from, of, to }: { readonly from: SqldBackend; readonly of: DatabaseId; readonly to: SqldBackend },
@@ -122,11 +122,11 @@ export class SqldGroups implements DatabaseBackend {
     }
   }
 
-  /** Nothing is written meanwhile, and what clients have open in the old group ends. */
+  /** Blocks writes meanwhile, and aborts what clients have open in the old group. */
   async move(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void> {
     const from = await this.#serverOf(id)
     const to = await this.#serverOfGroup(group)
-    // what a move that failed has left
+    // remove what a failed move has left
     await to.remove(id)
     try {
       await from.freeze(id, MOVING)
@@ -136,7 +136,7 @@ export class SqldGroups implements DatabaseBackend {
       await to.remove(id).catch(() => {})
       throw error
     }
-    // the next start sets it aside otherwise
+    // if this fails, the next start sets the database aside
     await from.remove(id).catch((error: unknown) => console.error(String(error)))
   }
 
@@ -144,7 +144,7 @@ export class SqldGroups implements DatabaseBackend {
     await (await this.#serverOf(id)).exportTo(id, file)
   }
 
-  /** A server that does not run gets them when it starts. */
+  /** Stores settings for a server that is not running until it starts. */
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     const group = this.#groupOf(id)
     const entry = this.#entry(group)
@@ -169,16 +169,16 @@ export class SqldGroups implements DatabaseBackend {
     await Promise.allSettled(servers)
   }
 
-  /** @throws Error when its server does not run: there is nothing new then */
+  /** @throws Error if the group's server is not running, as there are no new counts */
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
     const server = await this.#runningOf(id)
     if (server === null) throw new Error('the database has not been used since the start')
     return await server.sampleUsage(id)
   }
 
-  /** One that does not run is started when it is needed. */
-  async troubleOf(id: DatabaseId): Promise<string | null> {
-    return (await (await this.#runningOf(id))?.troubleOf(id)) ?? null
+  /** Reports no problem for a stopped server, which is started when needed. */
+  async healthProblem(id: DatabaseId): Promise<string | null> {
+    return (await (await this.#runningOf(id))?.healthProblem(id)) ?? null
   }
 
   async topQueries(id: DatabaseId): Promise<readonly QueryUsage[]> {
@@ -186,7 +186,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
-    // it may have been removed since it was looked up
+    // the database may have been removed since it was looked up
     if (this.#options.groupOf(id) === undefined)
       return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
     const group = this.#groupOf(id)
@@ -195,14 +195,14 @@ export class SqldGroups implements DatabaseBackend {
     return isUsable ? await server.handle(id, request) : errorResponse(500, UNUSABLE)
   }
 
-  /** Ends the server of a group that is gone, and removes its folder. */
+  /** Stops the server of a removed group, and removes its folder. */
   async endGroup(group: string): Promise<void> {
     const running = this.#servers.get(group)?.running
     this.#servers.delete(group)
     await (await running?.catch(() => null))?.[Symbol.asyncDispose]()
     const folder = this.#folderOf(group)
-    if (!(await isThere(folder))) return
-    // at once, so that the rest can be told from a group after a crash
+    if (!(await exists(folder))) return
+    // at once, so that a folder whose removal was interrupted is not taken for a group
     await rename(folder, `${folder}${REMOVED}`)
     await removeFolder(`${folder}${REMOVED}`)
   }
@@ -219,7 +219,7 @@ export class SqldGroups implements DatabaseBackend {
 
   #groupOf(id: DatabaseId): string {
     const group = this.#options.groupOf(id)
-    if (group === undefined) throw new Error(`the group of database ${id} is not known`)
+    if (group === undefined) throw new Error(`the group of database ${id} is unknown`)
     return group
   }
 
@@ -231,13 +231,13 @@ export class SqldGroups implements DatabaseBackend {
     return made
   }
 
-  /** Null while its server does not run, and for a database that has been removed meanwhile. */
+  /** Returns the running server of a database's group; null if it is not running, or if the database was removed. */
   async #runningOf(id: DatabaseId): Promise<SqldBackend | null> {
     const group = this.#options.groupOf(id)
     return group === undefined ? null : await this.#entry(group).running
   }
 
-  /** The server of a database's group, which is started when it does not run. Rejects when it has not the database's settings. */
+  /** Returns the server of a database's group, and starts it if necessary. Rejects if the database's settings cannot be applied. */
   async #serverOf(id: DatabaseId): Promise<SqldBackend> {
     const group = this.#groupOf(id)
     const server = await this.#serverOfGroup(group)
@@ -249,14 +249,14 @@ export class SqldGroups implements DatabaseBackend {
     const entry = this.#entry(group)
     if (this.#isClosed) return Promise.reject(new Error('the server is closed'))
     entry.running ??= this.#startServer(group, entry).catch((error: unknown) => {
-      // the next request tries again
+      // retried with the next request
       entry.running = null
       throw error
     })
     return entry.running
   }
 
-  /** A database whose settings cannot be applied, for instance because its file is damaged, is the only one that fails. */
+  /** Starts a server. A database whose settings cannot be applied, for example with a damaged file, fails alone. */
   async #startServer(group: string, entry: GroupServer): Promise<SqldBackend> {
     const directory = this.#folderOf(group)
     const server = new SqldBackend({ ...this.#options, directory, remote: undefined })
@@ -270,7 +270,7 @@ export class SqldGroups implements DatabaseBackend {
     }
   }
 
-  /** Whether a database has its settings, without which it must not be used. */
+  /** Whether a database's settings are applied; without them it must not be used. */
   async #tryToApply(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
     try {
       await applyWaiting(server, entry, id)
@@ -283,29 +283,29 @@ export class SqldGroups implements DatabaseBackend {
     }
   }
 
-  /** Whether there are neither databases nor some that were set aside. */
+  /** Whether a group has neither databases nor quarantined files. */
   async #isEmpty(group: string): Promise<boolean> {
     const folder = this.#folderOf(group)
-    if (await isThere(join(folder, `${DATABASES}-set-aside`))) return false
+    if (await exists(join(folder, `${DATABASES}-set-aside`))) return false
     return (await readdir(join(folder, DATABASES)).catch(() => [])).length === 0
   }
 }
 
-/** Applies the settings that a server does not have yet, if there are any; false when it has no such database. */
+/** Applies the pending settings of a database; false if the server has no such database. */
 async function applyWaiting(server: SqldBackend, { waiting }: GroupServer, id: DatabaseId): Promise<boolean> {
   const settings = waiting.get(id)
   if (settings === undefined) return true
-  const isThere = await server.applySettings(id, settings)
-  // newer ones may have come meanwhile
+  const exists = await server.applySettings(id, settings)
+  // newer settings may have been queued meanwhile
   if (waiting.get(id) === settings) waiting.delete(id)
-  return isThere
+  return exists
 }
 
 async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 })
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return await stat(path).then(
     () => true,
     () => false,

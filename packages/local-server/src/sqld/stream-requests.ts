@@ -6,63 +6,63 @@ import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import { readText } from '../hrana/request-decoder.ts'
 import { readBytes, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { BatonBinding, batonOf, type StreamFacts } from './baton-binding.ts'
-import type { SenderRights } from './process/onward-tokens.ts'
-import type { OwnRequests } from './process/own-requests.ts'
+import type { InternalRequests } from './process/internal-requests.ts'
 import { type Call, isBroken, type Upstream } from './process/upstream.ts'
+import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { IdOfName } from './request/attach-names.ts'
-import { awaitFirstEntry, BrokenOffError } from './request/cursor-start.ts'
+import { awaitFirstEntry, TruncatedCursorError } from './request/cursor-start.ts'
 import { finish, rebuildBody } from './request/rebuild.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
 import { WholeCursor } from './whole-cursor.ts'
 import { StreamWrites } from './writes/write-gate.ts'
-import type { WritePass } from './writes/write-pass.ts'
 import type { WriteService } from './writes/write-service.ts'
+import type { WriteTicket } from './writes/write-ticket.ts'
 
-/** How long a request that may hold the write lock goes on without its client. */
-const LEFT_BEHIND_MS = 5_000
-/** How long the server may take to close streams: one that runs something answers when that is done. */
+/** How long a request that may hold the write lock continues after its client has left. */
+const ABANDONED_MS = 5_000
+/** How long to wait for the server to close streams; a busy stream responds only when its statement is done. */
 const CLOSE_MS = 2_000
 
-/** The request of a client, as it came. */
+/** A request of a client, before it is rebuilt. */
 export interface ClientCall extends Call {
   readonly request: ServiceRequest
 }
 
-/** A request, and what ends it. */
+/** A request with its abort handle. */
 interface RunningCall {
   readonly request: ServiceRequest
   readonly running: RunningRequest
 }
 
-/** Whose stream a response continues. */
+/** Identifies the stream that a response continues. */
 interface Continued {
   readonly id: DatabaseId
   readonly running: RunningRequest
 }
 
-/** What may be done with a database when the body of a request is there. */
+/** Permissions that apply when the body of a request has been received. */
 export interface StreamRules {
-  readonly rights: SenderRights
+  readonly rights: SenderPermissions
   readonly blockReads: boolean
   readonly idOf: IdOfName
 }
 
-/** Requests with a body: they go on a stream. */
+/** Handles requests with a body, which run on streams. */
 export class StreamRequests {
   readonly #upstream: Upstream
-  readonly #own: OwnRequests
+  readonly #own: InternalRequests
   readonly #writes: WriteService
   readonly #batons = new BatonBinding()
-  /** Databases of which the server may still run a request that was cut. */
-  readonly #leftBehind = new Set<DatabaseId>()
+  /** Databases with an aborted request that the server may still execute. */
+  readonly #abandoned = new Set<DatabaseId>()
 
-  constructor(upstream: Upstream, own: OwnRequests, writes: WriteService) {
+  constructor(upstream: Upstream, own: InternalRequests, writes: WriteService) {
     this.#upstream = upstream
     this.#own = own
     this.#writes = writes
   }
 
-  /** @param rulesNow a body may take its time, and the token may be ended meanwhile */
+  /** @param rulesNow returns the rules when the body has arrived, as the token may have been revoked meanwhile */
   async handle(
     id: DatabaseId,
     { request, running }: RunningCall,
@@ -87,7 +87,7 @@ export class StreamRequests {
     }
     const { hasAttached } = body
     const attached = [...(body.baton === null ? [] : this.#batons.attachedOf(body.baton)), ...named]
-    // what it has attached may not be read any more, by anyone or by this sender
+    // an attached database may no longer be readable, for everyone or for this sender
     if (attached.some((other) => idOfName(other) !== other))
       throw PipelineFailure.protocol('Received an invalid baton')
     running.attached = attached
@@ -96,24 +96,24 @@ export class StreamRequests {
     const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }
     const bytes = Buffer.from(body.text)
     if (request.path === '/v3/cursor' && !call.rights.write)
-      return await this.#readersCursor(call, bytes, facts)
+      return await this.#readOnlyCursor(call, bytes, facts)
     const effect = call.rights.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
-    const pass = await this.#writes.enter(id, facts.writes, effect, request.signal)
-    const answer = await this.#sendPast(pass, call, bytes)
-    if (answer.statusCode !== 200 && known === undefined) pass.refused()
-    // a pipeline has run when its response begins
+    const ticket = await this.#writes.enter(id, facts.writes, effect, request.signal)
+    const answer = await this.#sendToEnd(ticket, call, bytes)
+    if (answer.statusCode !== 200 && known === undefined) ticket.onStreamClosed()
+    // a pipeline was executed when its response begins
     if (request.path !== '/v3/cursor' || answer.statusCode !== 200) running.mayWrite = () => false
-    if (!running.mayWrite()) return await finish(answer, this.#watched(pass.watch(answer), call, facts))
-    const rest = new WholeCursor(answer, () => this.#leftBehind.add(id))
-    const whole = this.#watched(pass.watch(rest.read()), call, facts)
+    if (!running.mayWrite()) return await finish(answer, this.#watched(ticket.watch(answer), call, facts))
+    const rest = new WholeCursor(answer, () => this.#abandoned.add(id))
+    const whole = this.#watched(ticket.watch(rest.read()), call, facts)
     whole.once('close', () => rest.close())
     return await finish(answer, whole)
   }
 
-  /** Closes the streams of a database that were opened under an access. They cannot be continued, even if the server does not answer. */
+  /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */
   async closeAll(id: DatabaseId, access: EndedAccess): Promise<void> {
     const batons = this.#batons.drop(id, access)
     const closed = Promise.all(batons.map((baton) => this.#own.closeStream(id, baton).catch(() => {})))
@@ -121,54 +121,54 @@ export class StreamRequests {
     this.#writes.forgetStreams(id)
   }
 
-  /** Whether the server may still run a request of a database whose connection was cut. */
-  isLeftBehind(id: DatabaseId): boolean {
-    return this.#leftBehind.has(id)
+  /** Whether the server may still execute an aborted request of a database. */
+  isAbandoned(id: DatabaseId): boolean {
+    return this.#abandoned.has(id)
   }
 
-  /** The server has ended, and with it every request that it still ran. */
-  forgetLeftBehind(): void {
-    this.#leftBehind.clear()
+  /** Called when the server has stopped, and with it every aborted request. */
+  forgetAbandoned(): void {
+    this.#abandoned.clear()
   }
 
   /**
-   * Sends a request, and waits for the answer of one that may hold the write lock or get it also when the client leaves
-   * meanwhile: cut off, it would leave the lock with a stream that no client knows, and all writers would wait for it.
+   * Sends a request. If it may hold or acquire the write lock, waits for the response even after the client has left: an aborted
+   * request would leave the lock to a stream that no client knows, and block all writers.
    */
-  async #sendPast(
-    pass: WritePass,
+  async #sendToEnd(
+    ticket: WriteTicket,
     call: ClientCall & RunningCall,
     body: Buffer,
   ): Promise<http.IncomingMessage> {
     const { request, running } = call
-    const { mayHoldLock } = pass
+    const { mayHoldLock } = ticket
     try {
-      const signal = mayHoldLock ? lateSignal(running, LEFT_BEHIND_MS) : request.signal
+      const signal = mayHoldLock ? lateSignal(running, ABANDONED_MS) : request.signal
       const answer = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
-      pass.answered()
+      ticket.onResponse()
       if (!mayHoldLock || !request.signal.aborted) return answer
-      await this.#closeLeft(call.id, pass.watch(answer))
-      pass.refused()
+      await this.#closeAbandoned(call.id, ticket.watch(answer))
+      ticket.onStreamClosed()
     } catch (error) {
-      if (isBroken(error)) pass.refused()
-      // it may still run there
+      if (isBroken(error)) ticket.onStreamClosed()
+      // the server may still execute it
       else {
-        pass.left()
-        if (running.mayWrite()) this.#leftBehind.add(call.id)
+        ticket.onAbort()
+        if (running.mayWrite()) this.#abandoned.add(call.id)
       }
       throw error
     }
     throw request.signal.reason
   }
 
-  /** Ends the stream of an answer that no client reads. */
-  async #closeLeft(id: DatabaseId, answer: AsyncIterable<Buffer>): Promise<void> {
+  /** Closes the stream of a response that no client reads. */
+  async #closeAbandoned(id: DatabaseId, answer: AsyncIterable<Buffer>): Promise<void> {
     const baton = batonOf((await readBytes(Readable.from(answer))).toString('latin1'))
     if (baton !== null) await this.#own.closeStream(id, baton)
   }
 
-  /** The server finds out that a reader may not run a batch when it has answered already, and breaks off. */
-  async #readersCursor(
+  /** Starts a cursor of a sender without write permission: the server truncates the response if the batch is not allowed. */
+  async #readOnlyCursor(
     call: ClientCall & RunningCall,
     body: Buffer,
     facts: StreamFacts,
@@ -180,15 +180,15 @@ export class StreamRequests {
       return await finish(answer, this.#watched(entries, call, facts))
     } catch (error) {
       const isBrokenOff =
-        error instanceof BrokenOffError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+        error instanceof TruncatedCursorError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
       if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
-      if (error instanceof BrokenOffError && error.baton !== null)
+      if (error instanceof TruncatedCursorError && error.baton !== null)
         await this.#own.closeStream(id, error.baton)
       throw PipelineFailure.service(403, noWriteRight(id))
     }
   }
 
-  /** Passes a response on. Its stream cannot be continued if its access has ended meanwhile. */
+  /** Passes a response on. Its stream cannot be continued if its access was revoked meanwhile. */
   #watched(answer: AsyncIterable<Buffer>, { id, running }: Continued, facts: StreamFacts): Readable {
     const gate = {
       isGood: () => !running.isEnding,
@@ -202,7 +202,7 @@ function noWriteRight(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
 }
 
-/** Aborts some time after the request's own signal: what was left behind may still come to its end. */
+/** Returns a signal that aborts with a delay, so that an abandoned request may still finish. */
 function lateSignal(running: RunningRequest, delayMs: number): AbortSignal {
   const { signal } = running
   const late = new AbortController()

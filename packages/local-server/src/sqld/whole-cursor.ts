@@ -1,15 +1,15 @@
 import type { Readable } from 'node:stream'
 
 /**
- * The response of a cursor that may write. It is read to its end even if its client leaves: if the connection were closed, the
- * server would run the remaining steps at an unknown time.
+ * The response of a cursor that may write. It is read to its end even if the client leaves: if the connection were closed, the
+ * server would execute the remaining steps at an unknown time.
  */
 export class WholeCursor {
   readonly #answer: Readable
   readonly #onCut: () => void
   #isRead = false
 
-  /** @param onCut called when the response is truncated: the server may still run the remaining steps */
+  /** @param onCut called if the response is truncated: the server may still execute the remaining steps */
   constructor(answer: Readable, onCut: () => void) {
     this.#answer = answer
     this.#onCut = onCut
@@ -31,7 +31,7 @@ export class WholeCursor {
     }
   }
 
-  /** To be called when the client no longer reads. */
+  /** Called when the client no longer reads. */
   close(): void {
     if (this.#isRead) return
     this.#onCut()

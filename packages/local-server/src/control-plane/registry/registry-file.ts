@@ -2,23 +2,23 @@ import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from
 import type { DatabaseSync } from 'node:sqlite'
 import { sqliteModule } from '../../base/sqlite-module.ts'
 
-/** What a row of the file holds. */
+/** A value of a column. */
 export type RegistryValue = string | number | null
 
 /**
- * One SQLite file. A change is on the disk when the call returns, and nothing else happens meanwhile in this process, so
- * that what was checked before still holds.
+ * The SQLite file of the registry. Calls are synchronous: a change is on disk when the call returns, and conditions that were
+ * checked before still hold.
  */
 export class RegistryFile {
   readonly #database: DatabaseSync
 
-  /** Opens the file, or makes it: it holds private keys and is readable by its owner alone. */
+  /** Opens the file, or creates it, readable only by its owner, as it contains private keys. */
   constructor(path: string) {
     closeSync(openSync(path, 'a', 0o600))
     unmark(path)
     this.#database = new (sqliteModule().DatabaseSync)(path)
     try {
-      // an acknowledged change survives a power cut
+      // acknowledged changes survive a power failure
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
     } catch (error) {
       this.#database.close()
@@ -26,17 +26,17 @@ export class RegistryFile {
     }
   }
 
-  /** Runs one statement. */
+  /** Executes one statement. */
   run(sql: string, values: readonly RegistryValue[] = []): void {
     this.#open.prepare(sql).run(...values)
   }
 
-  /** The rows of a query. */
+  /** Returns the rows of a query. */
   all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
     return this.#open.prepare(sql).all(...values) as Row[]
   }
 
-  /** Makes all changes or none. @throws whatever the work throws, after it was undone */
+  /** Commits all changes, or none. @throws what `work` throws, after a rollback */
   transaction(work: () => void): void {
     this.run('BEGIN IMMEDIATE')
     try {
@@ -48,7 +48,7 @@ export class RegistryFile {
     }
   }
 
-  /** What is still under way fails, and is finished at the next start. */
+  /** Closes the file. Later changes fail, and are finished at the next start. */
   close(): void {
     if (this.#database.isOpen) this.#database.close()
   }
@@ -60,8 +60,8 @@ export class RegistryFile {
 }
 
 /**
- * An earlier version marked the file while it was open, and gave its log another name. Where it was killed, both have
- * stayed. The log first: a file without the mark is taken for one that has its log beside it.
+ * Repairs the file of an earlier version, which marked the file while it was open and renamed its WAL; both remain if the process
+ * was killed. The WAL is renamed first: an unmarked file is expected to have its WAL beside it.
  */
 function unmark(path: string): void {
   if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)

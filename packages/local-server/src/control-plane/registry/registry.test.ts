@@ -43,7 +43,7 @@ test('a transaction that fails leaves the file and the memory as they were', asy
       registry.users.put(user('bob'))
       registry.users.put({ ...user('ada'), id: 'twice' })
     })
-  expect(failing).toThrow('there is another user with the key ada')
+  expect(failing).toThrow('another user already has the key ada')
   expect(registry.users.rows).toEqual([user('ada')])
   expect([registry.findUser('ada'), registry.findUser('bob')]).toEqual([user('ada'), undefined])
   registry.close()

@@ -15,12 +15,12 @@ import type {
 import { migrate } from './schema.ts'
 import { Table } from './table.ts'
 
-/** The name of the file in the data directory. */
+/** Name of the file in the data directory. */
 export const REGISTRY_FILE = 'registry.db'
 
 /**
- * What the control plane knows: who there is, what belongs to whom, and what is being made or removed. Kept in an
- * SQLite file of its own, and in memory: finding a database for a request does not read the file.
+ * Stores what the control plane manages: users, organizations, and databases with their state. It is held in an SQLite file and in
+ * memory, so that lookups for a request do not read the file.
  */
 export class Registry {
   readonly file: RegistryFile
@@ -36,7 +36,7 @@ export class Registry {
   readonly findUser: (username: string) => UserRow | undefined
   readonly #findGroup: (key: string) => GroupRow | undefined
   readonly #findDatabase: (key: string) => DatabaseRow | undefined
-  /** By the first label of its host name. */
+  /** Finds a database by the first label of its host name. */
   readonly findByLabel: (label: string) => DatabaseRow | undefined
   readonly #findToken: (key: string) => ApiTokenRow | undefined
   readonly #tables: readonly { load(): void }[]
@@ -74,7 +74,7 @@ export class Registry {
     ]
   }
 
-  /** Opens the registry of a data directory, or makes it. */
+  /** Opens the registry of a data directory, or creates it. */
   static async open(directory: string): Promise<Registry> {
     await mkdir(directory, { recursive: true })
     const file = new RegistryFile(join(directory, REGISTRY_FILE))
@@ -89,7 +89,7 @@ export class Registry {
     }
   }
 
-  /** A database that has the name, whatever its state but one that is being removed. */
+  /** Returns the database with a name in any state, except one that is being removed. */
   findDatabase(organization: string, name: string): DatabaseRow | undefined {
     return this.#findDatabase(pair(organization, name))
   }
@@ -98,7 +98,7 @@ export class Registry {
     return this.#findGroup(pair(organization, name))
   }
 
-  /** A user's API token by name. */
+  /** Returns an API token of a user by its name. */
   findToken(user: string, name: string): ApiTokenRow | undefined {
     return this.#findToken(pair(user, name))
   }
@@ -107,7 +107,7 @@ export class Registry {
     return this.members.get(pair(organization, user))
   }
 
-  /** Writes all of it or nothing, at once. What is checked before must be checked in the same turn of the event loop. */
+  /** Commits all changes, or none. Conditions must be checked in the same turn of the event loop. */
   transaction(work: () => void): void {
     try {
       this.file.transaction(work)
@@ -117,7 +117,7 @@ export class Registry {
     }
   }
 
-  /** A text that is kept under a name. */
+  /** Returns the text stored under a name. */
   setting(name: string): string | undefined {
     return this.file.all<{ value: string }>('SELECT value FROM setting WHERE name = ?', [name])[0]?.value
   }
@@ -135,7 +135,7 @@ export class Registry {
   }
 }
 
-/** The id of what belongs to two: ids and slugs have no slash. */
+/** Returns a key of two parts; ids and slugs contain no slash. */
 export function pair(owner: string, name: string): string {
   return `${owner}/${name}`
 }

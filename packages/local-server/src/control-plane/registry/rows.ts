@@ -1,10 +1,10 @@
 import type { KeyPair } from '../../auth/jwt.ts'
 import type { DatabaseId } from '../../backend/backend.ts'
 
-/** What a member may do: a viewer looks, a member works with databases, an admin with people, an owner with everything. */
+/** Role of a member: a viewer reads, a member manages databases, an admin also manages members, an owner everything. */
 export type Role = 'viewer' | 'member' | 'admin' | 'owner'
 
-/** What a group-scoped token may do. */
+/** A permission of a group-scoped token. */
 export type Scope =
   | 'metrics'
   | 'read'
@@ -35,9 +35,9 @@ export interface OrganizationRow {
   readonly requireMfa: boolean
   readonly blockedReads: boolean
   readonly blockedWrites: boolean
-  /** What the billing routes were told about the customer. */
+  /** Customer data received by the billing routes. */
   readonly customer: Readonly<Record<string, unknown>> | null
-  /** When it was made, in ms since 1970; so are all times here. */
+  /** In ms since the Unix epoch, as all times here. */
   readonly createdAt: number
 }
 
@@ -63,22 +63,22 @@ export interface GroupRow {
   readonly organization: string
   readonly name: string
   readonly primary: string
-  /** The primary is one of them. */
+  /** Includes the primary. */
   readonly locations: readonly string[]
   readonly deleteProtection: boolean
   readonly isArchived: boolean
-  /** Signs tokens that are good for every database of the group. */
+  /** Signs tokens for all databases of the group. */
   readonly key: KeyPair
   readonly createdAt: number
 }
 
 /**
- * `creating` while the back end makes it, `ready`, `deleting` while the back end removes it. `lost`: the back end no
- * longer has what was ready; it is never made anew under the same name without anybody noticing.
+ * `creating` and `deleting` while the back end creates or removes it; `ready`; `lost` if the back end no longer has it: it is never
+ * silently created again under the same name.
  */
 export type DatabaseState = 'creating' | 'ready' | 'deleting' | 'lost'
 
-/** What can be set on a database. */
+/** Settings of a database. */
 export interface DatabaseConfiguration {
   readonly sizeLimitBytes: number | null
   readonly allowAttach: boolean
@@ -97,17 +97,17 @@ export interface DatabaseRow {
   readonly name: string
   readonly state: DatabaseState
   readonly configuration: DatabaseConfiguration
-  /** The database it began as a copy of. */
+  /** The database of which it was created as a copy. */
   readonly parent: { readonly id: string; readonly name: string; readonly branchedAt: number } | null
   readonly isSchema: boolean
-  /** The id of the database whose schema it has. */
+  /** Id of the database whose schema it shares. */
   readonly schema: string | null
-  /** Signs tokens for it alone. */
+  /** Signs tokens for this database only. */
   readonly key: KeyPair
   readonly createdAt: number
 }
 
-/** The key set (JWKS) of an issuer whose tokens the databases of an organization accept. */
+/** Key set (JWKS) of an issuer whose tokens the databases of an organization accept. */
 export interface KeySetRow {
   readonly id: string
   readonly organization: string

@@ -3,7 +3,7 @@ import type { RegistryFile, RegistryValue } from './registry-file.ts'
 /** `PRAGMA user_version` of the file. */
 const VERSION = 4
 
-/** Rows are JSON, by the kind of what they are; the order of `rowid` is that in which they were made. */
+/** Rows are stored as JSON, by kind; `rowid` preserves the order in which they were created. */
 const RECORDS = `CREATE TABLE record (
   kind TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, id))`
 
@@ -13,19 +13,19 @@ const OTHER_TABLES = [
     id INTEGER PRIMARY KEY, organization TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL,
     origin TEXT NOT NULL, author TEXT NOT NULL, data TEXT NOT NULL, created_at INTEGER NOT NULL)`,
   'CREATE INDEX audit_log_by_organization ON audit_log (organization, id)',
-  // what a back end has counted when it was last asked, and which count that was
+  // counts of the back end at the last sample; `epoch` identifies the process that counted
   `CREATE TABLE usage_sample (
     database TEXT PRIMARY KEY, epoch TEXT NOT NULL, rows_read INTEGER NOT NULL, rows_written INTEGER NOT NULL,
     storage_bytes INTEGER NOT NULL)`,
 ]
 
-// hours since 1970; the organization has to pay for databases that are gone, or another one's now, too
+// hours since the Unix epoch; usage by removed or transferred databases still belongs to the organization
 const USAGE_HOUR = `CREATE TABLE usage_hour (
   database TEXT NOT NULL, hour INTEGER NOT NULL, organization TEXT NOT NULL, rows_read INTEGER NOT NULL,
   rows_written INTEGER NOT NULL, bytes_synced INTEGER NOT NULL, PRIMARY KEY (database, hour, organization)) WITHOUT ROWID`
 const USAGE_INDEX = 'CREATE INDEX usage_hour_by_organization ON usage_hour (organization, hour)'
 
-/** Versions 1 and 2 had a table with columns for each kind. Those that refer to others come first. */
+/** Tables of versions 1 and 2, which had a column for each field. Referenced kinds come first. */
 const OLD_TABLES = ['api_token', 'database', 'database_group', 'invite', 'member', 'organization', 'user']
 const OLD_BOOLEANS = [
   'overages',
@@ -38,7 +38,7 @@ const OLD_BOOLEANS = [
 ]
 const OLD_JSON = ['customer', 'locations', 'key', 'configuration', 'parent', 'scopes']
 
-/** Brings the file to the newest schema. @throws Error when a newer version has written it */
+/** Upgrades the file to the newest schema. @throws Error if it was written by a newer version */
 export function migrate(file: RegistryFile): void {
   const version = file.all<{ user_version: number }>('PRAGMA user_version')[0]?.user_version ?? 0
   if (version > VERSION) throw new Error('the data directory was written by a newer version of Baton')
@@ -47,24 +47,24 @@ export function migrate(file: RegistryFile): void {
     if (version < 3) file.run(RECORDS)
     if (version === 0) for (const sql of [...OTHER_TABLES, USAGE_HOUR, USAGE_INDEX]) file.run(sql)
     else splitUsage(file)
-    if (version === 1 || version === 2) for (const table of OLD_TABLES) takeOver(file, table)
+    if (version === 1 || version === 2) for (const table of OLD_TABLES) migrateTable(file, table)
     file.run(`PRAGMA user_version = ${VERSION}`)
   })
 }
 
-/** Until version 3 all of an hour counted for one organization. */
+/** Upgrades to version 3, in which an hour can be divided between organizations. */
 function splitUsage(file: RegistryFile): void {
   file.run('ALTER TABLE usage_hour RENAME TO old_usage_hour')
   file.run(USAGE_HOUR)
   file.run('INSERT INTO usage_hour SELECT * FROM old_usage_hour')
-  // its index goes with it
+  // drops its index, too
   file.run('DROP TABLE old_usage_hour')
   file.run(USAGE_INDEX)
 }
 
 type OldRow = Readonly<Record<string, RegistryValue>> & { readonly id: string }
 
-function takeOver(file: RegistryFile, table: string): void {
+function migrateTable(file: RegistryFile, table: string): void {
   for (const old of file.all<OldRow>(`SELECT * FROM ${table} ORDER BY rowid`)) {
     const fields = Object.entries(old).map(([name, value]) => {
       if (OLD_BOOLEANS.includes(name)) return [name, value !== 0]

@@ -1,6 +1,6 @@
 import type { RegistryFile } from './registry-file.ts'
 
-/** Rows of one kind, all of them in memory: reading never asks the file. Writing belongs into a transaction. */
+/** Rows of one kind, all in memory: reads never access the file. Writes must be made in a transaction. */
 export class Table<Row extends { readonly id: string }> {
   readonly #file: RegistryFile
   readonly #kind: string
@@ -12,7 +12,7 @@ export class Table<Row extends { readonly id: string }> {
     this.#kind = kind
   }
 
-  /** Takes what the file has, at the start and after a transaction that was undone. */
+  /** Loads the rows from the file, at the start and after a rollback. */
   load(): void {
     for (const id of this.#rows.keys()) this.#forget(id)
     const sql = 'SELECT value FROM record WHERE kind = ? ORDER BY rowid'
@@ -20,7 +20,7 @@ export class Table<Row extends { readonly id: string }> {
       this.#keep(JSON.parse(value) as Row)
   }
 
-  /** A way to find rows by something that at most one row has; rows with the key null are not in it. */
+  /** Adds an index of a unique key and returns its lookup. Rows with the key null are not indexed. */
   index(keyOf: (row: Row) => string | null): (key: string) => Row | undefined {
     const index = { keyOf, rows: new Map<string, Row>() }
     this.#indexes.push(index)
@@ -31,17 +31,17 @@ export class Table<Row extends { readonly id: string }> {
     return this.#rows.get(id)
   }
 
-  /** In the order in which they were made. */
+  /** Rows in the order in which they were created. */
   get rows(): readonly Row[] {
     return [...this.#rows.values()]
   }
 
-  /** Writes a row, in place of the one with its id. @throws Error when another row has one of its keys */
+  /** Inserts a row, or replaces the one with the same id. @throws Error if another row has one of its keys */
   put(row: Row): void {
     for (const { keyOf, rows } of this.#indexes) {
       const other = rows.get(keyOf(row) ?? '')
       if (other !== undefined && other.id !== row.id)
-        throw new Error(`there is another ${this.#kind} with the key ${keyOf(row)}`)
+        throw new Error(`another ${this.#kind} already has the key ${keyOf(row)}`)
     }
     this.#file.run(
       `INSERT INTO record (kind, id, value) VALUES (?, ?, ?)
@@ -75,7 +75,7 @@ export class Table<Row extends { readonly id: string }> {
     if (row === undefined) return
     for (const { keyOf, rows } of this.#indexes) {
       const key = keyOf(row)
-      // two rows may have had it: the index has the later one
+      // if two rows have had the key, the index contains the later one
       if (key !== null && rows.get(key)?.id === id) rows.delete(key)
     }
   }

@@ -2,10 +2,9 @@ import type { OrganizationRow, Role, Scope } from '../registry/rows.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 
 /**
- * Who may use a route.
- * `none`: everybody. `any`: every API token; a group's needs the scope, if there is one. `user`: an unrestricted token, for what is the user's own.
- * `organization`: a token that reaches the whole organization, of a member with the role. `group`: also a token of a
- * group that has the scope.
+ * Access requirement of a route.
+ * `none`: no token. `any`: any API token; one of a group needs the scope, if given. `user`: an unrestricted token, for the user's own data.
+ * `organization`: a token for the whole organization, of a member with the role. `group`: also a token of a group with the scope.
  */
 export type RouteAccess =
   | { readonly level: 'none' }
@@ -19,7 +18,7 @@ export const ANY_TOKEN: RouteAccess = { level: 'any', scope: null }
 export const ANY_READER: RouteAccess = { level: 'any', scope: 'read' }
 export const OWN_USER: RouteAccess = { level: 'user' }
 
-/** Short for whom a route is: `read` of a group means its scope, and a viewer's role. */
+/** Returns the requirement for `read`, for example: a token of a group with this scope, or a member with the viewer role. */
 export function scoped(scope: Scope): RouteAccess {
   return { level: 'group', role: scope === 'read' ? 'viewer' : 'member', scope }
 }
@@ -28,13 +27,13 @@ export function organizationWide(role: Role): RouteAccess {
   return { level: 'organization', role }
 }
 
-/** What a caller was found to be allowed. */
+/** The access that was granted to a caller. */
 export interface Grant {
   readonly caller: Caller
-  /** Of routes that are about an organization. */
+  /** The organization of the route, if it has one. */
   readonly organization: OrganizationRow | null
-  /** The caller's role there. */
+  /** The caller's role in the organization. */
   readonly role: Role | null
-  /** The only group a token reaches; null for all. */
+  /** The only group that the token can access; null for all groups. */
   readonly group: string | null
 }

@@ -61,7 +61,7 @@ function mint(call: Call): { row: ApiTokenRow; secret: string } {
   return { row, secret: call.plane.apiTokens.secretOf(row) }
 }
 
-/** How far a new token reaches. */
+/** Reads the scope of a new token. */
 function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   const { registry } = call.plane
   const { organization: slug, group: groupName, scopes } = call.body(NewTokenBody)
@@ -86,7 +86,7 @@ function readReach(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'sc
   return { organization: organization.id, group: group.id, scopes: expanded }
 }
 
-/** @throws Refusal 403 for others than the owner of the server: metrics name the databases of all organizations */
+/** @throws Refusal 403 unless the caller owns the server, as metrics contain the databases of all organizations */
 function forMetrics({ plane, caller }: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   if (caller.user.id !== plane.home.owner.id)
     throw new Refusal(403, 'metrics are for the owner of this server only')
@@ -101,7 +101,7 @@ function revokeOwn(call: Call) {
   return { token: name }
 }
 
-/** Ends every token of the user; answers from when on tokens are good, in seconds since 1970. */
+/** Revokes all tokens of the user. Returns the time from which new tokens are valid, in seconds since the Unix epoch. */
 function invalidateAll(call: Call) {
   const rows = ownTokens(call)
   call.commit(null, () => {
@@ -110,7 +110,7 @@ function invalidateAll(call: Call) {
   return { ValidFrom: Math.floor(Date.now() / 1_000) }
 }
 
-/** Admins see every token that is scoped to the organization, others what they have minted. */
+/** Returns all tokens scoped to the organization for admins, and for others only their own. */
 function tokensOf({ plane: { registry }, organization, caller, role }: Call): readonly ApiTokenRow[] {
   const seesAll = role !== null && isAtLeast(role, 'admin')
   return registry.apiTokens.rows.filter(
@@ -126,7 +126,7 @@ function listOfOrganization(call: Call) {
   return { tokens }
 }
 
-/** What the caller may not see is not there: a caller does not learn which ids other organizations have. */
+/** Revokes a token. One that the caller may not see is not found, so that ids of other organizations are not revealed. */
 function revokeOfOrganization(call: Call) {
   const id = call.param('tokenId')
   const row = tokensOf(call).find((token) => token.id === id)

@@ -10,18 +10,18 @@ import { ROUTES } from './table.ts'
 
 const OWN_PREFIX = /^(\/v\d)\/organizations\/:organizationSlug(?=\/)/
 
-/** The platform API as a function of requests. */
+/** Returns the platform API as a function that handles requests. */
 export function createPlatformApp(platform: Platform): (request: Request) => Promise<Response> {
   const app = new Hono({ strict: false })
   const wholePaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
   for (const route of ROUTES) {
     app.on(route.method, route.path, ({ req }) => answer(platform, route, req.raw, req.param()))
-    // who has no organization selected means the own one, and leaves it out
+    // without a selected organization, clients omit it from the path and mean the user's own
     const short = route.path.replace(OWN_PREFIX, '$1')
     if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
       app.on(route.method, short, ({ req }) => answer(platform, route, req.raw, req.param()))
   }
-  app.notFound(() => errorJson(404, 'there is no such route'))
+  app.notFound(() => errorJson(404, 'route not found'))
   return async (request) => await app.fetch(request)
 }
 
@@ -32,7 +32,7 @@ async function answer(
   params: Readonly<Record<string, string>>,
 ): Promise<Response> {
   try {
-    // the body of a caller who may not do this is not read
+    // checked first, so that the body of an unauthorized request is not read
     admit(platform, route, raw, params)
     const request: ReadRequest = {
       params,
@@ -41,7 +41,7 @@ async function answer(
       userAgent: raw.headers.get('user-agent') ?? '',
       raw,
     }
-    // the body may have taken its time: what counts is what is allowed now
+    // checked again: access may have been revoked while the body was read
     const grant = admit(platform, route, raw, params)
     const result: unknown = await route.handle(new Call(platform, request, grant))
     return result === undefined ? new Response(null, { status: 200 }) : Response.json(result)
@@ -50,7 +50,7 @@ async function answer(
   }
 }
 
-/** @returns what the caller may do; null where a route is for everybody @throws Refusal */
+/** @returns the granted access; null for a public route @throws Refusal */
 function admit(
   { plane }: Platform,
   { access }: Route,
@@ -62,7 +62,7 @@ function admit(
   return authorize(plane.registry, { access, slug: params['organizationSlug'] ?? null, caller })
 }
 
-/** What is answered instead of the result, in the service's form of an error. */
+/** Converts an error to a response in the service's format. */
 function refusalResponse(error: unknown): Response {
   if (error instanceof Refusal) return errorJson(error.status, error.message, error.code)
   if (error instanceof v.ValiError)

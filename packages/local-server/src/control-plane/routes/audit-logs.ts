@@ -33,6 +33,7 @@ function listAuditLogs(call: Call) {
 function readCount(call: Call, name: string, missing: number): number {
   const text = call.query(name)
   if (text === undefined) return missing
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Refusal(400, `invalid ${name}: it is a whole number from 1`)
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new Refusal(400, `invalid ${name}: expected a positive whole number`)
   return Number(text)
 }

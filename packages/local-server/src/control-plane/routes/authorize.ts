@@ -5,18 +5,18 @@ import { isAtLeast } from '../rules/roles.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant, RouteAccess } from './access.ts'
 
-/** Who asks for what. */
+/** A request to authorize. */
 export interface AccessRequest {
   readonly access: Exclude<RouteAccess, { level: 'none' }>
   readonly caller: Caller
-  /** As the path has it; null where the path has none. */
+  /** Slug in the path; null if the path has none. */
   readonly slug: string | null
 }
 
 /**
- * Decides whether a caller may use a route at all, for every route alike. What a group's token may see of an
- * organization is narrowed where databases and groups are looked up.
- * @throws Refusal 403 for a token of the wrong kind, 404 for an organization that does not exist or is not the caller's
+ * Checks whether a caller may use a route. The restriction of group tokens to their group is applied where databases and groups
+ * are looked up.
+ * @throws Refusal 403 for a token of the wrong kind, 404 for an organization that does not exist or that the caller is not in
  */
 export function authorize(registry: Registry, { access, caller, slug }: AccessRequest): Grant {
   const { token } = caller
@@ -32,7 +32,7 @@ export function authorize(registry: Registry, { access, caller, slug }: AccessRe
   }
   const organization = slug === null ? ownOrganization(registry, caller) : registry.findOrganization(slug)
   const role = roleIn(registry, caller, organization)
-  // a caller does not learn which organizations there are
+  // does not reveal which organizations exist
   if (organization === undefined || role === undefined) throw new Refusal(404, 'organization not found')
   if (token.group !== null) {
     if (access.level !== 'group') throw new Refusal(403, 'this needs a token that is not scoped to a group')
@@ -43,7 +43,7 @@ export function authorize(registry: Registry, { access, caller, slug }: AccessRe
   return { caller, organization, role, group: token.group }
 }
 
-/** The role of a caller in an organization; undefined where the user, or the token, has nothing to do with it. */
+/** Returns the caller's role in an organization; undefined if the user is no member, or the token is for another one. */
 export function roleIn(
   registry: Registry,
   { token, user }: Caller,
@@ -59,7 +59,7 @@ function checkScope({ token }: Caller, scope: Scope): void {
     throw new Refusal(403, `the token does not have the scope ${scope}`)
 }
 
-/** What paths without an organization are about: the one of the token, or the user's own. */
+/** Returns the organization of paths without one: that of the token, or the user's own. */
 function ownOrganization(registry: Registry, { token, user }: Caller): OrganizationRow | undefined {
   if (token.organization !== null) return registry.organizations.get(token.organization)
   const own = registry.members.rows.filter((member) => member.user === user.id && member.role === 'owner')
@@ -70,7 +70,7 @@ function ownOrganization(registry: Registry, { token, user }: Caller): Organizat
 function atLeast(role: Role): string {
   return {
     viewer: 'members',
-    member: 'members who are no viewers',
+    member: 'members except viewers',
     admin: 'admin or owner',
     owner: 'the owner',
   }[role]

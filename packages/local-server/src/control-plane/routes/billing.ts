@@ -10,7 +10,7 @@ const VIEWER = organizationWide('viewer')
 const ADMIN = organizationWide('admin')
 const INVOICE_TYPES = ['all', 'upcoming', 'issued'] as const
 
-/** Nothing is paid here: these routes are for programs that ask before they provision. */
+/** Nothing is billed: the routes exist for programs that call them before they provision. */
 export const billingRoutes: readonly Route[] = [
   documented('GET', `${ORGANIZATION}/plans`, VIEWER, listPlans),
   undocumented('GET', '/v1/plans', ANY_TOKEN, listPlans),
@@ -47,7 +47,7 @@ function listPlans() {
 function listInvoices(call: Call) {
   const type = call.query('type') ?? 'all'
   if (!(INVOICE_TYPES as readonly string[]).includes(type))
-    throw new Refusal(400, `invalid type: it is one of ${INVOICE_TYPES.join(', ')}`)
+    throw new Refusal(400, `invalid type: expected one of ${INVOICE_TYPES.join(', ')}`)
   return { invoices: [] }
 }
 
@@ -64,7 +64,7 @@ function subscribe(call: Call): void {
       overages: v.nullish(v.boolean()),
     }),
   )
-  if (!isPlan(body.plan)) throw new Refusal(400, `there is no plan ${body.plan.slice(0, 40)}`)
+  if (!isPlan(body.plan)) throw new Refusal(400, `plan ${body.plan.slice(0, 40)} does not exist`)
   const changed: OrganizationRow = {
     ...organization,
     plan: body.plan,

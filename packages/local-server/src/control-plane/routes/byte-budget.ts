@@ -1,6 +1,6 @@
 import { Refusal } from '../refusal.ts'
 
-/** How many bytes may be held for all callers together. */
+/** Limits the bytes that all callers hold together. */
 export class ByteBudget {
   readonly #max: number
   #used = 0
@@ -9,13 +9,16 @@ export class ByteBudget {
     this.#max = maxBytes
   }
 
-  /** What one caller holds, nothing at first. */
+  /** Returns the share of one caller, initially empty. */
   share(): ByteShare {
     let held = 0
     return {
       take: (bytes) => {
         if (this.#used + bytes > this.#max)
-          throw new Refusal(413, 'too many dumps are being received or wait to be used; try again later')
+          throw new Refusal(
+            413,
+            'too many dumps are being received or are waiting to be used; try again later',
+          )
         this.#used += bytes
         held += bytes
       },
@@ -27,10 +30,10 @@ export class ByteBudget {
   }
 }
 
-/** A part of a budget. */
+/** A share of a budget. */
 export interface ByteShare {
-  /** @throws Refusal 413 when the budget has no room for it; nothing is taken then */
+  /** @throws Refusal 413 if the budget is exhausted; nothing is taken then */
   readonly take: (bytes: number) => void
-  /** Gives back all that was taken. */
+  /** Returns all bytes to the budget. */
   readonly release: () => void
 }

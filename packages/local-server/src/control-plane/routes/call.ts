@@ -7,39 +7,39 @@ import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant } from './access.ts'
 import type { DumpStore } from './dump-store.ts'
 
-/** What routes work with besides the request. */
+/** Dependencies of the routes. */
 export interface Platform {
   readonly plane: ControlPlane
   readonly dumps: DumpStore
-  /** What databases are reached at, as `127.0.0.1:8080`. */
+  /** Host and port of the databases, such as `127.0.0.1:8080`. */
   readonly databaseOrigin: () => string
-  /** What this API is reached at. */
+  /** URL of this API. */
   readonly url: () => string
-  /** How long a database that was just created does not answer, in ms. */
+  /** How long a new database is not ready, in ms. */
   readonly readyDelayMs: number
-  /** What is answered where a name is taken: 409 stands in the documents, 400 was seen. */
+  /** Status of a request with a name that is taken: 409 according to the documentation, 400 in practice. */
   readonly takenNameStatus: 400 | 409
-  /** Name and version of the databases' engine. */
+  /** Name and version of the database engine. */
   readonly version: string
 }
 
-/** A request as it was read: everything in it is text that anybody may have written. */
+/** A parsed request; all texts in it are untrusted. */
 export interface ReadRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
-  /** JSON with its keys in lower case, as the service reads them; `{}` for an empty body. */
+  /** JSON body with keys in lower case, as the service reads it; `{}` for an empty body. */
   readonly body: Readonly<Record<string, unknown>>
   readonly userAgent: string
   readonly raw: Request
 }
 
-/** A request to a route, by a caller who may use it. */
+/** An authorized request to a route. */
 export class Call {
   readonly platform: Platform
   readonly request: ReadRequest
   readonly #grant: Grant | null
 
-  /** `grant` is null on routes that need no token. */
+  /** @param grant null on public routes */
   constructor(platform: Platform, request: ReadRequest, grant: Grant | null) {
     this.platform = platform
     this.request = request
@@ -56,7 +56,7 @@ export class Call {
 
   get organization(): OrganizationRow {
     const { organization } = this.#granted
-    if (organization === null) throw new Error('the route is about no organization')
+    if (organization === null) throw new Error('the route has no organization')
     return organization
   }
 
@@ -64,12 +64,12 @@ export class Call {
     return this.#granted.role
   }
 
-  /** The id of the only group the caller's token reaches; null for all. */
+  /** Id of the only group that the caller's token can access; null for all. */
   get onlyGroup(): string | null {
     return this.#granted.group
   }
 
-  /** A part of the path. */
+  /** Returns a parameter of the path. */
   param(name: string): string {
     const value = this.request.params[name]
     if (value === undefined) throw new Error(`the path has no :${name}`)
@@ -80,12 +80,12 @@ export class Call {
     return this.request.query.get(name) ?? undefined
   }
 
-  /** The body in the shape that is wanted. @throws v.ValiError */
+  /** Validates the body. @throws v.ValiError */
   body<Schema extends v.GenericSchema>(schema: Schema): v.InferOutput<Schema> {
     return v.parse(schema, this.request.body)
   }
 
-  /** The database of the path, if the caller's token reaches it. @throws Refusal 404 */
+  /** Returns the database of the path, if the caller's token can access it. @throws Refusal 404 */
   database(name = this.param('databaseName')): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
     if (row === undefined || row.state === 'creating' || !this.#reaches(row.group))
@@ -93,14 +93,14 @@ export class Call {
     return row
   }
 
-  /** The group of the path, if the caller's token reaches it. @throws Refusal 404 */
+  /** Returns the group of the path, if the caller's token can access it. @throws Refusal 404 */
   group(name = this.param('groupName')): GroupRow {
     const row = this.plane.registry.findGroup(this.organization.id, name)
     if (row === undefined || !this.#reaches(row.id)) throw new Refusal(404, 'group not found')
     return row
   }
 
-  /** The databases of the organization that the caller's token reaches. */
+  /** Returns the databases of the organization that the caller's token can access. */
   databases(): readonly DatabaseRow[] {
     return this.plane.registry.databases.rows.filter(
       ({ organization, group, state }) =>
@@ -117,7 +117,7 @@ export class Call {
     )
   }
 
-  /** Changes the registry and writes down who did it, both or neither. */
+  /** Changes the registry and adds an audit entry, in one transaction. */
   commit(entry: AuditEntry | null, change: () => void, organization = this.#granted.organization?.id): void {
     this.plane.registry.transaction(() => {
       change()
@@ -125,7 +125,7 @@ export class Call {
     })
   }
 
-  /** Writes down who did something, in a transaction of the caller's. */
+  /** Adds an audit entry, within a transaction of the caller. */
   note(entry: AuditEntry, organization = this.#granted.organization?.id): void {
     if (organization !== undefined) this.plane.audit.add(organization, this.#author, entry)
   }
@@ -141,7 +141,7 @@ export class Call {
   }
 
   get #granted(): Grant {
-    if (this.#grant === null) throw new Error('the route knows no caller')
+    if (this.#grant === null) throw new Error('the route is public')
     return this.#grant
   }
 }

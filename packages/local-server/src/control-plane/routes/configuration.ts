@@ -7,7 +7,7 @@ import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DATABASE, documented, type Route } from './route.ts'
 
-/** Null leaves a field as it is; of the two lists it clears them. */
+/** Null keeps the value of a field, but clears the two lists. */
 const ConfigurationBody = v.strictObject({
   size_limit: v.nullish(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(0))])),
   allow_attach: v.nullish(v.boolean()),

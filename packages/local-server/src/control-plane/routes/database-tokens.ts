@@ -5,7 +5,7 @@ import type { AuditCode } from '../audit.ts'
 import { notSupported, Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readExpiration } from '../rules/expiration.ts'
-import { mintDatabaseToken, mintGroupToken, type TokenWish } from '../tokens/database-tokens.ts'
+import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { DATABASE, documented, GROUP, type Route } from './route.ts'
@@ -28,8 +28,8 @@ export const databaseTokenRoutes: readonly Route[] = [
 
 function mintForDatabase(call: Call) {
   const row = call.database()
-  const wish = readWish(call, row.group)
-  const jwt = mintDatabaseToken(row, wish)
+  const request = readTokenRequest(call, row.group)
+  const jwt = mintDatabaseToken(row, request)
   noteToken(call, 'db-token-create', { database: row.name })
   return { jwt }
 }
@@ -37,7 +37,7 @@ function mintForDatabase(call: Call) {
 function mintForGroup(call: Call) {
   const group = call.group()
   const databases = call.databases().filter((row) => row.group === group.id)
-  const jwt = mintGroupToken(group, databases, readWish(call, group.id))
+  const jwt = mintGroupToken(group, databases, readTokenRequest(call, group.id))
   noteToken(call, 'group-token-create', { group: group.name })
   return { jwt }
 }
@@ -47,12 +47,12 @@ function noteToken(call: Call, code: AuditCode, data: Readonly<Record<string, st
   call.commit({ code, message: `created token for ${kind} ${name}`, data }, () => {})
 }
 
-function readWish(call: Call, group: string): TokenWish {
+function readTokenRequest(call: Call, group: string): TokenRequest {
   const body = call.body(TokenBody)
   const { backend } = call.plane
   const access = call.query('authorization') ?? 'full-access'
   if (access !== 'full-access' && access !== 'read-only')
-    throw new Refusal(400, 'invalid authorization: it is full-access or read-only')
+    throw new Refusal(400, 'invalid authorization: expected full-access or read-only')
   const tables = (body.fine_grained_permissions ?? []).map(({ t, a }) => ({ t: t ?? null, a }))
   if (tables.length > 0 && !backend.hasTablePermissions)
     throw notSupported(`fine_grained_permissions are not supported by the back end "${backend.kind}"`)
@@ -83,7 +83,7 @@ async function rotateDatabase(call: Call): Promise<void> {
 async function rotateGroup(call: Call): Promise<void> {
   const group = call.group()
   const { databases, registry } = call.plane
-  // tokens of single databases are not good any longer, either
+  // also invalidates tokens of single databases
   const rows = call.databases().filter((row) => row.group === group.id)
   call.commit(null, () => {
     registry.groups.put({ ...group, key: newKeyPair() })

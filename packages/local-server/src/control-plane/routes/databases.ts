@@ -15,7 +15,7 @@ import { limitBytes } from './read-body.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
-/** A list without a limit of its own stops here, as the service's does. */
+/** Limit of a list without `limit`, as in the service. */
 const MAX_LISTED = 1_000
 
 const NewDatabaseBody = v.object({
@@ -30,7 +30,7 @@ const NewDatabaseBody = v.object({
     v.object({
       type: v.string(),
       name: v.nullish(v.string()),
-      // how the command line calls it
+      // name of the field in requests of the command line
       value: v.nullish(v.string()),
       url: v.nullish(v.string()),
       timestamp: v.nullish(v.string()),
@@ -62,7 +62,7 @@ function listDatabases(call: Call) {
     .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
     .filter(({ view }) => parent === undefined || view.parent?.id === parent)
     .filter(({ view }) => type === undefined || view.is_schema)
-    // behind the last one that was listed, whether it is still there or not
+    // after the last listed database, even if it no longer exists
     .filter(({ row }) => last === null || compareAge(row, last) > 0)
   const page = wanted.slice(0, Math.min(limit, MAX_LISTED))
   const end = page.at(-1)
@@ -73,7 +73,7 @@ function listDatabases(call: Call) {
   }
 }
 
-/** Where a list goes on: in the order in which databases were made. */
+/** Position in a list, which is in order of creation. */
 type Position = Pick<DatabaseRow, 'createdAt' | 'id'>
 
 function compareAge(one: Position, other: Position): number {
@@ -107,7 +107,7 @@ async function createDatabase(call: Call) {
   const configuration = { ...NEW_CONFIGURATION, sizeLimitBytes: readSizeLimit(body.size_limit ?? '') }
   const { source, parent } = await readSource(call, body, group)
   try {
-    // reading the source may have taken a while
+    // the name may have been taken while the source was read
     checkFree(call, body.name)
     const { organization, platform } = call
     const data = { database: body.name, group: group.name }
@@ -133,7 +133,7 @@ function findGroup(call: Call, name: string): GroupRow {
   return group
 }
 
-/** @throws Refusal for a name that no database, or no further one, can have */
+/** @throws Refusal for a name that is not available */
 function checkFree(call: Call, name: string): void {
   const { organization, plane, platform } = call
   checkDatabaseName(name, organization.slug)
@@ -152,12 +152,13 @@ async function readSource(call: Call, body: NewDatabaseBody, group: GroupRow): P
   const { seed, schema, is_schema: isSchema } = body
   const isChild = schema != null && schema !== ''
   if ([seed != null, isChild, isSchema === true].filter(Boolean).length > 1)
-    throw new Refusal(400, 'a database begins as one of: seed, schema, is_schema')
+    throw new Refusal(400, 'seed, schema and is_schema exclude each other')
   if (isSchema === true) return { source: { type: 'schema' } }
   if (isChild) {
     const parent = call.database(schema)
     if (!parent.isSchema) throw new Refusal(400, `database ${schema} is not a schema database`)
-    if (parent.group !== group.id) throw new Refusal(400, 'a database and its schema are in one group')
+    if (parent.group !== group.id)
+      throw new Refusal(400, 'a database and its schema must be in the same group')
     return { source: { type: 'schema-child', parent: parent.id } }
   }
   if (seed == null) return { source: { type: 'empty' } }
@@ -180,7 +181,7 @@ function readFork(call: Call, seed: NonNullable<NewDatabaseBody['seed']>): Sourc
   const parent = call.database(name)
   if (parent.isSchema) throw new Refusal(400, 'a schema database cannot be copied')
   if (seed.timestamp != null)
-    throw notSupported('this server keeps no past: a copy is made of the present only (seed.timestamp)')
+    throw notSupported('this server keeps no history: only the current state can be copied (seed.timestamp)')
   return { source: { type: 'fork', from: parent.id }, parent }
 }
 
@@ -196,7 +197,7 @@ async function deleteDatabase(call: Call) {
   return { database: row.name }
 }
 
-/** A form with a dump in it. @throws Refusal */
+/** Reads a form with a dump. @throws Refusal */
 async function readForm({ body, headers }: Request, share: ByteShare): Promise<FormData> {
   const type = headers.get('content-type')
   if (body === null || type === null) throw new Refusal(400, 'a dump is sent as the file of a form')
@@ -222,7 +223,7 @@ async function uploadDump(call: Call) {
   }
 }
 
-/** Groups sleep, databases do not: there is nothing to do for one whose group is awake. */
+/** Does nothing: only groups are archived, not single databases. */
 function wakeDatabase(call: Call): void {
   const { name, group } = call.database()
   if (call.plane.registry.groups.get(group)?.isArchived === true)

@@ -20,7 +20,7 @@ test('a dump is there once, for its organization alone', async () => {
   const url = OWN + (await dumps.keep('a', DUMP))
   await expect(dumps.take('b', url, OWN)).rejects.toMatchObject({ status: 400 })
   expect(await dumps.take('a', url, OWN)).toMatch(/\.sql$/)
-  await expect(dumps.take('a', url, OWN)).rejects.toThrow('there is no such dump')
+  await expect(dumps.take('a', url, OWN)).rejects.toThrow('dump not found')
 })
 
 test('one that is not used is gone after an hour, and not before', async () => {
@@ -31,7 +31,7 @@ test('one that is not used is gone after an hour, and not before', async () => {
   vi.advanceTimersByTime(3_599_999)
   expect(await readdir(directory)).toHaveLength(1)
   vi.advanceTimersByTime(1)
-  await expect(dumps.take('a', url, OWN)).rejects.toThrow('there is no such dump')
+  await expect(dumps.take('a', url, OWN)).rejects.toThrow('dump not found')
   await vi.waitFor(async () => expect(await readdir(directory)).toEqual([]), { timeout: 60_000 })
 })
 
@@ -41,7 +41,7 @@ test('of more than 16 of an organization the oldest go; those of others stay', a
   const urls: string[] = []
   for (let at = 0; at < 18; at += 1) urls.push(OWN + (await dumps.keep('a', DUMP)))
   expect(await readdir(directory)).toHaveLength(17)
-  await expect(dumps.take('a', urls[1] ?? '', OWN)).rejects.toThrow('there is no such dump')
+  await expect(dumps.take('a', urls[1] ?? '', OWN)).rejects.toThrow('dump not found')
   await dumps.take('a', urls[2] ?? '', OWN)
   await dumps.take('b', other, OWN)
   await dumps.close()

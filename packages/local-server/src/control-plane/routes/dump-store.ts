@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { Refusal } from '../refusal.ts'
 import { ByteBudget, type ByteShare } from './byte-budget.ts'
 
-/** The largest dump that is taken, in bytes. */
+/** Maximum size of a dump, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
-/** Dumps of an organization that wait to be used, and their bytes together; of more, the oldest go. */
+/** Limits of stored dumps of an organization; beyond them the oldest are removed. */
 const MAX_KEPT = 16
 const MAX_KEPT_BYTES = 2 * MAX_DUMP_BYTES
-/** Of all organizations together, being received or waiting; of more, the newest is refused. */
+/** Limit of all dumps that are being received or stored; beyond it the newest is rejected. */
 const MAX_TOTAL_BYTES = 4 * MAX_DUMP_BYTES
-/** How long a dump waits to be used. */
+/** How long an unused dump is stored. */
 const MAX_AGE_MS = 3_600_000
 const PATH = '/v1/dumps/'
 
@@ -24,7 +24,7 @@ interface KeptDump {
   readonly expiry: NodeJS.Timeout
 }
 
-/** SQL dumps on their way into new databases. They do not outlive the server. */
+/** Stores SQL dumps until a database is created from them. They do not survive the server. */
 export class DumpStore {
   readonly #directory: string
   readonly #kept = new Map<string, KeptDump>()
@@ -34,7 +34,7 @@ export class DumpStore {
     this.#directory = directory
   }
 
-  /** Takes a folder of its own; what an earlier server left there goes. */
+  /** Creates the store in an empty directory, removing files of an earlier server. */
   static async open(directory: string): Promise<DumpStore> {
     await rm(directory, { recursive: true, force: true })
     await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -42,14 +42,14 @@ export class DumpStore {
   }
 
   /**
-   * Room for a dump that is being received; its bytes count until it is released.
-   * @throws Refusal 413 of `take`, for more than the server takes of all
+   * Returns a share of the budget for a dump that is being received; its bytes count until it is released.
+   * @throws Refusal 413 from `take`, if the total limit is exceeded
    */
   share(): ByteShare {
     return this.#budget.share()
   }
 
-  /** Keeps a dump for an organization, for an hour; resolves with the path of its URL. @throws Refusal 413 */
+  /** Stores a dump of an organization for an hour. @returns the path of its URL @throws Refusal 413 */
   async keep(organization: string, content: Uint8Array): Promise<string> {
     const id = randomUUID()
     const size = content.length
@@ -72,17 +72,17 @@ export class DumpStore {
   }
 
   /**
-   * The file of a dump: one that the organization has uploaded, or what another server answers. The caller removes it.
+   * Returns the file of a dump that the organization has uploaded, or downloads it. The caller removes the file.
    * @throws Refusal
    */
   async take(organization: string, url: string, ownUrl: string): Promise<string> {
     if (!url.startsWith(`${ownUrl}${PATH}`)) return await this.#fetch(url)
     const id = url.slice(ownUrl.length + PATH.length)
-    if (this.#kept.get(id)?.organization !== organization) throw new Refusal(400, 'there is no such dump')
+    if (this.#kept.get(id)?.organization !== organization) throw new Refusal(400, 'dump not found')
     return this.#forget(id)?.file ?? ''
   }
 
-  /** Removes what waits. */
+  /** Removes all stored dumps. */
   async close(): Promise<void> {
     await Promise.all([...this.#kept.keys()].map((id) => this.#drop(id)))
   }
@@ -118,7 +118,7 @@ export class DumpStore {
 
 async function download(url: string, share: ByteShare): Promise<Uint8Array> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
-    throw new Refusal(400, 'the URL of a dump begins with http:// or https://')
+    throw new Refusal(400, 'the URL of a dump must begin with http:// or https://')
   try {
     const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
     if (!answer.ok) throw new Error(`status ${answer.status}`)

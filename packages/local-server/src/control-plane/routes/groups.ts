@@ -70,7 +70,7 @@ export function checkGroupIsFree(call: Call, organization: string, name: string)
     throw new Refusal(409, 'group already exists')
 }
 
-/** With its databases and the tokens that reach it alone. */
+/** Deletes a group with its databases and the tokens that are scoped to it. */
 async function deleteGroup(call: Call) {
   const group = call.group()
   const { databases } = call.plane

@@ -20,7 +20,7 @@ export const instanceRoutes: readonly Route[] = [
   ),
 ]
 
-/** There is one of each database: the primary. */
+/** Every database has one instance, the primary. */
 function instanceView(call: Call, row: DatabaseRow) {
   const region = databaseView(call, row).primaryRegion
   return { uuid: row.id, name: region, type: 'primary', region, hostname: hostnameOf(call, row) }

@@ -27,7 +27,7 @@ export const inviteRoutes: readonly Route[] = [
   undocumented('GET', `${ORGANIZATION}/invites`, ADMIN, (call) => ({
     invites: invitesOf(call).map((row) => oldInviteView(call, row)),
   })),
-  // the command line has lost a letter
+  // the command line omits a letter
   ...['invites', 'invite'].map((name) =>
     undocumented('POST', `${ORGANIZATION}/${name}`, ADMIN, (call) => ({
       invited: oldInviteView(call, invite(call)),
@@ -46,14 +46,14 @@ function checkPlan({ organization }: Call): void {
     throw new Refusal(402, 'invites need another plan', 'feature_not_available_for_starter_plan')
 }
 
-/** In place of one that the address has. */
+/** Creates an invite, replacing one for the same address. */
 function invite(call: Call): InviteRow {
   const body = call.body(
     v.object({ email: v.nullish(v.string()), username: v.nullish(v.string()), role: v.nullish(v.string()) }),
   )
   const { registry } = call.plane
   if ((body.email == null) === (body.username == null))
-    throw new Refusal(400, 'an invite is for exactly one of: email, username')
+    throw new Refusal(400, 'an invite needs exactly one of: email, username')
   const email = body.email ?? registry.findUser(body.username ?? '')?.email
   if (email === undefined) throw new Refusal(404, `could not find user ${body.username?.slice(0, 80)}`)
   if (!EMAIL.test(email)) throw new Refusal(400, 'invalid email')

@@ -21,7 +21,7 @@ const TemplateBody = v.object({
   ),
 })
 
-/** Issuers whose tokens the databases of an organization accept, by their key sets (JWKS). */
+/** Manages issuers, by their key sets (JWKS), whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
   undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), (call) => ({
     jwks: setsOf(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
@@ -44,7 +44,7 @@ async function saveSet(call: Call): Promise<void> {
   const id = pair(organization.id, name)
   const old = plane.registry.keySets.get(id)
   if (old === undefined && setsOf(call).length >= MAX_SETS)
-    throw new Refusal(400, `an organization has ${MAX_SETS} key sets at most`)
+    throw new Refusal(400, `an organization can have at most ${MAX_SETS} key sets`)
   call.commit(null, () => plane.registry.keySets.put({ id, organization: organization.id, name, url }))
   if (old !== undefined && old.url !== url) await endStreams(call, old)
 }
@@ -57,26 +57,26 @@ async function removeSet(call: Call): Promise<void> {
   await endStreams(call, row)
 }
 
-/** What its tokens have opened ends with a set: which streams those are is not known. */
+/** Closes all streams of the organization's databases, as it is unknown which of them were opened with tokens of a removed set. */
 async function endStreams(call: Call, { url }: KeySetRow): Promise<void> {
   const { externalTokens, registry } = call.plane
-  // another organization may trust it still
+  // another organization may still trust the set
   if (!registry.keySets.rows.some((row) => row.url === url)) externalTokens.forget(url)
   await call.plane.databases.applyAll(call.databases(), { ends: 'all' })
 }
 
-/** With plain HTTP, those between here and there would decide which keys are good. */
+/** Requires HTTPS, because otherwise anyone on the network path could replace the keys. */
 function checkUrl(text: string): void {
   const url = URL.canParse(text) ? new URL(text) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
   if (!isSafe || url.username !== '' || url.password !== '' || text.length > 2_000)
     throw new Refusal(
       400,
-      'jwks_url is an https URL without a name and a password; http on this machine only',
+      'jwks_url must be an https URL without credentials; http is allowed only on this machine',
     )
 }
 
-/** The claims that the tokens of an issuer need. */
+/** Returns the claims that tokens of an issuer must have. */
 function makeTemplate(call: Call) {
   const { database, group, scope, permissions } = call.body(TemplateBody)
   if ((database == null) === (group == null)) throw new Refusal(400, 'name a database or a group')

@@ -61,7 +61,7 @@ function updateMember(call: Call) {
   return { member: memberView(user, changed) }
 }
 
-/** With the tokens that the member has minted for the organization. */
+/** Removes a member, and the tokens that the member has created for the organization. */
 function removeMember(call: Call) {
   const { organization, plane } = call
   const { registry } = plane

@@ -9,7 +9,7 @@ import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
 import { organizationView } from './views.ts'
 
 export const organizationRoutes: readonly Route[] = [
-  // a token sees what it reaches
+  // includes only organizations that the token can access
   documented('GET', '/v1/organizations', ANY_TOKEN, (call) => ownOrganizations(call).map(organizationView)),
   undocumented('GET', '/v2/organizations', ANY_TOKEN, (call) => ({
     organizations: ownOrganizations(call).map(organizationView),
@@ -39,7 +39,7 @@ function createOrganization(call: Call) {
   const slug = slugOf(name)
   if (registry.findOrganization(slug) !== undefined)
     throw new Refusal(409, `organization ${slug} already exists`)
-  // the command line looks for a slug that is the name
+  // the command line expects the slug of the name
   const organization = newOrganization(slug, name, 'team', 'scaler')
   if (call.query('dry_run') !== 'true') {
     const owner = newMember(organization.id, call.caller.user.id, 'owner' as const)
@@ -62,7 +62,7 @@ function updateOrganization(call: Call) {
   const changed = {
     ...organization,
     overages: wanted.overages ?? organization.overages,
-    // kept, without effect: there is no second factor here
+    // stored without effect, as there is no second factor here
     requireMfa: wanted.require_mfa ?? organization.requireMfa,
   }
   const data = { overages: changed.overages }

@@ -11,7 +11,7 @@ test('a body that is too large fails with 413 before more of it is read; another
   })
   await expect(new Response(limitBytes(endless, 100)).arrayBuffer()).rejects.toMatchObject({
     status: 413,
-    message: 'a request body has 100 bytes at most',
+    message: 'a request body is limited to 100 bytes',
   })
   expect(sent).toBeLessThan(200)
   const small = new Response('x'.repeat(100)).body as ReadableStream<Uint8Array>

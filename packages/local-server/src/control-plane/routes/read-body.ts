@@ -1,12 +1,12 @@
 import { Refusal } from '../refusal.ts'
 import type { ByteShare } from './byte-budget.ts'
 
-/** The largest JSON body, in bytes. */
+/** Maximum size of a JSON body, in bytes. */
 const MAX_BODY_BYTES = 1_024 ** 2
-/** How deep a JSON body may be. */
+/** Maximum depth of a JSON body. */
 const MAX_DEPTH = 16
 
-/** JSON whatever it calls itself: clients send it as text, or without a type. */
+/** Parses a JSON body regardless of its content type: clients send it as text, or without a type. */
 export async function readBody(raw: Request): Promise<Readonly<Record<string, unknown>>> {
   if (raw.body === null || raw.headers.get('content-type')?.startsWith('multipart/') === true) return {}
   const text = await readLimited(raw.body)
@@ -15,20 +15,20 @@ export async function readBody(raw: Request): Promise<Readonly<Record<string, un
   try {
     value = JSON.parse(text)
   } catch {
-    throw new Refusal(400, 'invalid request body: it is not JSON')
+    throw new Refusal(400, 'invalid request body: not JSON')
   }
   if (value === null) return {}
   if (typeof value !== 'object' || Array.isArray(value))
-    throw new Refusal(400, 'invalid request body: it is not an object')
+    throw new Refusal(400, 'invalid request body: not an object')
   return lowerKeys(value, 0) as Readonly<Record<string, unknown>>
 }
 
-/** The text of a body. @throws Refusal 413 */
+/** Returns the text of a body. @throws Refusal 413 */
 export async function readLimited(body: ReadableStream<Uint8Array>): Promise<string> {
   return await new Response(limitBytes(body, MAX_BODY_BYTES)).text()
 }
 
-/** A body that fails as soon as it is too large, for itself or for the share: nothing of it is kept then. */
+/** Returns a body that fails as soon as it exceeds a limit, or that of the share. Nothing of it is kept then. */
 export function limitBytes(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
@@ -38,7 +38,7 @@ export function limitBytes(
   const limit = new TransformStream<Uint8Array, Uint8Array>({
     transform(part, controller) {
       size += part.length
-      if (size > maxBytes) throw new Refusal(413, `a request body has ${maxBytes} bytes at most`)
+      if (size > maxBytes) throw new Refusal(413, `a request body is limited to ${maxBytes} bytes`)
       share?.take(part.length)
       controller.enqueue(part)
     },
@@ -46,9 +46,9 @@ export function limitBytes(
   return body.pipeThrough(limit)
 }
 
-/** The service reads keys without regard for case, and its command line counts on that. */
+/** Converts keys to lower case: the service ignores their case, and its command line relies on that. */
 function lowerKeys(value: unknown, depth: number): unknown {
-  if (depth > MAX_DEPTH) throw new Refusal(400, 'invalid request body: it is too deep')
+  if (depth > MAX_DEPTH) throw new Refusal(400, 'invalid request body: nested too deeply')
   if (Array.isArray(value)) return value.map((item) => lowerKeys(item, depth + 1))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(

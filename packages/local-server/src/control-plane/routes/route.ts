@@ -4,12 +4,12 @@ import type { Call } from './call.ts'
 /** One route of the platform API. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** With `:name` for what varies. */
+  /** Path pattern, with `:name` for parameters. */
   readonly path: string
   readonly access: RouteAccess
-  /** Whether the service's documents have it; the others are what its command line asks for. */
+  /** Whether the service documents it; the others are used by its command line. */
   readonly isDocumented: boolean
-  /** Answers with what becomes the JSON of the body; undefined for none. */
+  /** Returns the JSON of the response; undefined for no body. */
   readonly handle: (call: Call) => unknown
 }
 
@@ -20,7 +20,7 @@ export const GROUP = `${ORGANIZATION}/groups/:groupName`
 
 type Handler = Route['handle']
 
-/** Routes of the documents: `[method, path, access, handler]`. */
+/** Creates a documented route. */
 export function documented(
   method: Route['method'],
   path: string,
@@ -30,7 +30,7 @@ export function documented(
   return { method, path, access, isDocumented: true, handle }
 }
 
-/** Routes that only the command line knows. */
+/** Creates a route that only the command line uses. */
 export function undocumented(
   method: Route['method'],
   path: string,
@@ -40,7 +40,7 @@ export function undocumented(
   return { method, path, access, isDocumented: false, handle }
 }
 
-/** A route that needs no token. */
+/** Creates a route that needs no token. */
 export function open(path: string, handle: Handler): Route {
   return { method: 'GET', path, access: PUBLIC, isDocumented: false, handle }
 }

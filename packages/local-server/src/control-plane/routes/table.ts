@@ -13,11 +13,11 @@ import { memberRoutes } from './members.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
 import { transferRoutes } from './transfers.ts'
-import { absentRoutes } from './unsupported-routes.ts'
+import { unsupportedRoutes } from './unsupported-routes.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
 
-/** Every route of the platform API, each with what is needed to use it. */
+/** All routes of the platform API, with the access they require. */
 export const ROUTES: readonly Route[] = [
   ...databaseRoutes,
   ...configurationRoutes,
@@ -35,5 +35,5 @@ export const ROUTES: readonly Route[] = [
   ...billingRoutes,
   ...userRoutes,
   ...keySetRoutes,
-  ...absentRoutes,
+  ...unsupportedRoutes,
 ]

@@ -18,15 +18,15 @@ export const transferRoutes: readonly Route[] = [
   undocumented('POST', `${DATABASE}/transfer`, scoped('db:configure'), transferDatabase),
 ]
 
-/** To another organization; tokens of all kinds end. */
+/** Transfers a group to another organization, and invalidates its tokens of all kinds. */
 async function transferGroup(call: Call) {
-  // what was used until now is the sender's
+  // usage until now belongs to the sender
   await call.plane.usage.sample(databasesOf(call, call.group()))
   const group = call.group()
   const { registry, databases } = call.plane
   const { organization: slug } = call.body(v.object({ organization: v.string() }))
   const receiver = findReceiver(call, slug)
-  if (receiver.id === group.organization) throw new Refusal(400, `the group is in ${slug} already`)
+  if (receiver.id === group.organization) throw new Refusal(400, `the group is already in ${slug}`)
   checkGroupIsFree(call, receiver.id, group.name)
   const rows = databasesOf(call, group)
   for (const { name } of rows) checkNameIsFree(call, receiver, name)
@@ -40,22 +40,25 @@ async function transferGroup(call: Call) {
   return groupView(call, moved)
 }
 
-/** To another group, by default the one of the same name in another organization; tokens for the database end. */
+/** Moves a database to another group, by default the one of the same name in another organization. Invalidates its tokens. */
 async function transferDatabase(call: Call): Promise<void> {
   const row = call.database()
   const { org: slug, group: wanted } = call.body(DatabaseTransferBody)
   if (row.isSchema || row.schema !== null)
-    throw new Refusal(400, `database ${row.name} shares its schema with others, which stay in one group`)
+    throw new Refusal(
+      400,
+      `database ${row.name} shares its schema with others, which must be in the same group`,
+    )
   const { registry, databases } = call.plane
   const isWithin = slug === call.organization.slug
   if (!isWithin && !isAtLeast(call.role ?? 'viewer', 'admin'))
     throw new Refusal(403, `transferring to another organization is only allowed for admin or owner`)
   const receiver = isWithin ? call.organization : findReceiver(call, slug)
   const name = wanted ?? registry.groups.get(row.group)?.name ?? ''
-  // a group's token reaches its group alone
+  // a group's token can access only its group
   const group = isWithin ? call.group(name) : registry.findGroup(receiver.id, name)
-  if (group === undefined) throw new Refusal(400, `${slug} has no group of that name; say which with "group"`)
-  if (group.id === row.group) throw new Refusal(400, `database ${row.name} is in that group already`)
+  if (group === undefined) throw new Refusal(400, `${slug} has no group of that name; name one with "group"`)
+  if (group.id === row.group) throw new Refusal(400, `database ${row.name} is already in that group`)
   if (group.isArchived) throw new Refusal(400, `group ${group.name} is archived`)
   const checkReceiver = (): void => {
     if (!isWithin) checkNameIsFree(call, receiver, row.name)
@@ -64,7 +67,7 @@ async function transferDatabase(call: Call): Promise<void> {
   await databases.move(row, group, checkReceiver)
 }
 
-/** An organization that the caller may bring something to. */
+/** Returns the organization that receives a transfer, if the caller may transfer to it. */
 function findReceiver(call: Call, slug: string): OrganizationRow {
   const { registry } = call.plane
   const receiver = registry.findOrganization(slug)

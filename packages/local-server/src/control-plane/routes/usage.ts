@@ -26,7 +26,7 @@ async function databaseUsage(call: Call) {
 
 function usageOf(call: Call, row: DatabaseRow, period: Period) {
   const usage = usageView(call.plane.usage.ofDatabase(row.id, period))
-  // the documents say `total`, the vendor's own tools read `usage`
+  // documented as `total`; the vendor's own tools read `usage`
   return { uuid: row.id, instances: [{ uuid: row.id, usage }], total: usage, usage }
 }
 
@@ -39,7 +39,7 @@ async function topQueries(call: Call) {
   }))
 }
 
-/** What the databases have used that the caller's token reaches, beside what the plan of the organization allows. */
+/** Returns the usage of the databases that the caller's token can access, and the allowance of the organization's plan. */
 async function organizationUsage(call: Call) {
   const { organization, onlyGroup, plane } = call
   const period = readPeriod(undefined, undefined, Date.now())

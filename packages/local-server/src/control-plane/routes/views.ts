@@ -5,12 +5,12 @@ import type { Plan } from '../rules/plans.ts'
 import type { UsageTotal } from '../usage.ts'
 import type { Call } from './call.ts'
 
-/** A time as text. */
+/** Formats a time. */
 export function timeText(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** The host of a database, to be put behind a scheme. */
+/** Returns the host of a database, which follows the scheme in a URL. */
 export function hostnameOf({ platform, plane }: Call, row: DatabaseRow): string {
   return plane.addresses.hostnameOf(row, platform.databaseOrigin())
 }
@@ -27,7 +27,7 @@ export function databaseView(call: Call, row: DatabaseRow) {
     block_writes: row.configuration.blockWrites,
     allow_attach: row.configuration.allowAttach,
     regions: group?.locations ?? [],
-    // the vendor's command line uses plain HTTP for this one, and TLS for all others
+    // the vendor's command line uses plain HTTP for this region, and TLS for all others
     primaryRegion: call.plane.addresses.hasDomain ? (group?.primary ?? LOCAL) : LOCAL,
     group: group?.name ?? '',
     delete_protection: row.configuration.deleteProtection,
@@ -73,7 +73,7 @@ export function organizationView(row: OrganizationRow) {
   }
 }
 
-/** A token without its secret, which is shown once. */
+/** Describes a token without its secret, which is shown only once. */
 export function apiTokenView({ plane: { registry } }: Call, row: ApiTokenRow) {
   const organization = registry.organizations.get(row.organization ?? '')
   const group = registry.groups.get(row.group ?? '')
@@ -96,14 +96,14 @@ export function usageView({ rowsRead, rowsWritten, storageBytes, bytesSynced }: 
   }
 }
 
-/** The same fields as of what was used; 0 is no limit. */
+/** Returns the quotas in the fields of a usage; 0 means unlimited. */
 export function allowanceView({ quotas }: Plan) {
   const { rowsRead, rowsWritten, storage, bytesSynced, databases, groups, locations } = quotas
   const used = { rowsRead, rowsWritten, storageBytes: storage, bytesSynced }
   return { ...usageView(used), databases, groups, locations }
 }
 
-/** @throws Refusal unless the role is one that can be given */
+/** @throws Refusal unless the role can be assigned */
 export function readRole(text: string | null | undefined): 'admin' | 'member' | 'viewer' {
   const role = text ?? 'member'
   if (role !== 'admin' && role !== 'member' && role !== 'viewer') throw new Refusal(400, 'invalid role')

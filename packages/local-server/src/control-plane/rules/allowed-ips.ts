@@ -3,7 +3,7 @@ import { Refusal } from '../refusal.ts'
 
 const MAPPED = '::ffff:'
 
-/** @throws Refusal for what is neither an address nor a network such as `10.0.0.0/8` */
+/** @throws Refusal for an entry that is neither an address nor a network such as `10.0.0.0/8` */
 export function checkAllowedIps(list: readonly string[]): void {
   for (const text of list) {
     if (readNetwork(text) === null)
@@ -11,10 +11,10 @@ export function checkAllowedIps(list: readonly string[]): void {
   }
 }
 
-/** Whether a client may come from an address; an empty list allows all, and one in this process comes from nowhere. */
+/** Whether an address is allowed. An empty list allows all addresses; clients in this process have none. */
 export function isAddressAllowed(list: readonly string[], address: string | undefined): boolean {
   if (list.length === 0 || address === undefined) return true
-  // how a socket for both versions writes addresses of the old one
+  // dual-stack sockets report IPv4 addresses in this form
   const plain = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : address
   const allowed = new BlockList()
   for (const text of list) {

@@ -1,6 +1,6 @@
 /**
- * Where groups can be, by code. A server on one machine is at all of them; programs that provision databases ask for
- * the places they will have later.
+ * Locations of groups, by code. A local server pretends to be in all of them, so that programs can provision databases in the
+ * locations that they will use later.
  */
 export const LOCATIONS: Readonly<Record<string, string>> = {
   local: 'This machine',
@@ -17,14 +17,14 @@ export const LOCATIONS: Readonly<Record<string, string>> = {
   'aws-ap-south-1': 'AWS AP South (Mumbai)',
 }
 
-/** What a database's region is called where it is reached without TLS: the vendor's command line goes by it. */
+/** Region of databases that are reached without TLS; the vendor's command line recognizes it. */
 export const LOCAL = 'local'
 
 export function isLocation(code: string): boolean {
   return Object.hasOwn(LOCATIONS, code)
 }
 
-/** Who runs a location. */
+/** Returns the provider of a location. */
 export function providerOf(code: string): string {
   return code.startsWith('aws-') ? 'aws' : 'local'
 }

@@ -1,17 +1,17 @@
 import { Refusal } from '../refusal.ts'
 
-/** A label of a host name has so many characters. */
+/** Maximum length of a label of a host name. */
 const MAX_LABEL = 63
 const NAME = /^[a-z0-9-]+$/
 const SLUG = /^[a-z0-9][a-z0-9-]{0,38}$/
 const TOKEN_NAME = /^[\w.@ -]{1,64}$/
 
-/** The first label of a database's host name. */
+/** Returns the first label of a database's host name. */
 export function hostLabel(database: string, slug: string): string {
   return `${database}-${slug}`
 }
 
-/** @throws Refusal: a name is part of a host name, and shares its first label with the organization's slug */
+/** @throws Refusal for an invalid name; it shares the first label of a host name with the organization's slug */
 export function checkDatabaseName(name: string, slug: string): void {
   const longest = MAX_LABEL - hostLabel('', slug).length
   if (name.length < 1 || name.length > longest)
@@ -36,7 +36,7 @@ export function checkGroupName(name: string): void {
   }
 }
 
-/** The slug of a new organization. @throws Refusal when the name does not make one */
+/** Returns the slug of a new organization. @throws Refusal if the name is not suitable */
 export function slugOf(name: string): string {
   const slug = name
     .toLowerCase()

@@ -3,7 +3,7 @@ import type { Period } from '../usage.ts'
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i
 
-/** The current calendar month (UTC) up to now, unless something else is asked for. @throws Refusal */
+/** Parses a period, by default the current calendar month (UTC) until now. @throws Refusal */
 export function readPeriod(from: string | undefined, to: string | undefined, now: number): Period {
   const today = new Date(now)
   const monthBegan = Date.UTC(today.getUTCFullYear(), today.getUTCMonth(), 1)
@@ -15,7 +15,7 @@ export function readPeriod(from: string | undefined, to: string | undefined, now
   return period
 }
 
-/** A time with its zone, in ms since 1970. @throws Refusal */
+/** Parses a time with a zone to ms since the Unix epoch. @throws Refusal */
 function readTime(name: string, text: string): number {
   const time = TIME.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time)) {

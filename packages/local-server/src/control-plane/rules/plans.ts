@@ -1,4 +1,4 @@
-/** What a plan allows in a month; 0 is no limit. */
+/** Monthly quotas of a plan; 0 means unlimited. */
 interface Quotas {
   readonly rowsRead: number
   readonly rowsWritten: number
@@ -9,7 +9,7 @@ interface Quotas {
   readonly bytesSynced: number
 }
 
-/** A plan; prices are in dollars a month, as text. */
+/** A plan; prices are in dollars per month, as text. */
 export interface Plan {
   readonly name: string
   readonly price: string
@@ -28,7 +28,7 @@ const UNLIMITED: Quotas = {
   bytesSynced: 0,
 }
 
-/** Plans that organizations can have here. Nothing costs anything, and nothing is cut off: the numbers are for show. */
+/** The available plans. Nothing is charged or enforced. */
 export const PLANS: readonly Plan[] = [
   {
     name: 'starter',
@@ -53,14 +53,14 @@ export function isPlan(name: string): boolean {
   return PLANS.some((plan) => plan.name === name)
 }
 
-/** @throws Error for a name that is no plan's */
+/** @throws Error if the plan does not exist */
 export function planNamed(name: string): Plan {
   const plan = PLANS.find((each) => each.name === name)
-  if (plan === undefined) throw new Error(`there is no plan "${name}"`)
+  if (plan === undefined) throw new Error(`plan "${name}" does not exist`)
   return plan
 }
 
-/** Whether a plan has the audit log and invites. */
+/** Whether a plan includes the audit log and invites. */
 export function hasTeamFeatures(name: string): boolean {
   return name !== 'starter' && name !== 'developer'
 }

@@ -1,10 +1,10 @@
 import { Refusal } from '../refusal.ts'
 import type { Scope } from '../registry/rows.ts'
 
-/** The only scope of a token that is good for `GET /metrics` and nothing else. */
+/** Scopes of a token that is valid only for `GET /metrics`. */
 export const METRICS_ONLY: readonly Scope[] = ['metrics']
 
-/** What a group-scoped token can be given, in the order in which it is shown. */
+/** Scopes of a group-scoped token, in the order in which they are shown. */
 const SCOPES: readonly Scope[] = [
   'read',
   'db:create',
@@ -19,7 +19,7 @@ const SCOPES: readonly Scope[] = [
 
 const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['read'], 'full-access': SCOPES }
 
-/** Single scopes of a list that may hold presets; each once. @throws Refusal for what is neither */
+/** Expands presets in a list to scopes, without duplicates. @throws Refusal for unknown names */
 export function expandScopes(given: readonly string[]): readonly Scope[] {
   if (given.length === 0) throw new Refusal(400, 'a group-scoped token needs at least one scope')
   const wanted = new Set<string>(

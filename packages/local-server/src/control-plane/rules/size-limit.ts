@@ -3,17 +3,17 @@ import { Refusal } from '../refusal.ts'
 const UNITS = ['', 'k', 'm', 'g', 't'] as const
 const SIZE = /^(?<number>\d+(?:\.\d+)?)\s*(?<unit>[kmgt]?)i?b?$/i
 
-/** A size in bytes, of a text such as `256mb`, `1.5gb` or `1048576`; null (no limit) for an empty one and `0`. @throws Refusal */
+/** Parses a size such as `256mb`, `1.5gb` or `1048576` to bytes; null (no limit) for an empty text and `0`. @throws Refusal */
 export function readSizeLimit(text: string): number | null {
   if (text === '') return null
   const { number = '', unit = '' } = SIZE.exec(text.trim())?.groups ?? {}
   const bytes = Math.floor(Number(number) * 1_024 ** UNITS.indexOf(unit.toLowerCase() as 'k'))
   if (number === '' || !Number.isSafeInteger(bytes))
-    throw new Refusal(400, `invalid size_limit: ${text.slice(0, 40)}; it looks like 256mb or 1gb`)
+    throw new Refusal(400, `invalid size_limit: ${text.slice(0, 40)}; expected a size such as 256mb or 1gb`)
   return bytes === 0 ? null : bytes
 }
 
-/** The text of a size, in the largest unit that leaves a whole number; empty for no limit. */
+/** Formats a size in the largest unit that gives a whole number; empty for no limit. */
 export function writeSizeLimit(bytes: number | null): string {
   if (bytes === null) return ''
   let [size, unit] = [bytes, 0]

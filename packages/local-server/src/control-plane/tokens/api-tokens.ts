@@ -4,16 +4,16 @@ import { Refusal } from '../refusal.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
 
-/** A token that is to be made. */
+/** A token to create. */
 export type NewApiToken = Pick<ApiTokenRow, 'name' | 'organization' | 'group' | 'scopes'>
 
-/** Who sends a request. */
+/** The user and the token of a request. */
 export interface Caller {
   readonly user: UserRow
   readonly token: ApiTokenRow
 }
 
-/** API tokens: JWTs that name an entry of the registry; one that is not there any more is good for nothing. */
+/** Manages API tokens: JWTs that refer to an entry of the registry and are invalid without it. */
 export class ApiTokens {
   readonly #registry: Registry
   readonly #key: KeyPair
@@ -23,20 +23,20 @@ export class ApiTokens {
     this.#key = key
   }
 
-  /** The row of a new token, which the caller writes down. @throws Refusal when the user has one of that name */
+  /** Returns the row of a new token, which the caller stores. @throws Refusal if the user already has one of that name */
   make(user: UserRow, wanted: NewApiToken): ApiTokenRow {
     if (this.#registry.findToken(user.id, wanted.name) !== undefined)
       throw new Refusal(409, `an API token with name ${wanted.name} already exists`)
     return { id: newTokenId(), user: user.id, createdAt: Date.now(), ...wanted }
   }
 
-  /** The secret of a token. It can be made again from the registry. */
+  /** Returns the secret of a token, which is derived from the registry. */
   secretOf({ id, organization, createdAt }: ApiTokenRow): string {
     const claims = { jti: id, ...(organization !== null && { org_id: organization }) }
     return mintToken(this.#key, claims, createdAt)
   }
 
-  /** @throws Refusal with 401 for everything that is no token in force */
+  /** Authenticates a request. @throws Refusal 401 unless the token is valid */
   check(authorization: string | undefined): Caller {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw new Refusal(401, 'missing or invalid authorization header')
@@ -54,18 +54,18 @@ export class ApiTokens {
     const { jti, exp } = claims ?? {}
     if (typeof exp === 'number' && exp <= Date.now() / 1_000) throw new Refusal(401, 'the token has expired')
     if (typeof jti === 'string') return jti
-    // a token for a database was taken for one of the platform
+    // a database token was used for the platform
     throw new Refusal(401, 'could not parse jwt id')
   }
 }
 
-/** Whether a token looks like one for databases, whatever it is worth. */
+/** Whether a token has the claims of a database token, without verifying it. */
 function claimsDatabase(token: string): boolean {
   const claims = claimsOf(token) ?? {}
   return !('jti' in claims) && ['a', 'id', 'gid', 'p'].some((name) => name in claims)
 }
 
-/** The id of an API token: 16 random bytes as 22 characters. */
+/** Generates the id of an API token: 16 random bytes as 22 characters. */
 function newTokenId(): string {
   return randomBytes(16).toString('base64url')
 }

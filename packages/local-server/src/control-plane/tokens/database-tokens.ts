@@ -1,52 +1,56 @@
 import { mintToken } from '../../auth/jwt.ts'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 
-/** What a token for databases allows. */
+/** Access level of a database token. */
 export type TokenAccess = 'full-access' | 'read-only'
 
-/** Permissions for some tables, or all of them where there are none named. */
+/** Permissions for the named tables; null for all tables. */
 interface TablePermission {
   readonly t: readonly string[] | null
   readonly a: readonly string[]
 }
 
-/** What a new token is to be good for. */
-export interface TokenWish {
+/** Permissions and lifetime of a token to create. */
+export interface TokenRequest {
   readonly access: TokenAccess
-  /** Null for ever. */
+  /** Null for a token that does not expire. */
   readonly expiresInSeconds: number | null
-  /** Databases that may be attached and read. */
+  /** Databases that may be attached for reading. */
   readonly attach: readonly DatabaseRow[]
   readonly tables: readonly TablePermission[]
 }
 
-/** A token for one database: signed with its own key. */
-export function mintDatabaseToken(database: DatabaseRow, wish: TokenWish): string {
-  const claims = wish.attach.length === 0 ? { a: levelOf(wish) } : attachClaims([database], wish)
-  return mintToken(database.key, { ...claims, id: database.id, ...commonClaims(wish) })
+/** Creates a token for one database, signed with the key of the database. */
+export function mintDatabaseToken(database: DatabaseRow, request: TokenRequest): string {
+  const claims = request.attach.length === 0 ? { a: levelOf(request) } : attachClaims([database], request)
+  return mintToken(database.key, { ...claims, id: database.id, ...commonClaims(request) })
 }
 
 /**
- * A token for all databases of a group, signed with the group's key. Those made later are included, unless it names
- * databases to attach: then every database has to be named.
+ * Creates a token for all databases of a group, signed with the group's key. It includes databases created later, unless it names
+ * databases to attach: then all databases must be listed.
  */
-export function mintGroupToken(group: GroupRow, databases: readonly DatabaseRow[], wish: TokenWish): string {
-  const plain = wish.access === 'read-only' ? { a: 'ro' } : {}
-  const claims = wish.attach.length === 0 ? plain : attachClaims(databases, wish)
-  return mintToken(group.key, { ...claims, gid: group.id, ...commonClaims(wish) })
+export function mintGroupToken(
+  group: GroupRow,
+  databases: readonly DatabaseRow[],
+  request: TokenRequest,
+): string {
+  const plain = request.access === 'read-only' ? { a: 'ro' } : {}
+  const claims = request.attach.length === 0 ? plain : attachClaims(databases, request)
+  return mintToken(group.key, { ...claims, gid: group.id, ...commonClaims(request) })
 }
 
-function levelOf({ access }: TokenWish): 'ro' | 'rw' {
+function levelOf({ access }: TokenRequest): 'ro' | 'rw' {
   return access === 'read-only' ? 'ro' : 'rw'
 }
 
-/** Where permissions name databases, the coarse claims are not read. */
-function attachClaims(databases: readonly DatabaseRow[], wish: TokenWish): { readonly p: object } {
+/** Returns claims that list databases; they replace the coarse claims. */
+function attachClaims(databases: readonly DatabaseRow[], request: TokenRequest): { readonly p: object } {
   const named = (rows: readonly DatabaseRow[]): object => ({ ns: rows.map(({ id }) => id) })
-  return { p: { [levelOf(wish)]: named(databases), roa: named(wish.attach) } }
+  return { p: { [levelOf(request)]: named(databases), roa: named(request.attach) } }
 }
 
-function commonClaims({ expiresInSeconds, tables }: TokenWish): { exp?: number; perm?: unknown } {
+function commonClaims({ expiresInSeconds, tables }: TokenRequest): { exp?: number; perm?: unknown } {
   return {
     ...(expiresInSeconds !== null && { exp: Math.floor(Date.now() / 1_000) + expiresInSeconds }),
     ...(tables.length > 0 && { perm: tables }),

@@ -2,15 +2,15 @@ import type { EngineValue } from '../../hrana/pipeline-types.ts'
 import { ResultError } from '../../hrana/result-error.ts'
 import { MAX_VALUE_BYTES } from './limits.ts'
 
-/** What a request gives for the parameters. */
+/** The arguments of a request. */
 export interface StatementArguments {
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
 }
 
 /**
- * Brings arguments into the order of the parameters. Positional ones feed `?` and `?NNN` only; named ones feed `:a`,
- * `@a` and `$a`, by the exact name first, then by the name without its prefix. With `isOptional` a missing one is NULL.
+ * Arranges arguments in the order of the parameters. Positional arguments are bound to `?` and `?NNN`; named ones to `:a`, `@a` and
+ * `$a`, by the exact name first, then by the name without its prefix. With `isOptional` a missing argument is NULL.
  * @throws ResultError
  */
 export function resolveArguments(

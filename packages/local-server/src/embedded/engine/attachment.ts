@@ -1,7 +1,7 @@
 /** A copy of another database that the engine can open. */
 export interface Attachment {
-  /** As the engine knows it. */
+  /** The name for the engine. */
   readonly name: string
-  /** To be called when it is closed. */
+  /** Removes the copy; called when it is closed. */
   remove(): void
 }

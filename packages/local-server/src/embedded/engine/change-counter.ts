@@ -1,14 +1,14 @@
 import type { TableChanges } from '../protocol/worker-messages.ts'
 import type { ChangeWatcher } from './engine-instance.ts'
 
-/** SQLite's numbers of what is done to a row. */
+/** SQLite's codes of changes of a row. */
 const ACTIONS: Readonly<Record<number, 'delete' | 'insert' | 'update'>> = {
   9: 'delete',
   18: 'insert',
   23: 'update',
 }
 
-/** Counts the rows that a transaction of one connection changes, by table. */
+/** Counts the rows that a transaction changes, by table. */
 export class ChangeCounter implements ChangeWatcher {
   readonly #tables = new Map<string, Omit<TableChanges, 'table'>>()
   #isCommitting = false
@@ -26,7 +26,7 @@ export class ChangeCounter implements ChangeWatcher {
     this.#isCommitting = true
   }
 
-  /** To be called when no transaction is open any more: what was committed. Begins anew. */
+  /** Returns the committed changes and resets the counter. Called when no transaction is open. */
   take(hasCommitted: boolean): readonly TableChanges[] {
     const isCommitted = hasCommitted && this.#isCommitting
     const changes = isCommitted ? [...this.#tables].map(([table, counts]) => ({ table, ...counts })) : []

@@ -1,15 +1,15 @@
 import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { sqliteModule } from '../../base/sqlite-module.ts'
 
-/** What a database file begins with. */
+/** The beginning of a database file. */
 export const MAGIC = Buffer.from('SQLite format 3\0')
-/** What it begins with while it is open here. */
+/** The beginning of a file while it is open here. */
 export const IN_USE = Buffer.from('in use by Baton\0')
 
-/** How long another program's transaction is waited for. */
+/** How long to wait for a transaction of another program. */
 const MAX_WAIT_MS = 20
 const BUSY = 5
-/** Where the header says that there is no write-ahead log, and how often the file was changed. */
+/** Offsets of the header: the journal mode and the change counters. */
 const WRITE_VERSION = 18
 const ROLLBACK_JOURNAL = 1
 const CHANGE_COUNTERS = [24, 92]
@@ -19,22 +19,22 @@ const HEADER_BYTES = 100
 export class FileInUseError extends Error {}
 
 /**
- * Marks a database file as open here. Programs that open it from now on find no database in it. One that has it open
- * already would go on with its own log: so the file is locked as SQLite does it while it is marked, which shows whether
- * there is one, and moves a log that a program has left into the file.
- * @returns false when it is marked already
- * @throws FileInUseError while another program has the file open
+ * Marks a database file as open here, so that other programs cannot open it as a database. While it is marked, the file is locked as
+ * SQLite does it: this detects a program that has the file open and would continue to write its own WAL, and moves the WAL that a
+ * program has left into the file.
+ * @returns false if it is already marked
+ * @throws FileInUseError if another program has the file open
  */
 export function claimFile(path: string): boolean {
   if (beginsWith(path, IN_USE)) return false
-  if (!beginsWith(path, MAGIC)) return true // it is not there yet, or is no database
-  // its end moves the log, and that may write the beginning of the file
+  if (!beginsWith(path, MAGIC)) return true // missing, or not a database
+  // unlocking checkpoints the WAL, which may write the beginning of the file
   if (existsSync(`${path}-wal`)) whileLocked(path, () => {})
   whileLocked(path, () => mark(path))
   return true
 }
 
-/** Takes the mark away: the file is one for every program again. */
+/** Removes the mark, so that all programs can open the file again. */
 export function unclaimFile(path: string): void {
   if (beginsWith(path, IN_USE)) withFile(path, (file) => writeHead(file, MAGIC))
 }
@@ -43,7 +43,7 @@ function mark(path: string): void {
   withFile(path, (file) => {
     const header = Buffer.alloc(HEADER_BYTES)
     const isWhole = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
-    // without a log a program that has read the beginning looks at it again only when these have changed
+    // in rollback mode, a program that has cached the first page reads it again only if these counters have changed
     if (isWhole && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
       for (const at of CHANGE_COUNTERS) {
         header.writeUInt32BE((header.readUInt32BE(at) + 1) >>> 0, at)
@@ -54,7 +54,7 @@ function mark(path: string): void {
   })
 }
 
-/** Does something while no other program can have the file open. */
+/** Runs `work` while no other program can have the file open. */
 function whileLocked(path: string, work: () => void): void {
   const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }
   const database = new (sqliteModule().DatabaseSync)(path, options)
@@ -65,7 +65,7 @@ function whileLocked(path: string, work: () => void): void {
     } catch (error) {
       if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY)
         throw new FileInUseError(IN_USE_ELSEWHERE)
-      // no program can use a file that is damaged so that SQLite reads nothing of it
+      // if the file is so damaged that SQLite cannot read it, no program can use it
       if (existsSync(`${path}-wal`)) throw error
     }
     work()
@@ -75,7 +75,7 @@ function whileLocked(path: string, work: () => void): void {
 }
 
 const IN_USE_ELSEWHERE =
-  'the database file is open in another program; its requests are answered again when that has closed it'
+  'the database file is open in another program; requests are accepted again after it was closed there'
 
 function beginsWith(path: string, head: Buffer): boolean {
   return (
@@ -91,7 +91,7 @@ function writeHead(file: number, head: Buffer): void {
   fsyncSync(file)
 }
 
-/** Undefined when the file cannot be opened. */
+/** Returns undefined if the file cannot be opened. */
 function withFile<T>(path: string, use: (file: number) => T): T | undefined {
   let file: number
   try {

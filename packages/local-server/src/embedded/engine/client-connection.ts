@@ -15,49 +15,49 @@ import {
   type SqliteRows,
   type SqliteStatement,
 } from './sqlite-connection.ts'
-import type { TableRights } from './table-rights.ts'
+import type { TableAuthorizer } from './table-authorizer.ts'
 import type { WriteQueue, Writer } from './write-queue.ts'
 
 const BUSY = 5
-/** Savepoint around what is compiled without being run. */
+/** Savepoint around statements that are compiled without being executed. */
 const UNDONE = 'baton_undone'
-/** What cannot be told from its text may be anything. */
+/** Statements that may change the schema; an unknown one may do anything. */
 const MAY_CHANGE_SCHEMA: ReadonlySet<string> = new Set(['schema', 'unknown'])
 
-/** What a client may do. */
-export interface StatementRights {
+/** Permissions of a client for a statement. */
+export interface StatementPermissions {
   readonly write: boolean
-  readonly tables: TableRights | null
+  readonly tables: TableAuthorizer | null
 }
 
-/** What a connection reports. */
+/** Receives events of a connection. */
 export interface ConnectionEvents {
   /** Whether changes are watched. */
   isWatched(): boolean
-  /** To be called when a transaction that had the write lock has ended: whether it has changed the database. */
+  /** Called when a transaction with the write lock has ended. @returns whether it has changed the database */
   hasCommitted(): boolean
-  /** What a transaction has changed, where that is watched. */
+  /** Receives the changes of a transaction, if they are watched. */
   onChanges(changes: readonly TableChanges[]): void
-  /** The connection has ended, and nothing of it would show in the engine's once that is reset. */
+  /** Called when the connection was closed, and its engine connection can be reused after a reset. */
   onUnused(engine: SqliteConnection): void
 }
 
-/** The client of a call has left: what has not begun is not begun, what waits waits no longer. */
+/** The client of a call has left: pending statements are skipped, and waits end. */
 export class ClientLeftError extends Error {
   constructor() {
     super('the client has left')
   }
 }
 
-/** One client's connection to the database: runs single statements, and holds the write lock when one needs it. */
+/** A client's connection to the database: runs single statements, and acquires the write lock if one needs it. */
 export class ClientConnection implements Writer {
   readonly #engine: SqliteConnection
   readonly #queue: WriteQueue
   readonly #events: ConnectionEvents
   #isTimedOut = false
-  /** Whether no setting has been changed that a later client could see. */
+  /** Whether no setting was changed that a later client could see. */
   #isUnused = true
-  /** The statement that has been prepared and has not ended. */
+  /** The statement that was prepared and has not ended. */
   #active: RunningStatement | null = null
   /** Null unless changes are watched. */
   #changes: ChangeCounter | null = null
@@ -69,7 +69,7 @@ export class ClientConnection implements Writer {
     this.#events = events
   }
 
-  /** Whether no setting has been changed that a later client could see. */
+  /** Whether no setting was changed that a later client could see. */
   get isUnused(): boolean {
     return this.#isUnused
   }
@@ -78,13 +78,13 @@ export class ClientConnection implements Writer {
     return !this.#engine.inTransaction
   }
 
-  /** For statements of the server's own. What they change of the connection shows: it is not used again. */
+  /** The engine connection for internal statements. It is not reused afterwards, as they may change its settings. */
   get own(): SqliteConnection {
     this.#isUnused = false
     return this.#engine
   }
 
-  /** The number of the call it works for from now on. */
+  /** Sets the number of the current call. */
   set call(call: number) {
     this.#engine.call = call
   }
@@ -93,7 +93,7 @@ export class ClientConnection implements Writer {
     return this.#queue.isHeldBy(this)
   }
 
-  /** Whether the transaction was taken away since the last request; asking clears it. */
+  /** Whether the transaction was preempted since the last request; reading resets it. */
   takeTimeout(): boolean {
     const isTimedOut = this.#isTimedOut
     this.#isTimedOut = false
@@ -106,7 +106,7 @@ export class ClientConnection implements Writer {
     this.#rollback()
   }
 
-  /** While it runs, the write lock cannot be taken away. */
+  /** Runs something during which the write lock cannot be preempted. */
   async working<T>(run: () => Promise<T>): Promise<T> {
     this.isRunning = true
     try {
@@ -117,7 +117,7 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** Within `working`: waits for the server or the client, at the risk of losing the write lock. */
+  /** Within `working`: waits for the server or the client, during which the write lock can be preempted. */
   async waiting<T>(wait: () => Promise<T>): Promise<T> {
     this.isRunning = false
     this.#queue.requestEnded(this)
@@ -128,16 +128,16 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** The client has left: a wait for the write lock ends. */
+  /** Cancels a wait for the write lock, because the client has left. */
   stopWaiting(): void {
     this.#queue.cancel(this, new ClientLeftError())
   }
 
   /**
-   * Compiles a statement, for `begin` to start it. `rights` are the client's.
-   * Compiling a change of the schema may have its effect already, so it waits for the write lock before.
+   * Compiles a statement, to be started with `begin`. `rights` are those of the client. Compiling a change of the schema may already
+   * execute it, so that the write lock is acquired before.
    */
-  async prepare(statement: Statement, rights: StatementRights): Promise<RunningStatement> {
+  async prepare(statement: Statement, rights: StatementPermissions): Promise<RunningStatement> {
     const startedAt = performance.now()
     let isUndone = false
     if (this.#events.isWatched() !== (this.#changes !== null)) this.#watch()
@@ -171,10 +171,10 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** Compiles a statement that is not to run, and lets `look` see it. */
+  /** Compiles a statement without executing it, and passes it to `look`. */
   async examine<T>(
     statement: Statement,
-    rights: StatementRights,
+    rights: StatementPermissions,
     look: (prepared: SqliteStatement) => T,
   ): Promise<T> {
     const mustUndo = changesSchema(statement)
@@ -196,14 +196,14 @@ export class ClientConnection implements Writer {
     }
   }
 
-  /** A statement has ended: gives the write lock back once no transaction is open. */
+  /** Called when a statement has ended: releases the write lock unless a transaction is open. */
   settle(isUndone: boolean): void {
     this.#active = null
     if (isUndone) this.#undo()
     this.#releaseLock()
   }
 
-  /** Gives the write lock back within a transaction that has not written anything. */
+  /** Releases the write lock within a transaction that has written nothing. */
   unlock(): void {
     this.#queue.release(this)
   }
@@ -219,19 +219,19 @@ export class ClientConnection implements Writer {
   }
 
   #prepare(statement: Statement, grant: Grant): SqliteStatement {
-    // many pragmas have their effect when they are compiled
+    // many pragmas take effect when they are compiled
     if (['pragma', 'attach'].includes(statement.explains ?? statement.kind)) this.#isUnused = false
     const prepared = this.#engine.prepare(boundSearches(statement.source), grant)
-    if (prepared === null) throw new DeniedError('the engine finds no statement where there is one')
+    if (prepared === null) throw new DeniedError('the engine found no statement in the text')
     return prepared
   }
 
-  /** Compiles the statement anew if it had to wait for the write lock: what it was compiled for may have changed. */
+  /** Acquires the write lock. @returns the statement compiled again if it had to wait, as the schema may have changed */
   async lockFor(statement: Statement, grant: Grant): Promise<SqliteStatement | null> {
     return statement.needsWriteLock && (await this.#lock()) ? this.#prepare(statement, grant) : null
   }
 
-  /** Whether it had to wait. */
+  /** Acquires the write lock. @returns whether it had to wait */
   async #lock(): Promise<boolean> {
     const turn = this.#queue.acquire(this)
     if (turn === null) return false
@@ -240,8 +240,8 @@ export class ClientConnection implements Writer {
   }
 
   /**
-   * What compiling a change of a vector index does, it does by statements of its own; when these notice that others have changed the
-   * schema, it goes on with what they have freed. So the schema is read anew before.
+   * Acquires the write lock and reads the schema again. Compiling a change of a vector index executes internal statements; if these
+   * detect that the schema was changed, the engine continues with memory that they have freed.
    */
   async #lockForSchema(): Promise<void> {
     await this.#lock()
@@ -250,16 +250,16 @@ export class ClientConnection implements Writer {
 
   #releaseLock(): void {
     if (this.#engine.inTransaction || !this.#queue.isHeldBy(this)) return
-    // how the statement ended does not tell: one with OR FAIL fails, and what it did before is committed
+    // the result of the statement does not show it: one with OR FAIL fails, but its earlier changes are committed
     const hasCommitted = this.#events.hasCommitted()
     const changes = this.#changes?.take(hasCommitted) ?? []
     if (changes.length > 0) this.#events.onChanges(changes)
     this.#queue.release(this)
   }
 
-  /** Takes back what compiling a change of the schema has done. */
+  /** Undoes the effects of compiling a change of the schema. */
   #undo(): void {
-    if (!this.#engine.inTransaction) return // it was not begun, or its lock was taken away meanwhile
+    if (!this.#engine.inTransaction) return // not begun, or preempted meanwhile
     this.#engine.run(`ROLLBACK TO ${UNDONE}`)
     this.#engine.run(`RELEASE ${UNDONE}`)
   }
@@ -269,7 +269,7 @@ export class ClientConnection implements Writer {
     this.#active = null
   }
 
-  /** Begins to count changes, or no longer does. */
+  /** Starts or stops counting changes. */
   #watch(): void {
     this.#changes = this.#changes === null ? new ChangeCounter() : null
     this.#engine.watch(this.#changes)
@@ -281,16 +281,16 @@ export class ClientConnection implements Writer {
   }
 }
 
-/** What a statement is compiled from, and when that was. */
+/** How a statement was compiled. */
 interface RunContext {
   readonly statement: Statement
   readonly grant: Grant
-  /** Whether there is a savepoint around it, to undo what compiling it has done. */
+  /** Whether it is in a savepoint, to undo effects of compiling it. */
   readonly isUndone: boolean
   readonly startedAt: number
 }
 
-/** A statement on its way: `begin` it, read it to the end and call `finish`, or call `stop`. */
+/** A prepared statement: call `begin`, read it to the end and call `finish`, or call `stop`. */
 export class RunningStatement {
   readonly #connection: ClientConnection
   readonly #engine: SqliteConnection
@@ -298,10 +298,10 @@ export class RunningStatement {
   #prepared: SqliteStatement
   #isAborted = false
   #hasEnded = false
-  /** Whether it has taken the write lock for a transaction that had not written before. */
+  /** Whether it has acquired the write lock for a transaction that had not written before. */
   #tookLock = false
 
-  /** Made by `ClientConnection.prepare` only. */
+  /** Called only by `ClientConnection.prepare`. */
   constructor(
     connection: ClientConnection,
     engine: SqliteConnection,
@@ -318,7 +318,7 @@ export class RunningStatement {
     return this.#prepared.columns
   }
 
-  /** The permission was decided by reading the text: where the engine reads it differently, it is refused. */
+  /** Rejects a statement that the engine parses differently, as permissions were decided by the text. */
   checkAgreement(): void {
     const { statement } = this.#context
     const isAgreed =
@@ -327,10 +327,10 @@ export class RunningStatement {
         : this.#prepared.isReadonly || isWriting(statement)
     if (isAgreed) return
     this.#prepared.finalize()
-    throw new DeniedError('the engine takes the statement for another one')
+    throw new DeniedError('the engine parsed a different statement')
   }
 
-  /** Gives the parameters their values, and waits for the write lock where the statement needs it. */
+  /** Binds the parameters, and acquires the write lock if the statement needs it. */
   async begin(given: StatementArguments): Promise<void> {
     const { statement, grant } = this.#context
     try {
@@ -349,12 +349,12 @@ export class RunningStatement {
     }
   }
 
-  /** The next rows, more than `limitBytes` of them unless they end before. An error ends the statement. */
+  /** Returns the next rows, of more than `limitBytes` unless they end before. An error ends the statement. */
   rows(limitBytes: number, asLines: boolean): SqliteRows {
     return this.#guarded(() => this.#prepared.rows({ limitBytes, asLines, maxValueBytes: MAX_VALUE_BYTES }))
   }
 
-  /** Runs to the end without reading rows. An error ends the statement. */
+  /** Executes the rest of the statement without reading rows. An error ends the statement. */
   discardRows(): void {
     this.#guarded(() => this.#prepared.discardRows())
   }
@@ -365,25 +365,25 @@ export class RunningStatement {
       return run()
     } catch (error) {
       this.#end()
-      // the snapshot of its transaction is too old: it can still read, and others may write
+      // the snapshot of the transaction is outdated: it can still read, and the lock is free for others
       if (this.#tookLock && error instanceof SqliteError && (error.code & 0xff) === BUSY)
         this.#connection.unlock()
       throw error
     }
   }
 
-  /** The write lock was taken away, or the connection ends: what the statement has changed is undone. */
+  /** Rolls the statement back: the write lock was preempted, or the connection is closed. */
   abort(): void {
     this.#isAborted = true
     this.#prepared.abort()
   }
 
-  /** Ends a statement whose rows are not wanted any more; a change has happened already. */
+  /** Ends a statement whose remaining rows are not needed; its changes are kept. */
   stop(): void {
     this.#end()
   }
 
-  /** To be called after the last row. */
+  /** Called after the last row. */
   finish(): StatementResult {
     const { statement, startedAt } = this.#context
     const isChange = statement.kind === 'insert' || statement.kind === 'change'
@@ -416,20 +416,20 @@ export class RunningStatement {
   }
 }
 
-/** Whether the statement is allowed to change something, as far as its text shows. */
+/** Whether the text of the statement allows it to change something. */
 function isWriting(statement: Statement): boolean {
   return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
 }
 
 /**
- * Whether compiling the statement, or what it explains, may change the schema: for libSQL a change of a vector index
- * does, even one the authorizer then refuses.
+ * Whether compiling the statement, or the one it explains, may change the schema. In libSQL a change of a vector index does, even if
+ * the authorizer then denies it.
  */
 function changesSchema(statement: Statement): boolean {
   return MAY_CHANGE_SCHEMA.has(statement.explains ?? statement.kind)
 }
 
-/** Before compiling: the authorizer would refuse it too, but what it then undoes leaves its traces in the log. */
+/** Called before compiling: the authorizer would deny the statement, too, but its rollback would leave traces in the WAL. */
 function checkMayWrite(mayWrite: boolean): void {
-  if (!mayWrite) throw new DeniedError('a change of the schema')
+  if (!mayWrite) throw new DeniedError('the schema cannot be changed')
 }

@@ -1,10 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
 import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 
-/** Counts the transactions that have changed a database, as the wire shows them: `replication_index`. */
+/** Counts the transactions that have changed a database; sent to clients as `replication_index`. */
 export class CommitCounter {
   #count: bigint
-  /** A connection beside the one that writes sees whether anything has changed. */
+  /** A separate connection, which detects changes by the one that writes. */
   readonly #observer: SqliteConnection
   readonly #dataVersion: SqliteStatement
   #lastVersion: number
@@ -14,16 +14,16 @@ export class CommitCounter {
     const isNew = observer.readInteger('SELECT count(*) FROM sqlite_schema') === 0
     this.#dataVersion = observer.prepare('PRAGMA data_version', { write: false }) as SqliteStatement
     this.#lastVersion = this.#dataVersion.readInteger()
-    // the index must grow over restarts too; for long no database has more than one commit in a millisecond
+    // the index must also increase after a restart; on average there is less than one commit per millisecond
     this.#count = isNew ? 0n : BigInt(clock.now())
   }
 
-  /** 0 before the first. */
+  /** 0 before the first commit. */
   get count(): bigint {
     return this.#count
   }
 
-  /** To be called when a transaction has ended that may have changed something. Whether it has. */
+  /** Called when a transaction that may have changed something has ended. @returns whether it has */
   look(): boolean {
     const version = this.#dataVersion.readInteger()
     const hasChanged = version !== this.#lastVersion

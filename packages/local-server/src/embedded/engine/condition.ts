@@ -1,13 +1,13 @@
 import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
 import type { Condition } from '../../hrana/pipeline-types.ts'
 
-/** What conditions can ask about while a batch runs. */
+/** State of a running batch that conditions refer to. */
 export interface BatchState {
   isOk(step: number): boolean
   isAutocommit(): boolean
 }
 
-/** Refuses conditions that refer to a step not yet run, or to what an older protocol does not know. */
+/** Rejects conditions that refer to a later step, or that an older protocol does not have. */
 export function checkCondition(condition: Condition, ownStep: number, version: 2 | 3): void {
   switch (condition.type) {
     case 'ok':
@@ -30,7 +30,7 @@ export function checkCondition(condition: Condition, ownStep: number, version: 2
   }
 }
 
-/** Whether a step may run. A skipped step counts as an error. */
+/** Evaluates the condition of a step. A skipped step counts as an error. */
 export function evaluateCondition(condition: Condition, state: BatchState): boolean {
   switch (condition.type) {
     case 'ok':

@@ -8,18 +8,18 @@ import type { SqliteColumn } from './sqlite-connection.ts'
 
 const CHUNK_CHARACTERS = 64 * 1_024
 
-/** Takes the next piece of a cursor's text; resolves when more is wanted. @throws ClientLeftError when none is */
+/** Receives a chunk of a cursor's text; resolves when the next one is requested. @throws ClientLeftError if none will be */
 export type CursorOutput = (text: string) => Promise<void>
 
-/** What a cursor runs. */
+/** The batch of a cursor. */
 export interface CursorProgram {
   readonly steps: readonly BatchStep[]
   readonly permissions: Permissions
-  /** Called once the batch is acceptable. */
+  /** Called once the batch was accepted. */
   readonly onReady: () => void
 }
 
-/** Runs a batch as a cursor: a line of JSON for each thing that happens, handed over in pieces. */
+/** Runs a batch as a cursor, whose entries are lines of JSON, sent in chunks. */
 export async function runCursor(
   session: Session,
   database: Database,
@@ -50,7 +50,7 @@ class CursorLines implements CursorSink {
   }
 
   async stepEnd({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
-    // a bare number, whatever its size: that is the wire
+    // lastInsertRowid is a bare number of any size on the wire
     await this.#line(
       `{"type":"step_end","affected_row_count":${affectedRowCount},"last_insert_rowid":${lastInsertRowid}}`,
     )

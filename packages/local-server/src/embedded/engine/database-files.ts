@@ -17,10 +17,10 @@ import { dirname, join } from 'node:path'
 import type { Attachment } from './attachment.ts'
 import { claimFile, IN_USE, MAGIC, unclaimFile } from './claim-file.ts'
 
-/** The name the engine knows the database file by. */
+/** Name of the database file for the engine. */
 export const MAIN_FILE = '/main.db'
-const LOG_FILE = `${MAIN_FILE}-wal`
-/** Where the engine finds copies of other databases, which it opens to be read only. */
+const WAL_FILE = `${MAIN_FILE}-wal`
+/** Folder, for the engine, of read-only copies of other databases. */
 const ATTACHED = '/attached/'
 const ATTACHED_FOLDER = 'attached'
 
@@ -28,50 +28,50 @@ const ERROR = 1
 const FULL = 2
 
 /**
- * The files the engine can reach: the database and its two journals, under names of their own. Whatever SQL says,
- * there is no name for anything else on the disk.
+ * The files that the engine can access: the database and its two journals, under fixed names. SQL cannot name any other file on the
+ * disk.
  *
- * The locks of the engine are in its memory, where other programs do not see them. So that none of them changes the
- * file, or removes its journal, while it is open here, the file is marked, and its write-ahead log has another name:
- * for SQLite it is no database then. The mark is taken away when the file is closed; after a crash it stays until the
- * next time. The log of another program is never touched.
+ * The engine's locks are in its memory, where other programs do not see them. To prevent other programs from changing the file or
+ * removing its journal while it is open here, the file is marked and its WAL is renamed, so that SQLite does not recognize a database.
+ * The mark is removed when the file is closed; after a crash, when it is opened and closed again. The WAL of another program is never
+ * modified.
  */
 export class DatabaseFiles {
   readonly #paths = new Map<string, string>()
   readonly #descriptors = new Map<number, string>()
-  /** New files whose names may not be on the disk yet. */
+  /** New files whose directory entries may not be on the disk yet. */
   readonly #created = new Set<number>()
 
   readonly #isKept: boolean
   #attachments = 0
 
   /**
-   * `path` is where the database file is; null for an engine without files. Only what is kept is waited for until it is
-   * on the disk.
-   * @throws FileInUseError while another program has the file open
+   * @param path path of the database file; null for an engine without files
+   * @param isKept whether to wait until writes are on the disk
+   * @throws FileInUseError if another program has the file open
    */
   constructor(path: string | null, isKept = true) {
     this.#isKept = isKept
     if (path === null) return
     this.#paths.set(MAIN_FILE, path)
     this.#paths.set(`${MAIN_FILE}-journal`, `${path}-journal`)
-    this.#paths.set(LOG_FILE, `${path}.wal`)
-    // what a process that was killed has left
+    this.#paths.set(WAL_FILE, `${path}.wal`)
+    // removes copies that a killed process has left
     rmSync(join(dirname(path), ATTACHED_FOLDER), { recursive: true, force: true })
-    // no other program can have opened a file with the mark: this log is of one that was about to be given back
+    // no other program can have opened a marked file: this WAL is from an interrupted release
     if (!claimFile(path) && existsSync(`${path}-wal`) && !existsSync(`${path}.wal`))
       renameSync(`${path}-wal`, `${path}.wal`)
   }
 
-  /** To be called when all connections are closed: the file is one for every program again. */
+  /** Makes the file available to other programs again. Called when all connections are closed. */
   release(): void {
-    const log = this.#paths.get(LOG_FILE)
-    // it could not be moved to the file, for instance because the disk is full
+    const log = this.#paths.get(WAL_FILE)
+    // it could not be moved to the file, for example on a full disk
     if (log !== undefined && existsSync(log)) renameSync(log, log.replace(/\.wal$/, '-wal'))
     unclaimFile(this.#paths.get(MAIN_FILE) ?? '')
   }
 
-  /** A name for the copy of another database, and where `fetch` is to put it. It is removed when that fails. */
+  /** Creates the copy of another database, with `fetch`, and returns its name. The copy is removed if that fails. */
   async attach(fetch: (path: string) => Promise<void>): Promise<Attachment> {
     this.#attachments += 1
     const file = `${this.#attachments}.db`
@@ -95,21 +95,21 @@ export class DatabaseFiles {
   }
 
   /**
-   * Copies the database, and the log of what is not in its file yet, as every program knows them. Must not be interrupted by
-   * work of the engine.
+   * Copies the database, and the WAL with changes that are not in its file yet, in SQLite's format. Must not be interleaved with
+   * operations of the engine.
    */
   copyTo(path: string): void {
     mkdirSync(dirname(path), { recursive: true })
     const main = this.#paths.get(MAIN_FILE) ?? ''
-    const log = this.#paths.get(LOG_FILE) ?? ''
-    if (!existsSync(main)) return closeSync(openSync(path, 'wx', 0o600)) // nothing was ever written
-    // no second copy of the bytes where the file system can share them
+    const log = this.#paths.get(WAL_FILE) ?? ''
+    if (!existsSync(main)) return closeSync(openSync(path, 'wx', 0o600)) // never written
+    // shares the data with the original if the file system supports it
     copyFileSync(main, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
     if (existsSync(log)) copyFileSync(log, `${path}-wal`, constants.COPYFILE_EXCL)
     unclaimFile(path)
   }
 
-  /** A descriptor; -1 when the file is not there, or the name is none of ours. */
+  /** Opens a file. @returns a descriptor; -1 if the file does not exist or may not be accessed */
   open(name: string, create: boolean): number {
     const path = this.#paths.get(name)
     const isNew = path !== undefined && create && !existsSync(path)
@@ -125,12 +125,12 @@ export class DatabaseFiles {
     closeSync(descriptor)
   }
 
-  /** Closes what is open, without regard for the engine. */
+  /** Closes all open files, without the engine. */
   closeAll(): void {
     for (const descriptor of this.#descriptors.keys()) this.close(descriptor)
   }
 
-  /** Bytes read, fewer at the end of the file; -1 for an error. */
+  /** Returns the number of bytes read, less at the end of the file; -1 for an error. */
   read(descriptor: number, into: Uint8Array, offset: number): number {
     try {
       let done = 0
@@ -146,7 +146,7 @@ export class DatabaseFiles {
     }
   }
 
-  /** 0 when all was written, 1 for an error, 2 when the disk is full. */
+  /** Returns 0 if all was written, 1 for an error, 2 if the disk is full. */
   write(descriptor: number, bytes: Uint8Array, offset: number): number {
     const isMarked = this.#beginsMain(descriptor, offset, bytes.length) && startsWith(bytes, MAGIC)
     try {
@@ -174,7 +174,7 @@ export class DatabaseFiles {
     })
   }
 
-  /** Size in bytes; -1 for an error. */
+  /** Returns the size in bytes; -1 for an error. */
   size(descriptor: number): number {
     try {
       return fstatSync(descriptor).size
@@ -216,7 +216,7 @@ function syncFolder(path: string): void {
   try {
     fsyncSync(folder)
   } catch (error) {
-    // where folders cannot be synchronized, their names are without it
+    // some file systems cannot synchronize folders
     const { code = '' } = error as NodeJS.ErrnoException
     if (!['EPERM', 'EISDIR', 'EINVAL', 'EBADF', 'EACCES'].includes(code)) throw error
   } finally {

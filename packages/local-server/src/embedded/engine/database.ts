@@ -14,24 +14,24 @@ import { SqliteConnection, SqliteError } from './sqlite-connection.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { WriteQueue } from './write-queue.ts'
 
-/** Connections that are kept for the next client. */
+/** Number of connections that are kept for later clients. */
 const MAX_SPARES = 4
 
-/** What a database is opened with. */
+/** Options of a {@link Database}. */
 export interface DatabaseOptions {
   readonly id: string
   readonly settings: DatabaseSettings
   readonly role: SchemaRole
-  /** Null for libsql-server without what loses data. */
+  /** Null for libsql-server without its statement-dropping behavior. */
   readonly dialect: Dialect | null
   /** Whether each commit is on the disk before it is acknowledged. */
   readonly isKept: boolean
   readonly clock: Clock
-  /** A transaction has been committed that changed rows; called while `isWatched` is set. */
+  /** Called when a transaction that changed rows was committed, while `isWatched` is set. */
   onChanges(changes: readonly TableChanges[]): void
 }
 
-/** One database inside its worker: what its connections share. */
+/** One database inside its worker, with the state that its connections share. */
 export class Database {
   readonly id: string
   readonly role: SchemaRole
@@ -40,7 +40,7 @@ export class Database {
   readonly #engine: EngineInstance
   readonly #texts: ProgramTexts
   readonly #queue: WriteQueue
-  /** A connection without a database: what is compiled there has no effect. */
+  /** A connection without a database, where compiling a statement has no effect. */
   readonly #scratch: SqliteConnection
   readonly #isKept: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
@@ -49,7 +49,7 @@ export class Database {
   readonly #commits: CommitCounter
   #settings: DatabaseSettings
   readonly #spares: SqliteConnection[] = []
-  /** Connections that dumps on their way read from. */
+  /** Connections of running dumps. */
   readonly #dumps = new Set<SqliteConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
@@ -71,24 +71,24 @@ export class Database {
     return this.#settings
   }
 
-  /** Takes effect on the next statement; a size limit on connections opened from now on. */
+  /** Applies settings to the next statement; a size limit only to connections that are opened later. */
   applySettings(settings: DatabaseSettings): void {
     this.#settings = settings
     for (const spare of this.#spares.splice(0)) spare.close()
   }
 
-  /** How many transactions have changed the database, as the wire shows it; null before the first. */
+  /** Number of transactions that have changed the database, as sent to clients; null before the first. */
   get replicationIndex(): string | null {
     const { count } = this.#commits
     return count === 0n ? null : String(count)
   }
 
-  /** The statements of a text. @throws ResultError when one of them has no valid syntax */
+  /** Parses a text into statements. @throws ResultError for a syntax error */
   parse(text: string): readonly Statement[] {
     return this.#texts.parse(text, (sql) => this.#checkSyntax(sql))
   }
 
-  /** A connection in its original state; nothing of an earlier one shows. */
+  /** Returns a connection in its initial state. */
   connect(): ClientConnection {
     const settings = this.#settings
     return new ClientConnection(this.#spares.pop() ?? this.#open(), this.#queue, {
@@ -99,12 +99,12 @@ export class Database {
     })
   }
 
-  /** Writes the database as statements, in the state it has now. */
+  /** Writes the current state of the database as statements. */
   async dump(call: number, preserveRowIds: boolean, output: DumpOutput): Promise<void> {
     const settings = this.#settings
     const engine = this.#spares.pop() ?? this.#open()
     engine.call = call
-    engine.limitLength(2 ** 30) // what is in the file by other ways is dumped too
+    engine.limitLength(2 ** 30) // includes longer values from other sources
     this.#dumps.add(engine)
     try {
       engine.run('BEGIN')
@@ -117,17 +117,17 @@ export class Database {
     }
   }
 
-  /** Opens a connection ahead of need, while no request waits. */
+  /** Opens a connection in advance, while no request is pending. */
   prepareSpare(): void {
     if (this.#spares.length > 0) return
     try {
       this.#spares.push(this.#open())
     } catch {
-      // the next request tries again and reports why
+      // the next request retries and reports the error
     }
   }
 
-  /** To be called after the sessions are closed: the last connection moves what is in the journal to the file. */
+  /** Closes all connections, after the sessions. The last one checkpoints the WAL. */
   close(): void {
     for (const engine of [...this.#spares.splice(0), ...this.#dumps]) engine.close()
     this.#commits.close()
@@ -137,7 +137,7 @@ export class Database {
     try {
       this.#scratch.prepare(sql, { write: true })?.finalize()
     } catch (error) {
-      // of a trigger the engine looks for the table before it reads on
+      // for a trigger, the engine looks up the table before it parses the rest
       const table =
         error instanceof SqliteError ? /^no such table: main\.(.+)$/s.exec(error.message)?.[1] : undefined
       if (table === undefined) throw error
@@ -151,7 +151,7 @@ export class Database {
     }
   }
 
-  /** Keeps a connection for the next client, unless it was opened under other settings. */
+  /** Keeps a connection for a later client, unless it was opened with other settings. */
   #keep(engine: SqliteConnection, settings: DatabaseSettings): void {
     if (settings !== this.#settings || this.#spares.length >= MAX_SPARES) return engine.close()
     if (engine.reset()) this.#spares.push(engine)

@@ -1,12 +1,12 @@
 import { scanSql } from '../../sql/scanner.ts'
 import type { SqliteConnection, SqliteStatement } from './sqlite-connection.ts'
 
-/** Takes the next piece of a dump; resolves when more is wanted. */
+/** Receives a chunk of a dump; resolves when the next one is requested. */
 export type DumpOutput = (text: string) => Promise<void>
 
 const CHUNK_BYTES = 64 * 1_024
 const READ = { write: false, configure: true } as const
-/** What a table may call its row id, in the order in which libsql-server tries them. */
+/** Possible names of a table's row id, in the order in which libsql-server tries them. */
 const ROW_IDS = ['rowid', 'oid', '_rowid_'] as const
 
 const TABLES = `SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT NULL
@@ -15,9 +15,9 @@ const OTHERS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index', 'tri
   ORDER BY rowid`
 
 /**
- * Writes a database as the statements that make it again: tables with their rows, then indexes, triggers and views. The
- * layout is that of libsql-server; values are written so that they come back as they were. The connection is in a
- * transaction, so that all of it is one state.
+ * Writes a database as statements that recreate it: tables with their rows, then indexes, triggers and views. The layout is that of
+ * libsql-server; values are written so that they are restored exactly. The connection is in a transaction, so that the dump is a
+ * snapshot.
  */
 export async function writeDump(
   engine: SqliteConnection,
@@ -56,7 +56,7 @@ async function addRows(
   table: string,
   preserveRowIds: boolean,
 ): Promise<void> {
-  // generated columns are not among them
+  // excludes generated columns
   const info = readTexts(engine, `PRAGMA table_info(${literal(table)})`)
   const columns = info.map(([, name = '']) => name)
   const hasOwnRowId = hasRowId(engine, table) && (preserveRowIds || hasOddKey(engine, table, info))
@@ -82,7 +82,7 @@ function hasRowId(engine: SqliteConnection, table: string): boolean {
   return row?.[0] === '0'
 }
 
-/** Whether the table has an INTEGER PRIMARY KEY that is not its row id, as `INTEGER PRIMARY KEY DESC` makes one. */
+/** Whether the table has an INTEGER PRIMARY KEY that is not its row id, as with `INTEGER PRIMARY KEY DESC`. */
 function hasOddKey(engine: SqliteConnection, table: string, info: readonly (readonly string[])[]): boolean {
   const keys = info.filter(([, , , , , position]) => position !== '0')
   if (keys.length !== 1 || keys[0]?.[2]?.toUpperCase() !== 'INTEGER') return false
@@ -95,7 +95,7 @@ function freeRowId(columns: readonly string[]): string | null {
   return ROW_IDS.find((name) => !taken.has(name)) ?? null
 }
 
-/** A statement with its semicolon, which must not become part of a comment at its end. */
+/** Appends a semicolon to a statement, outside of a comment at its end. */
 function ended(sql: string): string {
   const rest = sql.slice(scanSql(sql).at(-1)?.end ?? 0)
   return rest.includes('--') ? `${sql}\n;\n` : `${sql};\n`
@@ -109,7 +109,7 @@ function prepare(engine: SqliteConnection, sql: string): SqliteStatement {
   return engine.prepare(sql, READ) as SqliteStatement
 }
 
-/** The rows of a small result; every value as text. */
+/** Returns the rows of a small result, with all values as text. */
 function readTexts(engine: SqliteConnection, sql: string): string[][] {
   const statement = prepare(engine, sql)
   try {
@@ -129,7 +129,7 @@ function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
 
-/** Hands text over in pieces of some size. */
+/** Sends text in chunks. */
 class ChunkedText {
   readonly #output: DumpOutput
   #pending = ''

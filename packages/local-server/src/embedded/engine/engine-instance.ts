@@ -3,23 +3,23 @@ import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import type { EngineModule } from '../webassembly-types.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { floatText } from './float-text.ts'
-import type { TableRights } from './table-rights.ts'
+import type { TableAuthorizer } from './table-authorizer.ts'
 
-/** An address in the module's memory; 0 is none. */
+/** An address in the module's memory; 0 for none. */
 export type Pointer = number
 
-/** What a statement is allowed to do. */
+/** Permissions of a statement. */
 export interface Grant {
   readonly write: boolean
   /** @default false */
   readonly attach?: boolean
-  /** Whether it may be any pragma: for statements of the server's own. @default false */
+  /** Whether all pragmas are allowed, for internal statements. @default false */
   readonly configure?: boolean
-  /** What it may do with tables; null = no further limits. @default null */
-  readonly tables?: TableRights | null
+  /** Permissions for tables; null for no further limits. @default null */
+  readonly tables?: TableAuthorizer | null
 }
 
-/** What the module exports, as far as it is used: SQLite's own functions, and those of `engine/*.c`. */
+/** The exports of the module that are used: functions of SQLite and of `engine/*.c`. */
 interface EngineExports {
   readonly memory: WebAssembly.Memory
   _initialize(): void
@@ -79,36 +79,36 @@ interface EngineExports {
 
 const SCRATCH_BYTES = 8
 
-/** Is called while a statement runs; must not call the engine. */
+/** Receives changes while a statement runs. Must not call the engine. */
 export interface ChangeWatcher {
-  /** A row of a table is changed; `action` is SQLite's number. */
+  /** Called when a row was changed. @param action SQLite's code */
   changed(action: number, table: string): void
-  /** What was changed is about to be committed. */
+  /** Called before the changes are committed. */
   committing(): void
 }
 
-/** What an engine gets from the thread it runs in. */
+/** Dependencies of an engine. */
 export interface EngineParts {
   readonly files: DatabaseFiles
   readonly state: SharedCallState
   /**
-   * A call of the engine has not come back: its memory may be in any state, and nothing of it may reach the file. Ends the
-   * thread at once, before anything else is called, the end of a statement for instance, which would commit it. @default throws the error
+   * Called when a call of the engine has thrown: its memory may be in any state, and must not be written to the file. Ends the thread
+   * at once, before any other call; even ending the statement could commit it. @default throws the error
    */
   readonly fail?: (error: unknown) => never
 }
 
 /**
- * The engine with a memory of its own, for all connections to one database. Every call blocks the thread until it is
- * done; one that takes long asks the shared state now and then whether its call is interrupted.
+ * An engine with its own memory, for all connections to one database. Calls block the thread; long ones regularly check in the shared
+ * state whether they were interrupted.
  */
 export class EngineInstance {
   readonly api: EngineExports
-  /** Eight bytes for whatever a call answers through a pointer. */
+  /** Eight bytes for values that a call returns through a pointer. */
   readonly scratch: Pointer
   readonly #state: SharedCallState
   readonly #watchers = new Map<Pointer, ChangeWatcher>()
-  #tables: TableRights | null = null
+  #tables: TableAuthorizer | null = null
 
   constructor(module: EngineModule, { files, state, fail = rethrow }: EngineParts) {
     this.#state = state
@@ -125,7 +125,7 @@ export class EngineInstance {
     return this.text(this.api.sqlite3_libversion())
   }
 
-  /** Does some work for a call: the shared state shows it meanwhile. */
+  /** Runs work for a call, which the shared state shows as running. */
   work<T>(call: number, run: () => T): T {
     this.#state.current = call
     try {
@@ -135,33 +135,33 @@ export class EngineInstance {
     }
   }
 
-  /** Has a connection's changes reported, or no longer. */
+  /** Starts or stops reporting changes of a connection. */
   watch(connection: Pointer, watcher: ChangeWatcher | null): void {
     if (watcher === null) this.#watchers.delete(connection)
     else this.#watchers.set(connection, watcher)
     this.api.baton_watch(connection, Number(watcher !== null))
   }
 
-  /** Says what the next statement that is compiled or run may do. */
+  /** Sets the permissions of the next statement that is compiled or executed. */
   grant({ write, attach = false, configure = false, tables = null }: Grant): void {
     this.#tables = tables
     tables?.begin()
     this.api.baton_grant(Number(write), Number(attach), Number(configure), Number(tables !== null))
   }
 
-  /** The text that ends with a NUL at an address; empty for none. */
+  /** Returns the NUL-terminated text at an address; empty for the address 0. */
   text(at: Pointer): string {
     if (at === 0) return ''
     const bytes = Buffer.from(this.api.memory.buffer)
     return bytes.toString('utf8', at, bytes.indexOf(0, at))
   }
 
-  /** The text of so many bytes at an address. */
+  /** Returns the text of some bytes at an address. */
   textOf(at: Pointer, length: number): string {
     return Buffer.from(this.api.memory.buffer, at, length).toString('utf8')
   }
 
-  /** Puts bytes into the module's memory, with a NUL behind them; the caller frees them. */
+  /** Copies bytes to the module's memory, with a NUL at the end. The caller frees them. */
   put(bytes: Uint8Array): Pointer {
     const at = this.api.malloc(bytes.length + 1)
     if (at === 0) throw new RangeError('the engine is out of memory')
@@ -176,7 +176,7 @@ export class EngineInstance {
   }
 
   #hostImports(files: DatabaseFiles): WebAssembly.ModuleImports {
-    // memory may grow at any call, and its old buffer is gone then
+    // any call may grow the memory, which replaces its buffer
     const bytes = (at: Pointer, count: number): Uint8Array =>
       new Uint8Array(this.api.memory.buffer, at, count)
     return {
@@ -205,7 +205,7 @@ export class EngineInstance {
   }
 }
 
-/** The module could share its file with engines in other threads that only read; here there are none. */
+/** Functions for sharing the file with engines in other threads, which do not exist here. */
 const ONLY_WRITER: WebAssembly.ModuleImports = {
   exclude_readers: () => 1,
   admit_readers() {},
@@ -219,7 +219,7 @@ function rethrow(error: unknown): never {
   throw error
 }
 
-/** The exports, of which the first call that throws is the last one. */
+/** Wraps the exports so that `fail` is called when one throws. */
 function endingWith(fail: (error: unknown) => never, exports: object): Record<string, unknown> {
   const ending =
     (call: CallableFunction) =>
@@ -238,7 +238,7 @@ function endingWith(fail: (error: unknown) => never, exports: object): Record<st
   )
 }
 
-/** The module has no streams to write to: what it would print is an abort on its way. */
+/** Rejects output: the module has no streams, and prints only before it aborts. */
 function refuse(): number {
   return 8 // EBADF
 }

@@ -1,6 +1,6 @@
 /*
- * Main program of a worker: a thread that has one database open at a time. The server may end it at any moment; it
- * ends itself when the engine has failed in a way it cannot go on from.
+ * Main program of a worker thread, which has one database open at a time. The server may terminate it at any moment; it exits if the
+ * engine has failed irrecoverably.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { SharedCallState } from '../protocol/shared-call-state.ts'
@@ -17,7 +17,7 @@ import { failureOutcome, OpenDatabase } from './open-database.ts'
 
 const { module, state: memory } = workerData as WorkerStart
 const state = new SharedCallState(memory)
-/** What the worker works for, and the database itself once it could be opened. */
+/** The assigned database, and its open instance. */
 let wanted: OpenedDatabase | null = null
 let open: OpenDatabase | null = null
 let isWatched = false
@@ -26,7 +26,7 @@ function send(message: FromWorker): void {
   parentPort?.postMessage(message)
 }
 
-/** The database. Every call tries to open it while that fails. */
+/** Returns the open database. If opening fails, every call retries it. */
 function current(): OpenDatabase {
   if (open !== null) return open
   if (wanted === null) throw new Error('the worker has no database')
@@ -35,16 +35,16 @@ function current(): OpenDatabase {
   return open
 }
 
-/** Opens the database ahead of the first call. */
+/** Opens the database before the first call. */
 function openAhead(): void {
   try {
     current()
   } catch {
-    // the next call tries again and reports why
+    // the next call retries and reports the error
   }
 }
 
-/** Ends the worker: the server tells the clients, and what was committed is in the file or its log. */
+/** Ends the worker. The server reports the failure to clients; committed changes are in the file or its WAL. */
 function fail(error: unknown): never {
   console.error(error instanceof Error ? `${error.name}: ${error.message}` : String(error))
   process.exit(1)
@@ -66,7 +66,7 @@ function sqliteVersion(): string {
   return new EngineInstance(module, { files: new DatabaseFiles(null), state, fail }).version
 }
 
-/** What is said of a database that was released meanwhile has no meaning any more. */
+/** Ignores messages for a database that was released. */
 function receive(message: ToWorker): void {
   switch (message.type) {
     case 'open':
@@ -90,7 +90,7 @@ function receive(message: ToWorker): void {
     case 'reply':
       return open?.replied(message.number, message.reply)
     case 'cursor-read':
-      return open?.readOn(message.call)
+      return open?.readMore(message.call)
     case 'abandon':
       return open?.abandon(message.call)
     case 'close-stream':

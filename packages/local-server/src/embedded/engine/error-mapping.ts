@@ -29,7 +29,7 @@ const PRIMARY_CODES: Readonly<Record<number, string>> = {
   26: 'SQLITE_NOTADB',
 }
 
-/** Names of extended codes that tell apart what has one code. */
+/** Names of extended codes that distinguish errors with the same code. */
 const EXTENDED_CODES: Readonly<Record<number, string>> = {
   275: 'SQLITE_CONSTRAINT_CHECK',
   531: 'SQLITE_CONSTRAINT_COMMITHOOK',
@@ -45,7 +45,7 @@ const EXTENDED_CODES: Readonly<Record<number, string>> = {
   517: 'SQLITE_BUSY_SNAPSHOT',
 }
 
-/** What the client is answered for an error of the engine. */
+/** Converts an error of the engine to that of a client. */
 export function resultErrorOf({ code, message, offset }: SqliteError): ResultError {
   const primary = code & 0xff
   const extended = EXTENDED_CODES[code] ?? null
@@ -57,14 +57,14 @@ export function resultErrorOf({ code, message, offset }: SqliteError): ResultErr
     : new ResultError('SQL_INPUT_ERROR', `SQL input error: ${message} (at offset ${offset})`)
 }
 
-/** Where the syntax of a statement breaks. */
+/** The position of a syntax error. */
 export interface SyntaxProblem {
   readonly error: ResultError
-  /** The statement merely ends too early, which the service forgives in all but the first statement of a text. */
+  /** Whether the statement is merely incomplete, which the service ignores unless it is the first of a text. */
   readonly isIncomplete: boolean
 }
 
-/** Reads a syntax error out of an error of the engine; null for every other error. */
+/** Returns the syntax error in an error of the engine; null for all other errors. */
 export function syntaxProblem(
   message: string,
   text: string,
@@ -90,7 +90,7 @@ export function syntaxProblem(
     return { error, isIncomplete: false }
   }
   if (statement.verb === 'CREATE' && message.startsWith('duplicate column name: ')) {
-    // right at the end of a text the service drops the statement, as it does an incomplete one
+    // at the end of a text the service drops the statement, like an incomplete one
     const isAtEnd = sql.endsWith(')') && text.slice(offset + sql.length).trim() === ''
     return {
       error: parseError(`${message} at ${position(text, offset + sql.length)}`),
@@ -99,12 +99,12 @@ export function syntaxProblem(
   }
   const near = /^near "(.*)": syntax error$/s.exec(message)?.[1]
   if (near === undefined) return null
-  // the service's parser knows these clauses, its engine does not
+  // the service's parser accepts these clauses, its engine does not
   if ((statement.explains ?? statement.kind) === 'change' && /^(?:LIMIT|ORDER)$/i.test(near)) return null
   if (near.startsWith('#')) return null
   let at = tokens.findLastIndex((token) => sql.slice(token.start, token.end) === near)
   const isIncomplete = (at === 0 && tokens.length === 1) || near === ';'
-  // behind another statement the service takes the first word for granted and stumbles over the second
+  // after another statement the service accepts the first word and reports the second
   if (!isFirst && at === 0 && tokens.length > 1) at = 1
   const token = tokens[Math.max(0, at)] as Token
   const { line, column } = lineAndColumn(text, offset + token.end)

@@ -1,2 +1,2 @@
-/** Largest text, blob or row, in bytes, as the service has it. */
+/** Maximum size of a text, blob or row in bytes, as in the service. */
 export const MAX_VALUE_BYTES = 5_000_000

@@ -2,7 +2,7 @@ import type { Condition, EngineValue } from '../../hrana/pipeline-types.ts'
 import { ResultError } from '../../hrana/result-error.ts'
 import type { Statement } from '../../sql/statement.ts'
 
-/** A statement of a migration with what it is run with. */
+/** A statement of a migration with its arguments. */
 interface MigrationStep {
   readonly sql: string
   readonly kind: StatementKind
@@ -11,16 +11,16 @@ interface MigrationStep {
   readonly condition: Condition | null
 }
 
-/** What changes a schema database, and every child of it. */
+/** A migration of a schema database and its children. */
 export interface MigrationProgram {
-  /** Whether the client gets the rows. */
+  /** Whether the client receives the rows. */
   readonly wantRows: boolean
   readonly steps: readonly MigrationStep[]
 }
 
 type StatementKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Pragma' | 'Other'
 
-/** A statement of a program before it is a migration. */
+/** A statement of a program that will become a migration. */
 export interface ProgramStep extends Pick<MigrationStep, 'args' | 'namedArgs' | 'condition'> {
   readonly statement: Statement
 }
@@ -29,8 +29,8 @@ const INVALID =
   'migration is invalid: it contains transaction items (BEGIN, COMMIT, SAVEPOINT...) which are not allowed. The migration is already run within a transaction'
 
 /**
- * Makes a migration of a program. It runs in a transaction of its own: the outer BEGIN and COMMIT become queries, all other
- * statements that begin or end transactions are refused. @throws MigrationError
+ * Converts a program to a migration, which runs in a transaction: an outer BEGIN and COMMIT are replaced by queries, other statements
+ * that begin or end transactions are rejected. @throws MigrationError
  */
 export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): MigrationProgram {
   const kinds = steps.map(({ statement }) => statement.kind)
@@ -50,9 +50,9 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): M
   }
 }
 
-/** A migration cannot be run, or has failed and is undone. */
+/** A migration that cannot be executed, or has failed and was rolled back. */
 export class MigrationError extends Error {
-  /** The failure of a step, numbered from 0. */
+  /** Creates the error of a failed step, numbered from 0. */
   static ofStep(at: number, { message }: ResultError, sql: string): MigrationError {
     const plain = message.replace(/^(?:SQLite error|SQL input error): /, '')
     const place = / \(at offset (\d+)\)$/.exec(plain)
@@ -60,7 +60,7 @@ export class MigrationError extends Error {
     return new MigrationError(`An error occured executing the migration at step ${at + 1}: ${reason}`)
   }
 
-  /** As it is answered to a batch, or to a statement. */
+  /** Converts the error to that of a batch, or of a statement. */
   toResult(isBatch: boolean): ResultError {
     return isBatch
       ? new ResultError('SCHEMA_MIGRATION_ERROR', `Schema migration error: ${this.message}`)
@@ -68,7 +68,7 @@ export class MigrationError extends Error {
   }
 }
 
-/** Writes a program as text, which children keep in their table of tasks. */
+/** Encodes a program as text; children store it in their table of tasks. */
 export function encodeMigration({ steps, wantRows }: MigrationProgram): string {
   return JSON.stringify({
     steps: steps.map(({ sql, kind, args, namedArgs, condition }) => ({

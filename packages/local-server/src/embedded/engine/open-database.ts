@@ -22,18 +22,18 @@ import { EngineInstance } from './engine-instance.ts'
 import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
 import { attachRefused } from './refusals.ts'
-import { failureOf, runMigration, tryMigration } from './run-migration.ts'
+import { dryRunMigration, failureOf, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
 import { StoredTexts } from './stored-texts.ts'
 
-/** The answer to a client that has left; it is not read. */
+/** Status for a client that has left; it is never sent. */
 const CLIENT_LEFT = 499
 
 const DONE = { type: 'results', text: '', isClosed: true } as const
 
 type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
-/** What a worker has for every database. */
+/** Dependencies that all databases of a worker share. */
 export interface WorkerParts {
   readonly module: EngineModule
   readonly state: SharedCallState
@@ -41,17 +41,17 @@ export interface WorkerParts {
   readonly fail: (error: unknown) => never
 }
 
-/** A database that is open in a worker, with an engine of its own, and the sessions of its streams. */
+/** A database that is open in a worker, with its engine and the sessions of its streams. */
 export class OpenDatabase {
   readonly #state: SharedCallState
   readonly #send: (message: FromWorker) => void
   readonly #files: DatabaseFiles
   readonly #database: Database
   readonly #sessions = new Map<number, Session>()
-  /** Calls on their way, and the session each one runs in. */
+  /** Calls in flight, with their sessions. */
   readonly #running = new Map<number, Session>()
   readonly #cursorReaders = new Map<number, () => void>()
-  /** Requests to the server that it has not answered. */
+  /** Pending requests to the server. */
   readonly #requests = new Map<number, (reply: Reply) => void>()
   #lastRequest = 0
 
@@ -79,13 +79,13 @@ export class OpenDatabase {
     this.#database.isWatched = isWatched
   }
 
-  /** Runs a call and sends its answer. @throws WebAssembly.RuntimeError, RangeError when the engine has failed */
+  /** Runs a call and sends its outcome. @throws WebAssembly.RuntimeError, RangeError if the engine has failed */
   async answer(message: StreamCall): Promise<void> {
     const { call, stream } = message
-    if (this.#state.isEnding) return // it is made again elsewhere
+    if (this.#state.isEnding) return // retried in another worker
     let outcome: CallOutcome
     try {
-      // before anything runs: what is not in the shared state has not happened
+      // recorded first: a call that the shared state does not show counts as not begun
       this.#state.begin(call)
       const session = this.#sessionFor(stream)
       this.#running.set(call, session)
@@ -95,28 +95,28 @@ export class OpenDatabase {
       outcome = failureOutcome(error)
     }
     this.#running.delete(call)
-    // a client that has left a pipeline does not know the next baton; that of a cursor comes with its first line
+    // if the client left during a pipeline, it does not know the next baton; a cursor sends its baton in the first line
     const isLost = this.#state.isAbandoned(call) && message.type === 'pipeline'
     this.#send({ type: 'answer', call, outcome, usage: this.#database.meter.take() })
     if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)
   }
 
-  /** The client wants the next piece of a cursor. */
-  readOn(call: number): void {
+  /** Called when the client requests the next chunk of a cursor. */
+  readMore(call: number): void {
     this.#cursorReaders.get(call)?.()
     this.#cursorReaders.delete(call)
   }
 
-  /** The server has answered a request. */
+  /** Called when the server has responded to a request. */
   replied(number: number, reply: Reply): void {
     this.#requests.get(number)?.(reply)
     this.#requests.delete(number)
   }
 
-  /** The client of a call has left. */
+  /** Called when the client of a call has left. */
   abandon(call: number): void {
     this.#running.get(call)?.stopWaiting(call)
-    this.readOn(call)
+    this.readMore(call)
   }
 
   closeSession(stream: number): void {
@@ -127,14 +127,14 @@ export class OpenDatabase {
     setImmediate(() => this.#database.prepareSpare())
   }
 
-  /** Rolls back what is open, and leaves a file that every program can read. */
+  /** Rolls back open transactions, and leaves a file that all programs can read. */
   close(): void {
     for (const session of this.#sessions.values()) session.close()
     this.#database.close()
     this.#files.release()
   }
 
-  /** Lets go of a database that is about to be removed. */
+  /** Closes a database that is about to be removed. */
   drop(): void {
     this.#files.closeAll()
   }
@@ -195,16 +195,16 @@ export class OpenDatabase {
         runCursor(session, this.#database, { ...batch, onReady }, this.#outputOf(call, session)),
       )
     } catch (error) {
-      // the client has the baton since the first line: the stream goes on without the cursor
+      // the client has had the baton since the first line, so that the stream can be continued
       if (!(error instanceof ClientLeftError && hasBegun)) throw error
     }
   }
 
-  /** Resolves with what went wrong, or an empty text. */
+  /** Runs a migration. @returns its error; empty on success */
   async #migrate(session: Session, { call, job, program, isDryRun }: MigrationCall): Promise<string> {
     const run = async (): Promise<unknown> =>
       isDryRun
-        ? await tryMigration(session, decodeMigration(program))
+        ? await dryRunMigration(session, decodeMigration(program))
         : await runMigration(session, this.#database, { text: program, job })
     try {
       await session.exclusive(call, run)
@@ -224,7 +224,7 @@ export class OpenDatabase {
     })
   }
 
-  /** Hands text over and waits until the client wants more. @throws ClientLeftError when it has left */
+  /** Returns a function that sends text and waits until more is requested. @throws ClientLeftError if the client has left */
   #outputOf(call: number, session: Session): (text: string) => Promise<void> {
     return async (text) => {
       if (!this.#state.isAbandoned(call)) {
@@ -236,7 +236,7 @@ export class OpenDatabase {
   }
 }
 
-/** The answer to a call that has failed as a whole. */
+/** Returns the outcome of a call that has failed as a whole. */
 export function failureOutcome(error: unknown): CallOutcome {
   const { status, contentType, body } = asFailure(error)
   return { type: 'failure', status, contentType, body }
@@ -251,7 +251,7 @@ function asFailure(error: unknown): PipelineFailure {
   )
 }
 
-/** After these the engine's memory may be in any state. */
+/** Whether the engine's memory may be in any state after an error. */
 function isFatal(error: unknown): boolean {
   return error instanceof WebAssembly.RuntimeError || error instanceof RangeError
 }

@@ -6,14 +6,14 @@ import type { Database } from './database.ts'
 import { checkNoTransaction, migrateSchema, type ProgramRequest } from './schema-requests.ts'
 import type { BatchOutcome, Session } from './session.ts'
 
-/** What a pipeline leaves behind. */
+/** The outcome of a pipeline. */
 export interface PipelineOutcome {
-  /** The array of results as JSON. */
+  /** JSON array of the results. */
   readonly text: string
   readonly isClosed: boolean
 }
 
-/** Runs the requests of a pipeline one after the other; an error of one does not stop the next. */
+/** Runs the requests of a pipeline in order; a failed request does not stop the next. */
 export async function runPipeline(
   session: Session,
   database: Database,
@@ -43,7 +43,7 @@ export async function runPipeline(
       results.push(`{"type":"error","error":${encodeError(error, database.dialect)}}`)
     }
   }
-  // the cloud keeps no stream that nothing depends on
+  // the cloud closes a stream without state
   if (database.dialect === 'cloud' && session.isPristine) isClosed = true
   return { text: `[${results.join()}]`, isClosed }
 }

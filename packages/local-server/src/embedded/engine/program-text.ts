@@ -5,24 +5,24 @@ import { DeniedError, SqliteError } from './sqlite-connection.ts'
 const CACHE_ENTRIES = 1_000
 const CACHE_TEXT_LENGTH = 10_000
 
-/** Has the engine compile a statement where that has no effect; throws its error. */
+/** Compiles a statement where that has no effect; throws its error. */
 export type SyntaxCheck = (sql: string) => unknown
 
-/** Takes SQL texts apart, and remembers those it has seen: an application sends the same few texts all the time. */
+/** Parses SQL texts, and caches the result, as applications usually repeat the same few texts. */
 export class ProgramTexts {
   readonly #seen = new Map<string, readonly Statement[]>()
-  readonly #forgives: boolean
+  readonly #dropsIncomplete: boolean
 
-  /** With `forgives` an incomplete statement after the first is left out without a word, as libsql-server does. */
-  constructor(forgives: boolean) {
-    this.#forgives = forgives
+  /** @param dropsIncomplete whether an incomplete statement after the first is silently dropped, as in libsql-server */
+  constructor(dropsIncomplete: boolean) {
+    this.#dropsIncomplete = dropsIncomplete
   }
 
-  /** The statements of a text. @throws ResultError when one of them has no valid syntax */
+  /** Parses a text into statements. @throws ResultError for a syntax error */
   parse(text: string, check: SyntaxCheck): readonly Statement[] {
     const seen = this.#seen.get(text)
     if (seen !== undefined) return seen
-    const statements = checked(text, parseStatements(text), check, this.#forgives)
+    const statements = checked(text, parseStatements(text), check, this.#dropsIncomplete)
     if (text.length <= CACHE_TEXT_LENGTH) {
       if (this.#seen.size >= CACHE_ENTRIES) this.#seen.delete(this.#seen.keys().next().value as string)
       this.#seen.set(text, statements)
@@ -35,17 +35,17 @@ function checked(
   text: string,
   statements: readonly Statement[],
   check: SyntaxCheck,
-  forgives: boolean,
+  dropsIncomplete: boolean,
 ): readonly Statement[] {
   const kept: Statement[] = []
   const known = new Set<string>()
   let wasLeftOut = false
   for (const statement of statements) {
-    // a dump repeats itself
+    // statements of a dump are repetitive
     const isKnown = known.has(statement.sql)
     const problem = isKnown ? null : findProblem(text, statement, kept.length === 0, check)
     if (problem !== null) {
-      if (!forgives || kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
+      if (!dropsIncomplete || kept.length === 0 || !problem.isIncomplete || wasLeftOut) throw problem.error
       wasLeftOut = true
       continue
     }
@@ -67,7 +67,7 @@ function findProblem(
     check(statement.sql)
     return null
   } catch (error) {
-    // the connection it is checked on has no tables: only syntax counts here
+    // the connection for syntax checks has no tables, so that only the syntax matters
     if (error instanceof DeniedError) return null
     if (!(error instanceof SqliteError)) throw error
     return syntaxProblem(error.message, text, statement, isFirst)

@@ -7,13 +7,13 @@ import type { Statement } from '../../sql/statement.ts'
 import { resultErrorOf } from './error-mapping.ts'
 import { DeniedError, SqliteError, TextEncodingError } from './sqlite-connection.ts'
 
-/** Refuses a statement the client has no permission for. @throws PipelineFailure with status 403 */
+/** Checks that the client may run a statement. @throws PipelineFailure with status 403 */
 export function checkPermissions(statement: Statement, permissions: Permissions, databaseId: string): void {
   if (statement.access === 'read' && !permissions.read) throw forbidden('Read', databaseId)
   if (statement.access === 'write' && !permissions.write) throw forbidden('Write', databaseId)
 }
 
-/** Refuses a change of a schema that the database shares. @throws PipelineFailure with status 403 */
+/** Rejects a change of a shared schema. @throws PipelineFailure with status 403 */
 export function checkSharedSchema(
   statement: Statement,
   { changeSharedSchema }: Permissions,
@@ -24,14 +24,14 @@ export function checkSharedSchema(
   throw PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
 
-/** The database cannot be attached: the client may not, it does not allow that, or there is none. */
+/** Returns the error for a database that the client may not attach, that does not allow it, or that does not exist. */
 export function attachRefused(name: string, isPermitted: boolean): PipelineFailure {
   if (!isPermitted) return forbidden('AttachRead', name)
   const text = `Namespace \`${name}\` doesn't allow attach`
   return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
 
-/** Refuses a statement while the database is blocked. @throws ResultError with code `BLOCKED` */
+/** Rejects a statement while the database is blocked. @throws ResultError with code `BLOCKED` */
 export function checkBlocked(statement: Statement, settings: DatabaseSettings): void {
   const { blockReads, blockWrites, blockReason } = settings
   if (statement.kind === 'end' || statement.kind === 'detach') return
@@ -40,19 +40,19 @@ export function checkBlocked(statement: Statement, settings: DatabaseSettings): 
   throw new ResultError('BLOCKED', `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
 }
 
-/** The refusal of a client without a permission, in the service's words. */
+/** Returns the error for a missing permission, as worded by the service. */
 export function forbidden(permission: 'Read' | 'Write' | 'AttachRead', databaseId: string): PipelineFailure {
   const text = `Current session doesn't not have ${permission} permission to namespace ${databaseId}`
   return PipelineFailure.service(403, `Authorization forbidden: ${text}`)
 }
 
-/** The write lock was taken away, and the transaction with it. */
+/** Returns the error for a transaction whose write lock was preempted. */
 export function transactionTimeout(): ResultError {
   return new ResultError('TRANSACTION_TIMEOUT', 'Transaction timed out')
 }
 
-/** What the client is answered for whatever a statement can throw; failures of the pipeline pass through. */
-export function toAnswer(error: unknown, permissions: Permissions, databaseId: string): unknown {
+/** Converts any error of a statement to that of a client; failures of the pipeline are returned as they are. */
+export function toClientError(error: unknown, permissions: Permissions, databaseId: string): unknown {
   if (error instanceof TextEncodingError) return PipelineFailure.service(500, error.message)
   if (error instanceof DeniedError) {
     return permissions.write
@@ -62,12 +62,12 @@ export function toAnswer(error: unknown, permissions: Permissions, databaseId: s
   return error instanceof SqliteError ? resultErrorOf(error) : error
 }
 
-/** The name of the database that a statement attaches. */
+/** Returns the name of the database that a statement attaches. */
 export function attachTarget(statement: Statement): string {
   return identifier(statement.sql, targetToken(statement)) ?? ''
 }
 
-/** The statement for the engine, which knows the database by another name. */
+/** Returns the statement with the name of the database for the engine. */
 export function withAttachTarget(statement: Statement, file: string): Statement {
   const { start, end } = targetToken(statement) as Token
   const source = `${statement.sql.slice(0, start)}'${file}'${statement.sql.slice(end)}`

@@ -1,10 +1,10 @@
 import type { SqliteColumn } from './sqlite-connection.ts'
 
-/** One statement's result before it is written as JSON; `rows` is already JSON text. */
+/** The result of a statement before it is encoded as JSON; `rows` is already JSON text. */
 export interface StatementResult {
   readonly columns: readonly SqliteColumn[]
   readonly rows: string
-  /** What it counts towards the limit of an answer. */
+  /** Size that counts towards the limit of a response. */
   readonly sizeBytes: number
   readonly affectedRowCount: number
   readonly lastInsertRowid: bigint | null
@@ -13,7 +13,7 @@ export interface StatementResult {
   readonly durationMs: number
 }
 
-/** Writes a statement's result; `replicationIndex` is null inside a batch, and undefined where there is no such member. */
+/** Encodes a result; `replicationIndex` is null in a batch, and undefined if the member is omitted. */
 export function encodeResult(result: StatementResult, replicationIndex: string | null | undefined): string {
   const columns = JSON.stringify(result.columns)
   const rowid = result.lastInsertRowid === null ? 'null' : `"${result.lastInsertRowid}"`

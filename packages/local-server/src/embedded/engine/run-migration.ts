@@ -4,7 +4,7 @@ import type { Database } from './database.ts'
 import { decodeMigration, MigrationError, type MigrationProgram } from './migration-program.ts'
 import type { Session } from './session.ts'
 
-/** Where a child notes which migrations it has had; libsql-server has the same table. */
+/** Table in which a child records executed migrations, as in libsql-server. */
 const TASKS = 'sqlite3_libsql_tasks'
 const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
                 job_id INTEGER PRIMARY KEY,
@@ -15,8 +15,8 @@ const CREATE_TASKS = `CREATE TABLE IF NOT EXISTS ${TASKS} (
             )`
 const SUCCESS = 4
 
-/** Tries a migration out, with the rights of its sender. @returns the results of its statements as JSON @throws MigrationError; nothing is changed */
-export async function tryMigration(
+/** Runs a migration with the permissions of its sender, and rolls it back. @returns the results of its statements as JSON @throws MigrationError */
+export async function dryRunMigration(
   session: Session,
   program: MigrationProgram,
   permissions: Permissions = MIGRATION,
@@ -24,7 +24,7 @@ export async function tryMigration(
   return await inTransaction(session, program, 'ROLLBACK', () => session.runMigration(program, permissions))
 }
 
-/** Runs a migration, unless the database has had it. @throws MigrationError; nothing is changed then */
+/** Runs a migration, unless the database has already executed it. @throws MigrationError; nothing is changed then */
 export async function runMigration(
   session: Session,
   { role }: Database,
@@ -36,7 +36,7 @@ export async function runMigration(
     if (role === 'schema') {
       if (own.readInteger('PRAGMA schema_version') === job) return
       await session.runMigration(program, MIGRATION)
-      // a migration that was interrupted is gone on with: this says that it has come so far
+      // records the progress, so that an interrupted migration can be resumed
       own.run(`PRAGMA schema_version = ${job}`)
       return
     }
@@ -51,7 +51,7 @@ export async function runMigration(
   })
 }
 
-/** A sentence for the failure of a migration, whatever it was. */
+/** Describes the failure of a migration. */
 export function failureOf(error: unknown): string {
   return error instanceof MigrationError || error instanceof Error ? error.message : String(error)
 }
@@ -62,7 +62,7 @@ async function inTransaction<T>(
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
-  // inside the transaction the pragma would do nothing
+  // the pragma has no effect inside of a transaction
   if (turnsForeignKeysOff(program)) session.own.run('PRAGMA foreign_keys = off')
   await session.control('BEGIN IMMEDIATE')
   try {
@@ -74,7 +74,7 @@ async function inTransaction<T>(
   }
 }
 
-/** Whether one of the pragmas in front says so. */
+/** Whether a leading pragma turns foreign keys off. */
 function turnsForeignKeysOff({ steps }: MigrationProgram): boolean {
   const first = steps.findIndex(({ kind }) => kind !== 'Pragma')
   return steps

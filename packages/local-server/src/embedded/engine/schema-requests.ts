@@ -2,15 +2,15 @@ import type { BatchStep, Pipeline, PipelineRequest } from '../../hrana/pipeline-
 import { ResultError } from '../../hrana/result-error.ts'
 import type { Database } from './database.ts'
 import { MigrationError, toMigration } from './migration-program.ts'
-import { tryMigration } from './run-migration.ts'
+import { dryRunMigration } from './run-migration.ts'
 import type { Session, Step } from './session.ts'
 
-/** A request that runs statements. */
+/** A request that executes statements. */
 export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute' | 'batch' | 'sequence' }>
 
 /**
- * Runs a request of a schema database that changes something: as a migration of all its children, and then of itself.
- * @returns the results of its statements as JSON, of a try here that was undone; null when the request only reads
+ * Runs a request that changes a schema database as a migration: first of all its children, then of the database itself.
+ * @returns the results of its statements as JSON, from a dry run; null for a read-only request
  * @throws ResultError; nothing is changed then
  */
 export async function migrateSchema(
@@ -33,8 +33,8 @@ export async function migrateSchema(
       request.type !== 'sequence',
     )
     session.checkBlocked(steps)
-    // on a connection of its own, which is left with other settings
-    const results = await session.within(database, (own) => tryMigration(own, program, call.permissions))
+    // on a separate connection, as the dry run changes settings
+    const results = await session.within(database, (own) => dryRunMigration(own, program, call.permissions))
     const failure = await session.migrate(program)
     if (failure !== null) throw new MigrationError(failure)
     return results
@@ -43,7 +43,7 @@ export async function migrateSchema(
   }
 }
 
-/** To be called after a request that only reads. @throws ResultError when it has left a transaction open */
+/** Called after a read-only request. @throws ResultError if it has left a transaction open */
 export function checkNoTransaction(session: Session): void {
   if (!session.isAutocommit) throw refusal('Connection left in transaction state')
 }

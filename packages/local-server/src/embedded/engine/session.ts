@@ -10,7 +10,7 @@ import {
   type ClientConnection,
   ClientLeftError,
   type RunningStatement,
-  type StatementRights,
+  type StatementPermissions,
 } from './client-connection.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { Database } from './database.ts'
@@ -21,59 +21,59 @@ import {
   checkPermissions,
   checkSharedSchema,
   forbidden,
-  toAnswer,
+  toClientError,
   transactionTimeout,
   withAttachTarget,
 } from './refusals.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
 import type { StoredTexts } from './stored-texts.ts'
-import { TableRights } from './table-rights.ts'
+import { TableAuthorizer } from './table-authorizer.ts'
 
 const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
-/** Of one session, also those that it has detached. */
+/** Maximum number of attached databases in a session, including detached ones. */
 const MAX_ATTACHED = 10
-/** How much of a cursor's rows is produced at a time. */
+/** Size of a chunk of a cursor. */
 const CURSOR_BYTES = 64 * 1_024
 
-/** A statement of a program with what it is to be run with. */
+/** A statement of a program with its arguments. */
 export interface Step {
   readonly statement: Statement
   readonly request: StatementRequest
 }
 
-/** What a session asks the world outside. */
+/** Services outside of a session. */
 export interface SessionHost {
   /** Whether the client of a call has left. */
   isAbandoned(call: number): boolean
-  /** @throws PipelineFailure when the database is not there, or does not allow it */
+  /** @throws PipelineFailure if the database does not exist, or does not allow it */
   attach(database: string, allowed: Permissions['attach']): Promise<Attachment>
-  /** Has a migration run. @returns what went wrong; null when nothing has */
+  /** Runs a migration. @returns its error; null on success */
   migrate(program: string): Promise<string | null>
 }
 
-/** What a batch answers: for each step a result, an error, or neither when it was skipped. */
+/** The outcome of a batch: for each step a result, an error, or neither if it was skipped. */
 export interface BatchOutcome {
   readonly results: readonly (string | null)[]
   readonly errors: readonly (ResultError | null)[]
 }
 
-/** Takes what a cursor produces; every call waits until the reader keeps up. */
+/** Receives the output of a cursor; every call waits for the reader. */
 export interface CursorSink {
   stepBegin(step: number, columns: readonly SqliteColumn[]): Promise<void>
-  /** Rows, each a line. */
+  /** Receives rows, one per line. */
   rows(lines: string): Promise<void>
   stepEnd(result: StatementResult): Promise<void>
   stepError(step: number, error: ResultError): Promise<void>
 }
 
-/** One client's session: its connection and the programs it runs there. */
+/** A client's session: its connection and the programs that run on it. */
 export class Session {
   readonly #database: Database
   readonly #connection: ClientConnection
   readonly texts: StoredTexts
-  /** A session that works for the call of this one. */
+  /** A session that works on the same call. */
   #inner: Session | null = null
   #lastPause = 0
   #last: Promise<unknown> = Promise.resolve()
@@ -81,10 +81,10 @@ export class Session {
   /** Copies of databases that were attached. */
   readonly #attached: Attachment[] = []
   #isClosed = false
-  /** Number of the call that is being answered. */
+  /** Number of the current call. */
   #call = 0
 
-  /** `texts` are the client's stored texts. */
+  /** @param texts texts that the client has stored */
   constructor(database: Database, texts: StoredTexts, host: SessionHost) {
     this.texts = texts
     this.#database = database
@@ -93,8 +93,8 @@ export class Session {
   }
 
   /**
-   * Runs one call at a time: a cursor may still be running when the next request comes. Until it is done the write
-   * lock stays where it is.
+   * Runs one call at a time, as a cursor may still be running when the next request arrives. Meanwhile the write lock cannot be
+   * preempted.
    */
   exclusive<T>(call: number, run: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(() => {
@@ -107,18 +107,18 @@ export class Session {
     return turn
   }
 
-  /** Waits for the client, who may take its time: the write lock does not wait with it. */
+  /** Waits for the client, during which the write lock can be preempted. */
   waiting<T>(wait: () => Promise<T>): Promise<T> {
     return this.#connection.waiting(wait)
   }
 
   /**
-   * To be called between two statements. After a while of work it lets messages in: other sessions have their turn.
-   * @throws ClientLeftError when the client has left: what has not begun is not begun
+   * Called between two statements. Lets messages in after some time, so that other sessions can proceed.
+   * @throws ClientLeftError if the client has left: later statements are skipped
    */
   async pause(): Promise<void> {
     if (performance.now() - this.#lastPause >= PAUSE_AFTER_MS) {
-      // messages are read between two rounds of immediates, not before the first
+      // messages are received between two rounds of immediates, not before the first
       await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
       this.#lastPause = performance.now()
     }
@@ -129,7 +129,7 @@ export class Session {
     if (this.#host.isAbandoned(this.#call)) throw new ClientLeftError()
   }
 
-  /** The client of a call has left: it waits for nothing any longer. */
+  /** Cancels all waits of a call, because its client has left. */
   stopWaiting(call: number): void {
     if (this.#call === call) this.#connection.stopWaiting()
     this.#inner?.stopWaiting(call)
@@ -139,7 +139,7 @@ export class Session {
     return this.#connection.isAutocommit
   }
 
-  /** Whether it cannot be told from a new session. */
+  /** Whether the session is indistinguishable from a new one. */
   get isPristine(): boolean {
     return this.isAutocommit && this.texts.isEmpty && this.#attached.length === 0 && this.#connection.isUnused
   }
@@ -154,7 +154,7 @@ export class Session {
     for (const attachment of this.#attached.splice(0)) attachment.remove()
   }
 
-  /** Runs one statement and returns its result as JSON. */
+  /** Executes one statement and returns its result as JSON. */
   async execute(request: StatementRequest, permissions: Permissions): Promise<string> {
     const [step] = await this.#admit([this.#prepareStep(request)], permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
@@ -189,7 +189,7 @@ export class Session {
     return { results, errors }
   }
 
-  /** Runs a batch and hands the rows over as they come. */
+  /** Runs a batch, whose rows are sent while they are read. */
   async cursor(
     steps: readonly BatchStep[],
     permissions: Permissions,
@@ -197,7 +197,7 @@ export class Session {
     onReady: () => void,
   ): Promise<void> {
     const prepared = await this.prepareBatch(steps, 3, permissions)
-    // rows that come as they are read cannot be those of a try
+    // rows that are sent at once cannot be those of a dry run
     const isChange = prepared.some(
       ({ statement: { access, kind } }) => access === 'write' || kind === 'begin',
     )
@@ -208,7 +208,7 @@ export class Session {
     const results: (string | null)[] = []
     for (const [index, { condition }] of steps.entries()) {
       results.push(null)
-      // every wait for the reader may have cost the transaction: what follows must not run without it
+      // the transaction may have been preempted while the reader was waited for; later steps must not run without it
       isTimedOut = this.#connection.takeTimeout() || isTimedOut
       if (isTimedOut) await sink.stepError(index, transactionTimeout())
       if (isTimedOut || !this.#isMet(condition, results)) continue
@@ -224,14 +224,14 @@ export class Session {
     }
   }
 
-  /** Runs all statements of a text; the first failing one ends it. */
+  /** Executes all statements of a text, until one fails. */
   async sequence(text: string, permissions: Permissions): Promise<void> {
     const steps = await this.prepareSequence(text, permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
     for (const step of steps) {
       const run = await this.#prepare(step, permissions)
       await this.#begin(run, NO_ARGUMENTS, permissions)
-      this.#answered(permissions, () => run.discardRows())
+      this.#withClientErrors(permissions, () => run.discardRows())
       this.#count(step.statement, run.finish())
       await this.pause()
     }
@@ -245,7 +245,7 @@ export class Session {
     const { settings } = this.#database
     if (settings.blockReads && !permissions.ignoresBlocks) checkBlocked(statement, settings)
     try {
-      return await this.#connection.examine(statement, rightsFor(statement, permissions), (prepared) =>
+      return await this.#connection.examine(statement, permissionsFor(statement, permissions), (prepared) =>
         JSON.stringify({
           params: prepared.parameters.map((name) => ({ name: this.#isCloud ? bareName(name) : name })),
           cols: prepared.columns,
@@ -254,11 +254,11 @@ export class Session {
         }),
       )
     } catch (error) {
-      throw toAnswer(error, permissions, this.#database.id)
+      throw toClientError(error, permissions, this.#database.id)
     }
   }
 
-  /** The steps of a batch, all of which the client may run. @throws PipelineFailure; ResultError */
+  /** Prepares the steps of a batch, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
   async prepareBatch(
     steps: readonly BatchStep[],
     version: 2 | 3,
@@ -272,18 +272,18 @@ export class Session {
     return await this.#admit(prepared, permissions)
   }
 
-  /** The statements of a text, all of which the client may run. @throws PipelineFailure; ResultError */
+  /** Prepares the statements of a text, all of which the client must be allowed to run. @throws PipelineFailure; ResultError */
   async prepareSequence(text: string, permissions: Permissions): Promise<readonly Step[]> {
     const steps = this.#parse(text).map((statement) => ({ statement, request: NO_ARGUMENTS }))
     return await this.#admit(steps, permissions)
   }
 
-  /** @throws ResultError with code `BLOCKED` where one of the statements is blocked */
+  /** @throws ResultError with code `BLOCKED` if one of the statements is blocked */
   checkBlocked(steps: readonly Step[]): void {
     for (const { statement } of steps) checkBlocked(statement, this.#database.settings)
   }
 
-  /** Checks a program before any of it runs, and fetches what it attaches. @throws PipelineFailure */
+  /** Checks a program before any of it runs, and copies the databases that it attaches. @throws PipelineFailure */
   async #admit(steps: readonly Step[], permissions: Permissions): Promise<readonly Step[]> {
     for (const { statement } of steps) {
       checkPermissions(statement, permissions, this.#database.id)
@@ -313,8 +313,8 @@ export class Session {
   }
 
   /**
-   * Runs the statements of a migration in the transaction that is open. @returns their results as JSON, null for those whose
-   * condition is not met @throws MigrationError of the first that fails
+   * Executes the statements of a migration in the open transaction. @returns their results as JSON, null for those whose condition is
+   * not met @throws MigrationError of the first that fails
    */
   async runMigration(
     { steps }: MigrationProgram,
@@ -323,7 +323,7 @@ export class Session {
     const results: (string | null)[] = []
     for (const [at, { sql, args, namedArgs, condition }] of steps.entries()) {
       results.push(null)
-      // without its transaction the rest would stay by itself
+      // without the transaction, later statements would be committed individually
       if (this.#connection.takeTimeout() || this.isAutocommit)
         throw MigrationError.ofStep(at, transactionTimeout(), sql)
       if (!this.#isMet(condition, results)) continue
@@ -338,17 +338,17 @@ export class Session {
     return results
   }
 
-  /** Runs a statement of the server's own that begins or ends a transaction. */
+  /** Executes an internal statement that begins or ends a transaction. */
   async control(sql: string): Promise<void> {
     await this.execute({ ...NO_ARGUMENTS, sql }, MIGRATION)
   }
 
-  /** The engine's connection, for statements of the server's own within a transaction. */
+  /** The engine's connection, for internal statements within a transaction. */
   get own(): Pick<SqliteConnection, 'run' | 'readInteger'> {
     return this.#connection.own
   }
 
-  /** Runs something in a session of its own, for the same call. */
+  /** Runs something in a separate session, for the same call. */
   async within<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
     const session = new Session(database, this.texts, this.#host)
     this.#inner = session
@@ -360,7 +360,7 @@ export class Session {
     }
   }
 
-  /** Migrates the children of this schema database, and then itself. @returns what went wrong; null when nothing has */
+  /** Migrates the children of this schema database, and then itself. @returns its error; null on success */
   migrate(program: MigrationProgram): Promise<string | null> {
     return this.waiting(() => this.#host.migrate(encodeMigration(program)))
   }
@@ -388,15 +388,15 @@ export class Session {
     return this.#database.parse(text)
   }
 
-  /** Runs a statement whose result may count so many bytes. */
+  /** Executes a statement whose result is limited in size. */
   async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
     const run = await this.#prepare(step, permissions)
     await this.#begin(run, step.request, permissions)
     if (this.#isCloud && step.request.wantRows === false) {
-      this.#answered(permissions, () => run.discardRows())
+      this.#withClientErrors(permissions, () => run.discardRows())
       return this.#count(step.statement, run.finish())
     }
-    const { text, sizeBytes, isDone } = this.#answered(permissions, () => run.rows(maxBytes, false))
+    const { text, sizeBytes, isDone } = this.#withClientErrors(permissions, () => run.rows(maxBytes, false))
     if (isDone) return { ...this.#count(step.statement, run.finish()), rows: text, sizeBytes }
     run.stop()
     throw tooLarge()
@@ -412,14 +412,14 @@ export class Session {
       await sink.stepBegin(index, run.columns)
       await this.#begin(run, step.request, permissions)
       for (;;) {
-        const next = this.#answered(permissions, () => run.rows(CURSOR_BYTES, true))
-        // before the reader is waited for: what is done gives the write lock back
+        const next = this.#withClientErrors(permissions, () => run.rows(CURSOR_BYTES, true))
+        // before waiting for the reader, so that a finished statement releases the write lock
         const result = next.isDone ? this.#count(step.statement, run.finish()) : null
         await sink.rows(next.text)
         if (result !== null) return await sink.stepEnd(result)
       }
     } catch (error) {
-      // a statement that is left half-run would keep the transaction from ending
+      // a statement that is still running would keep the transaction from ending
       run.stop()
       throw error
     }
@@ -436,30 +436,30 @@ export class Session {
     const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
     if (isBlocked) checkBlocked(step.statement, settings)
     try {
-      const { write, tables } = rightsFor(step.statement, permissions)
+      const { write, tables } = permissionsFor(step.statement, permissions)
       return await this.#connection.prepare(step.statement, { write: write && !isBlocked, tables })
     } catch (error) {
-      throw toAnswer(error, permissions, this.#database.id)
+      throw toClientError(error, permissions, this.#database.id)
     }
   }
 
   async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
     try {
       await run.begin(this.#isCloud ? withBareNames(request) : request)
-      // it may have waited for the write lock
+      // the client may have left during the wait for the write lock
       this.#checkNotAbandoned()
     } catch (error) {
       run.stop()
-      throw toAnswer(error, permissions, this.#database.id)
+      throw toClientError(error, permissions, this.#database.id)
     }
   }
 
-  /** Turns what the engine throws into what the client is answered. */
-  #answered<T>(permissions: Permissions, run: () => T): T {
+  /** Converts errors of the engine to those of a client. */
+  #withClientErrors<T>(permissions: Permissions, run: () => T): T {
     try {
       return run()
     } catch (error) {
-      throw toAnswer(error, permissions, this.#database.id)
+      throw toClientError(error, permissions, this.#database.id)
     }
   }
 
@@ -474,7 +474,7 @@ export class Session {
   }
 }
 
-/** The cloud takes a prefix for no part of a name. */
+/** In the cloud, the prefix is not part of a parameter's name. */
 function withBareNames(request: StatementRequest): StatementRequest {
   const namedArgs = request.namedArgs.map(([name, value]) => [bareName(name), value] as const)
   return { ...request, namedArgs }
@@ -488,9 +488,9 @@ function tooLarge(): ResultError {
   return new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
 }
 
-function rightsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementRights {
+function permissionsFor({ sql, tokens }: Statement, { write, tables }: Permissions): StatementPermissions {
   const replaces = tables !== null && tokens.some((token) => upper(sql, token) === 'REPLACE')
-  return { write, tables: tables && new TableRights(tables, replaces) }
+  return { write, tables: tables && new TableAuthorizer(tables, replaces) }
 }
 
 const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }

@@ -7,7 +7,7 @@ const LIMIT_LENGTH = 0
 const ROW = 100
 const DONE = 101
 const TOO_BIG = 18
-/** Of the module's own. */
+/** Codes of the module itself. */
 const VALUE_TOO_BIG = 1001
 const TEXT_NOT_UTF8 = 1002
 const COUNTER_ROWS_READ = 1025
@@ -17,7 +17,7 @@ const COUNTER_ROWS_WRITTEN = 1026
 export class SqliteError extends Error {
   /** SQLite's extended result code. */
   readonly code: number
-  /** Bytes before the piece of SQL the error is about; -1 when it is about none. */
+  /** Byte offset of the error in the SQL text; -1 if it has none. */
   readonly offset: number
 
   constructor(message: string, code: number, offset: number) {
@@ -27,10 +27,10 @@ export class SqliteError extends Error {
   }
 }
 
-/** A text of a result that is not UTF-8: it has no JSON form. */
+/** A text in a result is not UTF-8, so that it has no JSON form. */
 export class TextEncodingError extends Error {}
 
-/** A statement would do what it has no permission for. */
+/** A statement was denied by its permissions. */
 export class DeniedError extends Error {}
 
 export interface SqliteColumn {
@@ -38,31 +38,31 @@ export interface SqliteColumn {
   readonly decltype: string | null
 }
 
-/** Some rows of a statement as JSON. */
+/** Rows of a statement as JSON. */
 export interface SqliteRows {
-  /** Separated by commas, or each as a line of a cursor. */
+  /** Separated by commas, or one line of a cursor each. */
   readonly text: string
   readonly count: number
-  /** What columns and rows count towards the limit of an answer; 0 for lines of a cursor, which have none. */
+  /** Size of columns and rows that counts towards the limit of a response; 0 for a cursor, which has no limit. */
   readonly sizeBytes: number
   readonly isDone: boolean
 }
 
-/** How rows are asked for. */
+/** How rows are read. */
 export interface RowsOptions {
-  /** Rows are handed over once the lines are longer, or the result counts more than this, in bytes. */
+  /** Rows are returned once their lines, or their size, exceed this limit, in bytes. */
   readonly limitBytes: number
   /** Whether each row becomes a line of a cursor. */
   readonly asLines: boolean
-  /** Largest text or blob, in bytes. */
+  /** Maximum size of a text or blob, in bytes. */
   readonly maxValueBytes: number
 }
 
-/** What a connection is opened with. */
+/** Options of a connection. */
 export interface ConnectionOptions {
-  /** What `libsql_server_database_name()` answers. */
+  /** The value of `libsql_server_database_name()`. */
   readonly name: string
-  /** A name that `DatabaseFiles` knows, or `:memory:`. */
+  /** A name of `DatabaseFiles`, or `:memory:`. */
   readonly file: string
 }
 
@@ -70,12 +70,12 @@ export interface ConnectionOptions {
 export class SqliteConnection {
   readonly #engine: EngineInstance
   readonly #pointer: Pointer
-  /** Not finalized. */
+  /** Statements that are not finalized. */
   readonly #statements = new Set<SqliteStatement>()
-  /** The number of the call it works for; 0 for none. */
+  /** Number of the current call; 0 for none. */
   call = 0
 
-  /** @throws Error when the file cannot be opened */
+  /** @throws Error if the file cannot be opened */
   constructor(engine: EngineInstance, { name, file }: ConnectionOptions) {
     this.#engine = engine
     const texts = [file, name].map((text) => engine.put(Buffer.from(text)))
@@ -88,7 +88,7 @@ export class SqliteConnection {
     return this.#engine.api.sqlite3_get_autocommit(this.#pointer) === 0
   }
 
-  /** Rows the last change has affected. */
+  /** Number of rows that the last change has affected. */
   get changes(): number {
     return Number(this.#engine.api.sqlite3_changes64(this.#pointer))
   }
@@ -98,9 +98,9 @@ export class SqliteConnection {
   }
 
   /**
-   * Compiles the one statement of a text; null when there is none. Compiling a change of a vector index has its
-   * effect already, so nothing is compiled that shall not run.
-   * @throws SqliteError, and DeniedError for what `grant` does not cover
+   * Compiles the single statement of a text; null if there is none. Compiling a change of a vector index already executes it, so that
+   * only statements that will be executed may be compiled.
+   * @throws SqliteError, and DeniedError without permission
    */
   prepare(sql: string, grant: Grant): SqliteStatement | null {
     const { api, scratch } = this.#engine
@@ -124,17 +124,17 @@ export class SqliteConnection {
     return statement
   }
 
-  /** To be called when a statement has been finalized. */
+  /** Called when a statement was finalized. */
   forget(statement: SqliteStatement): void {
     this.#statements.delete(statement)
   }
 
-  /** Does some work of the engine for the call. */
+  /** Runs work of the engine for the call. */
   work<T>(run: () => T): T {
     return this.#engine.work(this.call, run)
   }
 
-  /** Runs a statement whose rows do not matter, with every permission. */
+  /** Executes an internal statement with all permissions, ignoring its rows. */
   run(sql: string): void {
     const statement = this.prepare(sql, { write: true, configure: true })
     try {
@@ -144,7 +144,7 @@ export class SqliteConnection {
     }
   }
 
-  /** The first column of the first row, of a statement that reads an integer; with every permission. */
+  /** Returns the integer in the first column of the first row, with all permissions. */
   readInteger(sql: string): number {
     const statement = this.prepare(sql, { write: false, configure: true }) as SqliteStatement
     try {
@@ -154,7 +154,7 @@ export class SqliteConnection {
     }
   }
 
-  /** What went wrong in the last call. */
+  /** Returns the error of the last call. */
   error(): SqliteError {
     const { api } = this.#engine
     const code = api.sqlite3_extended_errcode(this.#pointer)
@@ -163,14 +163,14 @@ export class SqliteConnection {
   }
 
   /**
-   * Forgets what `changes()` and `last_insert_rowid()` answer. False when something else would still show that the
-   * connection was used, such as a setting.
+   * Resets `changes()` and `last_insert_rowid()`. @returns false if the connection still differs from a new one, for example in a
+   * setting
    */
   reset(): boolean {
     return this.#engine.api.baton_reset(this.#pointer) !== 0
   }
 
-  /** A name as SQL has it, between quotes where it must be. */
+  /** Quotes an identifier if necessary. */
   quoteIdentifier(name: string): string {
     const bytes = Buffer.from(name)
     const at = this.#engine.put(bytes)
@@ -179,22 +179,22 @@ export class SqliteConnection {
     return isKeyword || !/^[A-Za-z_]\w*$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name
   }
 
-  /** Largest text, blob and row it makes or reads, in bytes; a statement that exceeds it is undone. */
+  /** Limits the size of texts, blobs and rows, in bytes; a statement that exceeds the limit is rolled back. */
   limitLength(bytes: number): void {
     this.#engine.api.sqlite3_limit(this.#pointer, LIMIT_LENGTH, bytes)
   }
 
-  /** Has changes reported, or no longer. */
+  /** Starts or stops reporting changes. */
   watch(watcher: ChangeWatcher | null): void {
     this.#engine.watch(this.#pointer, watcher)
   }
 
-  /** Has the statement that runs end with SQLITE_INTERRUPT when it goes on. */
+  /** Interrupts the running statement, which fails with SQLITE_INTERRUPT. */
   interrupt(): void {
     this.#engine.api.sqlite3_interrupt(this.#pointer)
   }
 
-  /** Ends its statements, too. */
+  /** Closes the connection and its statements. */
   close(): void {
     for (const statement of this.#statements) statement.finalize()
     this.watch(null)
@@ -208,10 +208,10 @@ export class SqliteStatement {
   readonly #engine: EngineInstance
   readonly #grant: Grant
   #pointer: Pointer
-  /** Whether it has answered rows and has more. */
+  /** Whether it has returned rows and has more. */
   #isHalfRun = false
 
-  /** Made by `SqliteConnection.prepare` only. */
+  /** Called only by `SqliteConnection.prepare`. */
   constructor(connection: SqliteConnection, engine: EngineInstance, pointer: Pointer, grant: Grant) {
     this.#connection = connection
     this.#engine = engine
@@ -219,7 +219,7 @@ export class SqliteStatement {
     this.#grant = grant
   }
 
-  /** Whether it leaves the database as it is; also true of COMMIT and the like. */
+  /** Whether it does not change the database; also true of COMMIT and the like. */
   get isReadonly(): boolean {
     return this.#engine.api.sqlite3_stmt_readonly(this.#pointer) !== 0
   }
@@ -239,7 +239,7 @@ export class SqliteStatement {
     })
   }
 
-  /** The name of each parameter, with its prefix; null for a plain `?` and for a gap. */
+  /** The name of each parameter with its prefix; null for a plain `?` and for a gap. */
   get parameters(): readonly (string | null)[] {
     const { api } = this.#engine
     return Array.from({ length: api.sqlite3_bind_parameter_count(this.#pointer) }, (_, index) => {
@@ -256,17 +256,17 @@ export class SqliteStatement {
     return this.#engine.api.sqlite3_stmt_status(this.#pointer, COUNTER_ROWS_WRITTEN, 0)
   }
 
-  /** Gives the parameters their values, in the order of their numbers. */
+  /** Binds values to the parameters, in the order of their numbers. */
   bind(values: readonly EngineValue[]): void {
     for (const [index, value] of values.entries()) {
       if (this.#bindValue(index + 1, value) !== OK) throw this.#connection.error()
     }
   }
 
-  /** Runs on until there are enough rows, or no more. */
+  /** Reads rows until the limit is reached or there are no more. */
   rows({ limitBytes, asLines, maxValueBytes }: RowsOptions): SqliteRows {
     const { api } = this.#engine
-    // a statement is compiled again when the schema has changed meanwhile
+    // the statement is compiled again if the schema has changed
     this.#engine.grant(this.#grant)
     const code = this.#connection.work(() =>
       api.baton_rows(this.#pointer, limitBytes, Number(asLines), maxValueBytes),
@@ -286,7 +286,7 @@ export class SqliteStatement {
     throw this.#connection.error()
   }
 
-  /** Runs on until there is enough text: a line for each row, `prefix` with its values in parentheses. */
+  /** Reads rows until the limit is reached: a line for each row, `prefix` followed by its values in parentheses. */
   dumpRows(prefix: string, limitBytes: number): { readonly text: string; readonly isDone: boolean } {
     const { api } = this.#engine
     this.#engine.grant(this.#grant)
@@ -305,7 +305,7 @@ export class SqliteStatement {
     }
   }
 
-  /** Runs to the end without looking at rows. */
+  /** Executes the rest of the statement without reading rows. */
   discardRows(): void {
     this.#engine.grant(this.#grant)
     const { api } = this.#engine
@@ -318,7 +318,7 @@ export class SqliteStatement {
     if (code !== DONE) throw this.#connection.error()
   }
 
-  /** The first column of the first row, of a statement that reads an integer. */
+  /** Returns the integer in the first column of the first row. */
   readInteger(): number {
     this.#engine.api.sqlite3_step(this.#pointer)
     const value = this.#engine.api.sqlite3_column_int64(this.#pointer, 0)
@@ -326,7 +326,7 @@ export class SqliteStatement {
     return Number(value)
   }
 
-  /** Ends the statement, and undoes what it has changed unless it had come to its end. */
+  /** Ends the statement, and rolls it back unless it was finished. */
   abort(): void {
     if (this.#isHalfRun) {
       this.#connection.interrupt()
@@ -335,7 +335,7 @@ export class SqliteStatement {
     this.finalize()
   }
 
-  /** Ends the statement, wherever it stands; what it has changed stays. Can be called again. */
+  /** Ends the statement in any state; its changes are kept. Can be called again. */
   finalize(): void {
     if (this.#pointer === 0) return
     this.#engine.api.sqlite3_finalize(this.#pointer)
@@ -355,7 +355,7 @@ export class SqliteStatement {
       : api.baton_bind_blob(this.#pointer, number, at, bytes.length)
   }
 
-  /** In the words of the service. */
+  /** Describes malformed UTF-8, as worded by the service. */
   #badText(): string {
     const index = this.#engine.api.baton_bad_text_index()
     const length = this.#engine.api.baton_bad_text_length()

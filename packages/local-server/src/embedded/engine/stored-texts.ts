@@ -5,12 +5,12 @@ import { ResultError } from '../../hrana/result-error.ts'
 const MAX_TEXTS = 50
 const MAX_TEXT_BYTES = 5_000
 
-/** The SQL texts a client has stored in its stream, to send a number in their place. */
+/** The SQL texts that a client has stored on its stream, to refer to them by a number. */
 export class StoredTexts {
   readonly #texts = new Map<number, string>()
   readonly #replaces: boolean
 
-  /** With `replaces` a number that is taken gets the new text. */
+  /** @param replaces whether storing a text under an existing number replaces it */
   constructor(replaces: boolean) {
     this.#replaces = replaces
   }
@@ -38,7 +38,7 @@ export class StoredTexts {
     this.#texts.delete(id)
   }
 
-  /** The text a request means; it is named directly or by the number it was stored under. */
+  /** Returns the text of a request, given directly or by its number. */
   textOf({ sql, sqlId }: SqlReference): string {
     if (sql !== null && sqlId !== null) {
       throw PipelineFailure.protocol('Either `sql` or `sql_id` are required, but not both')

@@ -1,9 +1,9 @@
 import type { StatementUsage } from '../protocol/worker-messages.ts'
 
-/** Of longer texts the beginning tells which is which. */
+/** Longer texts are identified by their beginning. */
 const MAX_TEXT_CHARACTERS = 1_000
 
-/** Counts what the statements of a database read and write, until it is asked. */
+/** Counts the rows that the statements of a database read and write. */
 export class UsageMeter {
   readonly #statements = new Map<string, { rowsRead: number; rowsWritten: number }>()
 
@@ -18,7 +18,7 @@ export class UsageMeter {
     }
   }
 
-  /** What was counted since the last time. */
+  /** Returns the counts since the last call. */
   take(): readonly StatementUsage[] {
     if (this.#statements.size === 0) return []
     const usage = [...this.#statements].map(([query, counted]) => ({ query, ...counted }))

@@ -1,10 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
 
-/** What can hold the write lock. */
+/** A holder of the write lock. */
 export interface Writer {
-  /** Whether a request of the writer is being worked on right now; then it keeps the lock. */
+  /** Whether a request of the writer is being executed; then it keeps the lock. */
   readonly isRunning: boolean
-  /** Called when the lock was taken away: rolls the transaction back. */
+  /** Called when the lock was preempted: rolls the transaction back. */
   onPreempted(): void
 }
 
@@ -18,9 +18,8 @@ interface Waiter {
 }
 
 /**
- * The one write lock of a database. Writers queue in the order of their arrival. A holder keeps the lock as long as
- * no other writer waits; otherwise it loses it when its 5 seconds are over, counted from the moment it
- * got the lock.
+ * The write lock of a database. Writers acquire it in the order of their arrival. A holder keeps it while no other writer waits;
+ * otherwise it is preempted 5 seconds after it acquired the lock.
  */
 export class WriteQueue {
   readonly #clock: Clock
@@ -37,7 +36,7 @@ export class WriteQueue {
     return this.#holder === writer
   }
 
-  /** Resolves when the writer has the lock; null when it has it at once. Rejects when the wait is cancelled. */
+  /** Acquires the lock; null if it is free. Rejects if the wait is cancelled. */
   acquire(writer: Writer): Promise<void> | null {
     if (this.#holder === writer) return null
     if (this.#holder === null) {
@@ -50,18 +49,18 @@ export class WriteQueue {
     })
   }
 
-  /** Takes a writer that waits out of the queue; its `acquire` rejects. */
+  /** Removes a waiting writer from the queue; its `acquire` rejects. */
   cancel(writer: Writer, reason: Error): void {
     const index = this.#waiting.findIndex((waiter) => waiter.writer === writer)
     if (index >= 0) this.#waiting.splice(index, 1)[0]?.reject(reason)
   }
 
-  /** Gives the lock back. */
+  /** Releases the lock. */
   release(writer: Writer): void {
     if (this.#holder === writer) this.#next()
   }
 
-  /** A request of the holder has ended: if its time ran out meanwhile, it loses the lock now. */
+  /** Called when a request of the holder has ended: preempts it if its time has elapsed. */
   requestEnded(writer: Writer): void {
     if (this.#holder === writer && this.#waiting.length > 0) this.#watch()
   }
@@ -88,7 +87,7 @@ export class WriteQueue {
     this.#cancelTimer = this.#clock.after(Math.max(0, left), () => {
       this.#cancelTimer = null
       const holder = this.#holder
-      // no writer waits any more, or it is looked at again when the holder's request ends
+      // without waiting writers, or checked again when the holder's request ends
       if (holder === null || holder.isRunning || this.#waiting.length === 0) return
       holder.onPreempted()
       this.#next()

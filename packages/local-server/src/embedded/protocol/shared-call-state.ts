@@ -5,9 +5,8 @@ const FIRST_SLOT = 3
 const SLOTS = 1_024
 
 /**
- * What the server and a worker know of each other while the worker is busy and reads no messages: which call its
- * engine works on, which calls it has begun, and which are to be interrupted. Lies in shared memory. Calls are numbered
- * in the order in which they are sent.
+ * State that the server and a worker share in memory, because a busy worker reads no messages: the call that its engine executes, the
+ * calls it has begun, and those to interrupt. Calls are numbered in the order in which they are sent.
  */
 export class SharedCallState {
   readonly memory: SharedArrayBuffer
@@ -18,7 +17,7 @@ export class SharedCallState {
     this.#cells = new Int32Array(memory)
   }
 
-  /** The call the engine works on; 0 for none. */
+  /** The call that the engine executes; 0 for none. */
   get current(): number {
     return Atomics.load(this.#cells, CURRENT)
   }
@@ -27,7 +26,7 @@ export class SharedCallState {
     Atomics.store(this.#cells, CURRENT, call)
   }
 
-  /** Whether the call the engine works on is to be interrupted. */
+  /** Whether the current call is to be interrupted. */
   get isInterrupted(): boolean {
     const call = this.current
     return call !== 0 && (this.isEnding || Math.abs(Atomics.load(this.#cells, interruptSlot(call))) === call)
@@ -37,7 +36,7 @@ export class SharedCallState {
     Atomics.store(this.#cells, interruptSlot(call), call)
   }
 
-  /** The client of a call has left: its statement is interrupted, and what has not begun must not begin. */
+  /** Interrupts a call whose client has left, and prevents its remaining statements. */
   abandon(call: number): void {
     Atomics.store(this.#cells, interruptSlot(call), -call)
   }
@@ -47,16 +46,16 @@ export class SharedCallState {
   }
 
   hasBegun(call: number): boolean {
-    // the difference, so that it does not matter when the numbers begin again
+    // the difference, so that numbers may wrap around
     return ((Atomics.load(this.#cells, LAST_BEGUN) - call) | 0) >= 0
   }
 
-  /** To be called before anything of the call happens. */
+  /** Called before anything of the call is executed. */
   begin(call: number): void {
     Atomics.store(this.#cells, LAST_BEGUN, call)
   }
 
-  /** Whether the worker is to end: nothing is begun any more, and what runs is interrupted. */
+  /** Whether the worker is to end: no call is begun, and running ones are interrupted. */
   get isEnding(): boolean {
     return Atomics.load(this.#cells, ENDING) !== 0
   }
@@ -66,7 +65,7 @@ export class SharedCallState {
   }
 }
 
-/** Holds the number of a call to interrupt, negative when its client has left. Never so many calls run at a time. */
+/** Returns the cell for the number of an interrupted call, negative if its client has left. Fewer calls than cells run at a time. */
 function interruptSlot(call: number): number {
   return FIRST_SLOT + (call % SLOTS)
 }

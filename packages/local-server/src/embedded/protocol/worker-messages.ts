@@ -3,32 +3,32 @@ import type { Dialect } from '../../hrana/dialect.ts'
 import type { FailureContentType } from '../../hrana/pipeline-failure.ts'
 import type { BatchStep, Permissions, PipelineRequest } from '../../hrana/pipeline-types.ts'
 
-/** What a worker is started with. */
+/** Start parameters of a worker. */
 export interface WorkerStart {
   readonly module: WebAssembly.Module
-  /** The memory of the `SharedCallState`. */
+  /** Memory of the `SharedCallState`. */
   readonly state: SharedArrayBuffer
 }
 
-/** What the server sends to a worker. */
+/** A message from the server to a worker. */
 export type ToWorker =
   | ({ readonly type: 'open' } & OpenedDatabase)
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
   | StreamCall
-  /** Whether committed changes are to be reported, with `changes`. */
+  /** Starts or stops reporting committed changes, with `changes`. */
   | { readonly type: 'watch'; readonly isWatched: boolean }
   | { readonly type: 'cursor-read'; readonly call: number }
   /** The client of a call has left. */
   | { readonly type: 'abandon'; readonly call: number }
   | { readonly type: 'close-stream'; readonly stream: number }
-  /** Answers a `request`. */
+  /** The response to a `request`. */
   | { readonly type: 'reply'; readonly number: number; readonly reply: Reply }
-  /** Closes the database, or just lets go of it when it is about to be removed; answered by `released`. */
+  /** Closes the database, or drops it without a checkpoint before its removal; acknowledged by `released`. */
   | { readonly type: 'release'; readonly keep: boolean }
-  /** Closes all connections, so that nothing is left in the journal, and ends. */
+  /** Closes all connections, so that the WAL is empty, and exits. */
   | { readonly type: 'end' }
 
-/** What a worker opens. */
+/** The database that a worker opens. */
 export interface OpenedDatabase {
   readonly id: DatabaseId
   readonly path: string
@@ -39,12 +39,12 @@ export interface OpenedDatabase {
   readonly isKept: boolean
 }
 
-/** What a call does. */
+/** The work of a call. */
 export type CallWork =
   | { readonly type: 'pipeline'; readonly requests: readonly PipelineRequest[]; readonly version: 2 | 3 }
   | { readonly type: 'cursor'; readonly steps: readonly BatchStep[] }
   | { readonly type: 'dump'; readonly preserveRowIds: boolean }
-  /** Runs a migration of the schema that the database shares; the text of the outcome is what went wrong. */
+  /** Runs a migration of the shared schema; the text of the outcome is its error. */
   | {
       readonly type: 'migration'
       readonly job: number
@@ -52,19 +52,19 @@ export type CallWork =
       readonly program: string
       readonly isDryRun: boolean
     }
-  /** Copies the database, as it is, to a file and its log. */
+  /** Copies the current state of the database to a file and its WAL. */
   | { readonly type: 'snapshot'; readonly path: string }
 
-/** A call that runs on a stream. */
+/** A call on a stream. */
 export type StreamCall = CallWork & {
   readonly call: number
   readonly stream: number
   readonly permissions: Permissions
 }
 
-/** What a worker asks the server for, because it concerns other databases. */
+/** A request of a worker to the server, because it concerns other databases. */
 export type WorkerRequest =
-  /** Has a copy made of the database that a statement attaches. */
+  /** Requests a copy of a database that a statement attaches. */
   | {
       readonly type: 'attach'
       readonly name: string
@@ -74,10 +74,10 @@ export type WorkerRequest =
   /** Migrates the children of this schema database, and then itself, after a dry run here. */
   | { readonly type: 'migrate'; readonly program: string }
 
-/** Null when all went well; what went wrong otherwise, for ATTACH the permission that is missing, or empty. */
+/** Null on success; otherwise the error, for ATTACH the missing permission, or empty. */
 export type Reply = string | null
 
-/** The end of a call: text for the client, or why there is none. */
+/** The outcome of a call: text for the client, or the error. */
 export type CallOutcome =
   | { readonly type: 'results'; readonly text: string; readonly isClosed: boolean }
   | {
@@ -87,7 +87,7 @@ export type CallOutcome =
       readonly body: string
     }
 
-/** How many rows of a table a transaction has changed. */
+/** The number of rows of a table that a transaction has changed. */
 export interface TableChanges {
   readonly table: string
   unknown: number
@@ -96,29 +96,29 @@ export interface TableChanges {
   update: number
 }
 
-/** What the statements of one text have read and written. */
+/** The rows that statements with one text have read and written. */
 export interface StatementUsage {
   readonly query: string
   readonly rowsRead: number
   readonly rowsWritten: number
 }
 
-/** What a worker sends to the server. */
+/** A message from a worker to the server. */
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
-  /** The worker has no database any more, and can be given another one. */
+  /** The worker has closed its database, and can be given another one. */
   | { readonly type: 'released' }
   | {
       readonly type: 'answer'
       readonly call: number
       readonly outcome: CallOutcome
-      /** What was read and written since the last answer of the worker. */
+      /** Usage since the last outcome that the worker sent. */
       readonly usage: readonly StatementUsage[]
     }
-  /** A transaction has been committed; sent before its answer. */
+  /** A transaction was committed; sent before the outcome of its call. */
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }
-  /** Answered by `reply`. */
+  /** Expects a `reply`. */
   | { readonly type: 'request'; readonly number: number; readonly request: WorkerRequest }
-  /** The cursor's batch is acceptable; its lines follow as asked for. */
+  /** The batch of a cursor was accepted; its lines are sent on request. */
   | { readonly type: 'cursor-begin'; readonly call: number }
   | { readonly type: 'cursor-lines'; readonly call: number; readonly text: string }

@@ -2,12 +2,12 @@ import type { DatabaseId } from '../../backend/backend.ts'
 import { errorResponse, type ServiceResponse, textResponse } from '../../http/service-request.ts'
 import type { SchemaStore } from './schema-store.ts'
 
-/** The version of libsql-server's own database of jobs, which stands in its answers. */
+/** Version of libsql-server's database of jobs, which its responses contain. */
 const SCHEMA_VERSION = 4
 const ID = /^\/v1\/jobs\/(.*)$/
 const NUMBER = /^\d{1,20}$/
 
-/** Answers `/v1/jobs` and `/v1/jobs/<number>` of a database. */
+/** Responds to `/v1/jobs` and `/v1/jobs/<number>` of a database. */
 export function jobResponse(store: SchemaStore, id: DatabaseId, path: string): ServiceResponse {
   if (store.roleOf(id) !== 'schema') return errorResponse(400, 'Invalid namespace')
   const jobs = store.jobsOf(id)

@@ -1,27 +1,27 @@
 import type { DatabaseId } from '../../backend/backend.ts'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
-/** Tasks of a job that run side by side. */
-const TASKS_AT_ONCE = 10
+/** Number of concurrent tasks of a job. */
+const CONCURRENT_TASKS = 10
 
-/** What migrations need of the databases. */
+/** Operations on databases that migrations need. */
 export interface MigrationHost {
-  /** Runs a migration in a database, or tries it out. @returns what went wrong; null when nothing has. Never rejects. */
+  /** Runs a migration in a database, or a dry run. @returns its error; null on success. Never rejects. */
   run(id: DatabaseId, job: Job, isDryRun: boolean): Promise<string | null>
-  /** Keeps everybody else from writing to a database, or no longer. */
+  /** Blocks or unblocks writes to a database, except by migrations. */
   block(id: DatabaseId, isBlocked: boolean): void
 }
 
 /**
- * Migrates databases that share a schema: a try in each child, then the migration in each child, then in the schema database
- * itself. Where the try fails in one of them, nothing is changed in any. One migration runs at a time; one that was
- * interrupted by the end of the process is gone on with by `resume`.
+ * Migrates databases that share a schema: a dry run in each child, then the migration in each child, then in the schema database. If a
+ * dry run fails, no database is changed. Migrations run one at a time; one that was interrupted by the end of the process is resumed
+ * by `resume`.
  */
 export class SchemaMigrations {
   readonly #store: SchemaStore
   readonly #host: MigrationHost
   #last: Promise<unknown> = Promise.resolve()
-  /** Schema databases with a migration that waits for its turn. */
+  /** Schema databases with a queued migration. */
   readonly #waiting = new Set<DatabaseId>()
   #isClosed = false
 
@@ -30,35 +30,35 @@ export class SchemaMigrations {
     this.#host = host
   }
 
-  /** Runs a migration that the schema database has tried out. @returns what went wrong; null when nothing has */
+  /** Runs a migration after its dry run in the schema database. @returns its error; null on success */
   async migrate(schema: DatabaseId, program: string): Promise<string | null> {
     if (this.#waiting.has(schema) || this.#store.activeJobOf(schema))
       return `A migration job is already in progress for \`${schema}\``
     this.#waiting.add(schema)
-    return await this.inTurn(async () => {
+    return await this.enqueue(async () => {
       this.#waiting.delete(schema)
       return await this.#run(await this.#store.addJob(schema, program))
     })
   }
 
-  /** Goes on with what was under way when the process ended. */
+  /** Resumes interrupted migrations. */
   resume(): void {
     for (const job of this.#store.unfinished) {
       for (const { database } of job.tasks) this.#host.block(database, true)
-      void this.inTurn(() => this.#run(job)).catch(() => {})
+      void this.enqueue(() => this.#run(job)).catch(() => {})
     }
   }
 
-  /** Waits for nothing: what is under way is gone on with at the next start. */
+  /** Stops without waiting: unfinished migrations are resumed at the next start. */
   close(): void {
     this.#isClosed = true
   }
 
   /**
-   * Migrations, and what changes which databases share a schema, one after the other: no database joins or leaves while the
-   * others migrate, and none misses a migration.
+   * Runs migrations, and changes of which databases share a schema, one at a time: no database joins or leaves during a migration, and
+   * none misses one.
    */
-  async inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async enqueue<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(async () => {
       if (this.#isClosed) throw new Error('the server is closed')
       return await work()
@@ -70,7 +70,7 @@ export class SchemaMigrations {
   async #run(job: Job): Promise<string | null> {
     for (const { database } of job.tasks) this.#host.block(database, true)
     try {
-      if (job.status === 'WaitingDryRun') await this.#tryOut(job)
+      if (job.status === 'WaitingDryRun') await this.#dryRun(job)
       if (job.status === 'DryRunFailure') {
         const reason = `migration dry run failed: ${job.error}`
         await this.#abort(job)
@@ -82,10 +82,10 @@ export class SchemaMigrations {
     }
   }
 
-  async #tryOut(job: Job): Promise<void> {
+  async #dryRun(job: Job): Promise<void> {
     const waiting = job.tasks.filter(({ status }) => status === 'WaitingDryRun')
     await this.#each(waiting, async (task) => {
-      if (job.error !== null) return // there is nothing to be won any more
+      if (job.error !== null) return // already failed
       const error = await this.#host.run(task.database, job, true)
       if (this.#isClosed) return
       task.status = error === null ? 'DryRunSuccess' : 'DryRunFailure'
@@ -103,14 +103,14 @@ export class SchemaMigrations {
     await this.#store.save()
   }
 
-  /** What all databases could do when they were tried, and that were blocked for writes since. */
+  /** Applies a migration whose dry run succeeded in all databases, which have been blocked for writes since. */
   async #apply(job: Job): Promise<string | null> {
     job.error = null
     await this.#each(
       job.tasks.filter(({ status }) => status !== 'RunSuccess'),
       async (task) => {
         const error = await this.#host.run(task.database, job, false)
-        // what ends with the server is gone on with at its next start
+        // an interrupted migration is resumed at the next start
         if (this.#isClosed) return
         task.status = error === null ? 'RunSuccess' : 'RunFailure'
         task.error = error
@@ -118,7 +118,7 @@ export class SchemaMigrations {
         await this.#store.save()
       },
     )
-    if (this.#isClosed) return 'the server was closed; the migration goes on at its next start'
+    if (this.#isClosed) return 'the server was closed; the migration is resumed at its next start'
     job.error ??= await this.#host.run(job.schema, job, false)
     job.status = job.error === null ? 'RunSuccess' : 'RunFailure'
     await this.#store.save()
@@ -131,7 +131,7 @@ export class SchemaMigrations {
       for (let task = tasks[next++]; task !== undefined && !this.#isClosed; task = tasks[next++])
         await act(task)
     }
-    await Promise.all(Array.from({ length: TASKS_AT_ONCE }, lane))
+    await Promise.all(Array.from({ length: CONCURRENT_TASKS }, lane))
   }
 }
 

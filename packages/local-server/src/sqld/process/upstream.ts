@@ -4,82 +4,83 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { KeyPair } from '../../auth/jwt.ts'
 import type { DatabaseId, RemoteSqldOptions } from '../../backend/backend.ts'
 import type { ServiceRequest } from '../../http/service-request.ts'
-import { OnwardTokens, type SenderRights } from './onward-tokens.ts'
-import { type SqldProcess, startAfter } from './process.ts'
+import { restartSqld, type SqldProcess } from './process.ts'
 import { connectSqld, type SqldTarget } from './remote.ts'
+import { type SenderPermissions, UpstreamTokens } from './upstream-tokens.ts'
 
-/** The server that requests go to. */
+/** Options of an {@link Upstream}. */
 export interface UpstreamOptions {
-  /** Where the server keeps its data. */
+  /** Data directory of the server. */
   readonly directory: string
-  /** Whether everybody may do everything, without a token. */
+  /** Whether everyone has full access without a token. */
   readonly isOpen: boolean
-  /** Signs what is sent. */
+  /** Signs tokens for the server. */
   readonly controlKey: KeyPair
-  /** The program; undefined to look for it. */
+  /** Path of the program; undefined to search for it. */
   readonly sqldPath: string | undefined
-  /** A server that runs already, in place of one of our own. */
+  /** A server that is already running, instead of one that is started. */
   readonly remote: RemoteSqldOptions | undefined
 }
 
-/** What the server's user knows and does. */
-export interface UpstreamUser {
-  /** The server has started, also where it has ended by itself before. */
+/** Callbacks of an {@link Upstream}. */
+export interface UpstreamHost {
+  /** Called when the server has started, also after it exited by itself. */
   readonly onStart: () => void
-  /** Those of the databases that the sender of a request for a database may attach which can be attached to it now. */
-  readonly attachable: (to: DatabaseId, allowed: SenderRights['attach']) => readonly string[]
+  /** Filters the databases that a sender may attach to those that can be attached now. */
+  readonly attachable: (to: DatabaseId, allowed: SenderPermissions['attach']) => readonly string[]
 }
 
-/** What of a client's request is made anew for the server. */
-type OnwardRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
+/** The parts of a client's request from which the request to the server is built. */
+type UpstreamRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
   readonly signal?: AbortSignal
 }
 
-/** The request of a client that may do something with a database. */
+/** An authorized request of a client. */
 export interface Call {
   readonly id: DatabaseId
-  readonly request: OnwardRequest
-  readonly rights: SenderRights
+  readonly request: UpstreamRequest
+  readonly rights: SenderPermissions
 }
 
 /**
- * How often a request is sent while the server denies a database that it has, and the delay between. It does so for a moment
- * after a change of the configuration has made it load the database again, and with more databases than it keeps open.
+ * How often a request is sent while the server denies a database that exists, and the delay between attempts. It does so
+ * briefly while it loads the database again after a change of its configuration, and if more databases are in use than it keeps
+ * open.
  */
 const DENIED_ATTEMPTS = 100
 const DENIED_STEP_MS = 20
-/** How often a server is started again for one request. */
-const MAX_REVIVALS = 10
-/** How often a request is sent to a server that has just ended, and the wait between. */
+/** How often a server is restarted for one request. */
+const MAX_RESTARTS = 10
+/** How often a request is sent to a server that has just exited, and the delay between attempts. */
 const REFUSED_ATTEMPTS = 100
 const RESTART_STEP_MS = 20
-/** Codes of a connection that the server's end has broken. */
+/** Error codes of a connection that the exit of the server has closed. */
 const BROKEN: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
-/** Connections that are kept after a burst; each is a descriptor here and there. */
+/** Idle connections that are kept after a burst; each takes a file descriptor on both sides. */
 const MAX_IDLE_CONNECTIONS = 8
-/** With an interval the server makes checkpoints at its end only, not at each COMMIT: 31 years. */
+/** With this interval of 31 years the server makes no checkpoints until it stops, not even after a COMMIT. */
 const NO_OWN_CHECKPOINTS = ['--checkpoint-interval-s', '1000000000']
 const NEVER = new AbortController().signal
 
-/** One libsql-server, with what is needed to send requests to it: it is started again when it has ended by itself. */
+/** Sends requests to one libsql-server, and restarts it when it has exited by itself. */
 export class Upstream {
   readonly #options: UpstreamOptions
-  readonly #user: UpstreamUser
+  readonly #user: UpstreamHost
   readonly #agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS })
-  readonly #tokens: OnwardTokens
+  readonly #tokens: UpstreamTokens
   #process: SqldTarget | null = null
-  /** The same, where it is ours. */
+  /** The same server, if it was started here. */
   #own: SqldProcess | null = null
-  #reviving: Promise<unknown> | null = null
+  #restarting: Promise<unknown> | null = null
   #isClosed = false
 
-  constructor(options: UpstreamOptions, user: UpstreamUser) {
+  constructor(options: UpstreamOptions, user: UpstreamHost) {
     this.#options = options
     this.#user = user
-    this.#tokens = new OnwardTokens(options.controlKey)
+    this.#tokens = new UpstreamTokens(options.controlKey)
   }
 
-  /** @returns what the program calls itself */
+  /** @returns the version that the program reports */
   async start(): Promise<string> {
     const { remote } = this.#options
     this.#process = remote === undefined ? await this.#startOwn() : await connectSqld(remote)
@@ -90,7 +91,7 @@ export class Upstream {
   async #startOwn(): Promise<SqldTarget> {
     const { directory, controlKey, sqldPath } = this.#options
     await mkdir(directory, { recursive: true })
-    this.#own = await startAfter(this.#own, {
+    this.#own = await restartSqld(this.#own, {
       dataDirectory: directory,
       namespaces: true,
       ...(sqldPath !== undefined && { sqldPath }),
@@ -104,7 +105,7 @@ export class Upstream {
     return this.#process?.isRunning === true
   }
 
-  /** Whether the server answers at all. */
+  /** Whether the server responds at all. */
   async responds(withinMs: number): Promise<boolean> {
     const { host, port } = await this.alive()
     return await new Promise((resolve) => {
@@ -112,26 +113,26 @@ export class Upstream {
         answer.resume()
         resolve(answer.statusCode === 200)
       })
-      request.on('timeout', () => request.destroy(new Error('no answer')))
+      request.on('timeout', () => request.destroy(new Error('no response')))
       request.on('error', () => resolve(false))
     })
   }
 
-  /** Ends a server of ours the hard way, and starts it again. One elsewhere stays as it is. */
+  /** Kills a server that was started here, and starts it again. A remote server is left alone. */
   async restart(): Promise<void> {
     const own = this.#own
     if (own === null) return
-    await this.#revive(() => own.kill())
+    await this.#restartWith(() => own.kill())
   }
 
-  /** Everyone waits for a server that is started again, and no request goes to the one that is being ended. */
-  async #revive(end: () => Promise<void>): Promise<void> {
-    this.#reviving ??= end()
+  /** Restarts the server. Requests wait until it has started, and none is sent to the one that is stopping. */
+  async #restartWith(end: () => Promise<void>): Promise<void> {
+    this.#restarting ??= end()
       .then(() => this.start())
       .finally(() => {
-        this.#reviving = null
+        this.#restarting = null
       })
-    await this.#reviving
+    await this.#restarting
   }
 
   async close(): Promise<void> {
@@ -140,13 +141,13 @@ export class Upstream {
     await this.#process?.close()
   }
 
-  /** The server, which is started again when it has gone away by itself, and again when it does not stay. */
+  /** Returns the running server. If it has exited, it is restarted, repeatedly if necessary. */
   async alive(): Promise<SqldTarget> {
-    for (let attempt = 0; attempt < MAX_REVIVALS; attempt += 1) {
+    for (let attempt = 0; attempt < MAX_RESTARTS; attempt += 1) {
       const process = this.#process
-      const isWell = process === null || (process.isRunning && this.#reviving === null)
+      const isWell = process === null || (process.isRunning && this.#restarting === null)
       if (isWell || this.#isClosed) break
-      await this.#revive(() => process.close())
+      await this.#restartWith(() => process.close())
     }
     return this.#running
   }
@@ -156,10 +157,10 @@ export class Upstream {
     return this.#process
   }
 
-  /** Sends a request, again while the server denies a database that it has: nothing has been executed then. */
+  /** Sends a request, and retries while the server denies a database that exists: nothing was executed then. */
   async send(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#sendWhenThere(call, body)
+      const answer = await this.#sendWhenRunning(call, body)
       const mayRepeat =
         isDenial(answer, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
       if (!mayRepeat || !(await (await this.alive()).admin.exists(call.id))) return answer
@@ -168,8 +169,8 @@ export class Upstream {
     }
   }
 
-  /** A server that has ended by itself is waited for as long as nothing was sent to it; of a reader nothing can have changed. */
-  async #sendWhenThere(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+  /** Sends a request, and retries after the server has exited, if the request was not sent or is read-only. */
+  async #sendWhenRunning(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.sendOnce(call, body)
@@ -183,7 +184,7 @@ export class Upstream {
     }
   }
 
-  /** One request to the server, made of what was understood of the client's; nothing of it is passed on as it came. */
+  /** Sends one request, built from the parsed request of the client; nothing is forwarded verbatim. */
   async sendOnce({ id, request, rights }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     const headers = {
       host: 'localhost',
@@ -208,8 +209,8 @@ export class Upstream {
     })
   }
 
-  /** Nothing for a server elsewhere that takes no tokens. */
-  #authorization(id: DatabaseId, rights: SenderRights): { authorization?: string } {
+  /** Returns no header for a remote server without tokens. */
+  #authorization(id: DatabaseId, rights: SenderPermissions): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
     const attach = this.#user.attachable(id, rights.attach)
@@ -218,13 +219,13 @@ export class Upstream {
   }
 }
 
-/** Whether a response is the server's 404 for a database that it does not have. Its length tells, so that the body stays unread. */
+/** Whether a response is the 404 for a missing database. It is recognized by its length, so that the body is not consumed. */
 function isDenial({ statusCode, headers }: http.IncomingMessage, id: DatabaseId): boolean {
   const text = JSON.stringify({ error: `Namespace \`${id}\` doesn't exist` })
   return statusCode === 404 && Number(headers['content-length']) === Buffer.byteLength(text)
 }
 
-/** Whether the server's end has broken a connection, or not taken it. */
+/** Whether the exit of the server has closed or refused a connection. */
 export function isBroken(error: unknown): boolean {
   return BROKEN.has((error as NodeJS.ErrnoException).code)
 }

@@ -1,9 +1,9 @@
 import { identifier, scanSql, splitStatements, upper } from '../../sql/scanner.ts'
 
-/** The id of a database that the sender of a request may attach, by its name. */
+/** Returns the id of a database that the sender of a request may attach, by its name. */
 export type IdOfName = (name: string) => string | undefined
 
-/** Puts ids in the place of names in ATTACH: the server knows databases by id only. */
+/** Replaces names in ATTACH by ids, because the server knows databases only by id. */
 export function attachById(sql: string, idOf: IdOfName): string {
   if (!/attach/i.test(sql)) return sql
   const pieces: string[] = []

@@ -4,24 +4,24 @@ const LINE_FEED = 0x0a
 
 const BATON = /^\{"baton":"([A-Za-z0-9+/]{64})"/
 
-/** A cursor's answer was broken off before its first entry. */
-export class BrokenOffError extends Error {
-  /** Of the stream that is left behind; null when not even that came. */
+/** The response of a cursor was truncated before its first entry. */
+export class TruncatedCursorError extends Error {
+  /** Baton of the stream; null if not even that was received. */
   readonly baton: string | null
 
   constructor(begun: string, cause: unknown) {
-    super('the cursor was broken off', { cause })
+    super('the response of the cursor was truncated', { cause })
     this.baton = BATON.exec(begun)?.[1] ?? null
   }
 }
 
-/** Waits until a cursor's answer goes on behind its first line. Rejects with a {@link BrokenOffError}. */
+/** Waits until the response of a cursor continues after its first line. Rejects with a {@link TruncatedCursorError}. */
 export async function awaitFirstEntry(answer: Readable): Promise<Readable> {
   const chunks = (answer as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
   const begun: Buffer[] = []
   for (;;) {
     const next = await chunks.next().catch((error: unknown) => {
-      throw new BrokenOffError(Buffer.concat(begun).toString('latin1'), error)
+      throw new TruncatedCursorError(Buffer.concat(begun).toString('latin1'), error)
     })
     if (next.done === true) break
     begun.push(next.value)

@@ -4,10 +4,10 @@ import { nextToken } from '../../sql/scanner.ts'
 import { boundSearches } from '../../sql/vector-search.ts'
 import { findRefusal } from './sql-guard.ts'
 
-/** Tokens that are checked in one go: other requests are served after each. */
+/** Number of tokens that are checked before other requests are served. */
 const MAX_TOKENS_AT_ONCE = 10_000
 
-/** The text of a dump as it may reach the server. Rejects with a {@link BackendRefusal} when it may not. */
+/** Returns a dump in the form that may be sent to the server. Rejects with a {@link BackendRefusal} if it is not allowed. */
 export async function allowedDump(sql: string): Promise<string> {
   const allowed: string[] = []
   let start = 0
@@ -27,6 +27,6 @@ export async function allowedDump(sql: string): Promise<string> {
 function allowedPart(given: string): string {
   const sql = boundSearches(given)
   const refusal = findRefusal(sql, { kind: 'run', mayWrite: true })
-  if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is refused: ${refusal.name}`)
+  if (refusal?.type === 'refused') throw new BackendRefusal(`the dump is not allowed: ${refusal.name}`)
   return sql
 }

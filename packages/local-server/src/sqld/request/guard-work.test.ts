@@ -98,7 +98,7 @@ describe('the tokens of one request are limited', () => {
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS)))
       expect(() => checkTokenCount(requests)).not.toThrow()
     for (const requests of requestsOf(';'.repeat(MAX_TOKENS + 2)))
-      expect(() => checkTokenCount(requests)).toThrow('at most 1,000,000 tokens')
+      expect(() => checkTokenCount(requests)).toThrow('limited to 1,000,000 tokens')
   })
 
   test('not the characters of values and comments', () => {

@@ -13,20 +13,20 @@ import { attachesIn, guardRequest, type Sender } from './request-guard.ts'
 import { checkTokenCount } from './token-limit.ts'
 import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
-/** What a client may learn from the server's own headers. */
+/** Response headers of the server that are passed on to clients. */
 const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
-/** A body in the one form that everybody reads alike. */
+/** A request body in canonical form, which all parsers read alike. */
 export interface RebuiltBody {
   readonly baton: string | null
   readonly text: string
   /** Whether its stream has another database attached from now on. */
   readonly hasAttached: boolean
-  /** What it does to the write lock and the transaction of its stream. @param stored what is stored there */
+  /** Returns its effect on the write lock and the transaction of its stream. @param stored effects of texts stored on the stream */
   readonly effectOn: (stored: StoredEffects) => WriteEffect
 }
 
-/** What decides about a body. */
+/** Rules for request bodies. */
 export interface BodyRules {
   readonly mayWrite: boolean
   /** Whether reads are blocked. */
@@ -36,7 +36,7 @@ export interface BodyRules {
   readonly hadAttached: (baton: string) => boolean
 }
 
-/** Reads a body strictly and writes it anew: the server's reader takes more than one form for the same thing. */
+/** Parses a body strictly and encodes it again: the server's parser accepts several forms of the same request. */
 export function rebuildBody(path: string, text: string, rules: BodyRules): RebuiltBody {
   const isCursor = path === '/v3/cursor'
   const { baton, requests } = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
@@ -55,7 +55,7 @@ export function rebuildBody(path: string, text: string, rules: BodyRules): Rebui
   }
 }
 
-/** A cursor runs a batch. */
+/** Wraps a cursor's batch in a pipeline. */
 function asPipeline({ baton, steps }: CursorBody): PipelineBody {
   return { baton, requests: [{ type: 'batch', steps }] }
 }
@@ -66,13 +66,13 @@ function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, a
   return { ...sender, attach: baton === null ? 'attached' : 'late' }
 }
 
-/** The server's answer as it is passed on; `body` is what came of the answer's own. */
+/** Builds the response for a client. @param body the processed body of the server's response */
 export async function finish(answer: IncomingMessage, body: Readable): Promise<ServiceResponse> {
   const status = answer.statusCode ?? 502
   const headers: Record<string, string> = {}
   for (const name of ANSWER_HEADERS) {
     const value = answer.headers[name]
-    // node reads a header as Latin-1 and writes it as UTF-8
+    // node:http reads headers as Latin-1 and writes them as UTF-8
     if (value !== undefined) headers[name] = Buffer.from(String(value), 'latin1').toString('utf8')
   }
   if (status >= 400) return { status, headers, body: (await readBytes(answer)).toString('utf8') }

@@ -3,19 +3,19 @@ import { boundSearches } from '../../sql/vector-search.ts'
 import { attachById, type IdOfName } from './attach-names.ts'
 import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guard.ts'
 
-/** The server answers this as blocked where reads are. */
+/** A statement that the server rejects as blocked if reads are blocked. */
 const READS = 'SELECT 1'
-/** The server answers this with 403 to senders that may not write, and without such a table to the others. */
+/** A statement that the server rejects with 403 for senders without write permission, and as a missing table for others. */
 const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
 
-/** What is known of the sender of a request, and of its stream. */
+/** Permissions of the sender of a request, and the state of its stream. */
 export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
   readonly idOf: IdOfName
   /** Whether reads are blocked. */
   readonly blockReads: boolean
 }
 
-/** Whether one of the requests attaches a database, or stores a text that does. */
+/** Whether a request attaches a database, or stores a text that does. */
 export function attachesIn(requests: readonly PipelineRequest[]): boolean {
   return requests.some((request) => {
     if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
@@ -25,8 +25,8 @@ export function attachesIn(requests: readonly PipelineRequest[]): boolean {
 }
 
 /**
- * Puts a statement that the server refuses in the place of each that must not reach it, so that the answer has the
- * place and the form of any other error of SQL.
+ * Replaces each statement that must not reach the server with one that the server rejects, so that the error has the position
+ * and the form of any other SQL error.
  */
 export function guardRequest(request: PipelineRequest, sender: Sender): PipelineRequest {
   switch (request.type) {
@@ -55,14 +55,14 @@ export function guardRequest(request: PipelineRequest, sender: Sender): Pipeline
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>
 
 function guardDescribe(request: DescribeRequest, sender: Sender): PipelineRequest {
-  // the server would answer
+  // the server would describe it
   if (sender.blockReads && request.type === 'describe') return executing(READS)
-  // what a stored text does when it is prepared is not seen here
+  // the effect of preparing a stored text is unknown here
   const isStored = request.sqlId !== null && !sender.mayWrite
   if (isStored) return executing(NEEDS_WRITE_RIGHT)
   if (request.sql === null) return request
   const sql = allowedSql(request.sql, { ...sender, kind: 'describe' })
-  // describing a write is not refused by the server, running it is
+  // the server would allow describing a write
   return sql === null ? executing(NEEDS_WRITE_RIGHT) : { ...request, sql }
 }
 
@@ -79,15 +79,15 @@ function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
   return allowedSql(attachById(sql, sender.idOf), { ...sender, kind }) ?? NEEDS_WRITE_RIGHT
 }
 
-/** The text as it may reach the server, or one that fails there in its place; null where the sender lacks the permission. */
+/** Returns the text in the form that may reach the server, or one that fails there; null without permission. */
 function allowedSql(given: string, use: SqlUse): string | null {
   const refusal = findRefusal(given, use)
   if (refusal?.type === 'permissions') return null
-  // bounds are safe, and several times as long as what they are put around
+  // bound searches are safe, and much longer than the original
   return refusal === null ? boundSearches(given) : refusedSql(refusal)
 }
 
-/** Fails as `no such function: <name> (refused: <reason>)`. */
+/** Returns SQL that fails with `no such function: <name> (refused: <reason>)`. */
 function refusedSql({ name, reason }: Extract<SqlRefusal, { readonly type: 'refused' }>): string {
   const plain = name.replace(/[^\p{L}\p{N} _$-]/gu, '').slice(0, 64)
   return `SELECT "${plain} (refused: ${reason})"()`

@@ -1,7 +1,7 @@
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from '../../sql/allowed-functions.ts'
 import { isWord, type SqlToken } from './sql-tokens.ts'
 
-/** SQLite's keywords: what stands before a bracket as one of these is no function, `regexp` excepted. */
+/** SQLite's keywords. Before a parenthesis these are no functions, except `regexp`. */
 const KEYWORDS: ReadonlySet<string> = new Set(
   `abort action add after all alter always analyze and as asc attach autoincrement before begin between by cascade case
   cast check collate column commit conflict constraint create cross current current_date current_time current_timestamp
@@ -13,25 +13,25 @@ const KEYWORDS: ReadonlySet<string> = new Set(
   rollback row rows savepoint select set table temp temporary then ties to transaction trigger unbounded union unique
   update using vacuum values view virtual when where window with within without`.split(/\s+/),
 )
-/** What names a table or a type comes after, and what no function is called after. */
+/** Words that are followed by the name of a table or a type, never by a function. */
 const BEFORE_NAMES = /^(?:into|references|table|view|exists|with|recursive|pragma|as|from|join)$/
-/** Reserved words that no operand ends with, and others that none begins with; every other word may be a column's name. */
+/** Reserved words that never end an operand, and others that never begin one; every other word may be a column. */
 const NO_OPERAND_BEFORE =
   /^(?:select|where|and|or|when|then|else|case|on|having|limit|distinct|all|in|is|between|values|set|returning|default|check|as|from|join|using|into|table|index|add|to|union|except|intersect|create|drop|alter|update|delete|insert)$/i
 const NO_OPERAND_AFTER =
   /^(?:from|as|and|or|where|group|order|having|limit|union|except|intersect|is|isnull|notnull|in|between|then|else|when|on|using|join|collate|escape|set|values|returning|primary|unique|check|default|references|constraint|to)$/i
 const PRAGMA_TABLE = /^pragma_\w+$/
 
-/** `INSERT INTO name (`: no function. */
+/** `INSERT INTO name (` is not a call. */
 const INSERT_HEAD = /^\s*insert\s+(?:or\s+\w+\s+)?into\s+(?:"[^"]*"|`[^`]*`|\w+)\s*\(/i
 const WORD_END = /[\w$\u0080-\uffff]$/
 const QUOTE = /["'`\]]/
 
-/** Whether a text calls nothing unknown for sure, without cutting it up: most texts do not. */
+/** Whether a text certainly calls only known functions, without tokenizing it; true for most texts. */
 export function callsOnlyKnown(sql: string): boolean {
   let at = sql.indexOf('(', INSERT_HEAD.exec(sql)?.[0].length ?? 0)
   if (at === -1) return true
-  // what stands before a bracket may not be what it looks like
+  // with comments, the text before a parenthesis may not be what it seems
   if (sql.includes('--') || sql.includes('/*') || sql.includes('\0')) return false
   for (; at !== -1; at = sql.indexOf('(', at + 1)) {
     const end = endOfWhite(sql, at)
@@ -44,14 +44,14 @@ export function callsOnlyKnown(sql: string): boolean {
   return true
 }
 
-/** Where the white space begins that ends here. */
+/** Returns the start of the white space that ends at a position. */
 function endOfWhite(sql: string, at: number): number {
   let end = at
   while (end > 0 && /\s/.test(sql[end - 1] as string)) end -= 1
   return end
 }
 
-/** The first function that a statement would call and that is not known to be safe; null for none. */
+/** Returns the first function call of a statement that is not known to be safe; null if there is none. */
 export function findUnknownCall(statement: readonly SqlToken[]): string | null {
   if (isVirtualTable(statement)) return findCompressFunction(statement)
   const form = formOf(statement)
@@ -79,13 +79,13 @@ function isKnown({ kind, text }: SqlToken): boolean {
   return ALLOWED_FUNCTIONS.has(name) || ALLOWED_TABLE_FUNCTIONS.has(name) || PRAGMA_TABLE.test(name)
 }
 
-/** Anywhere but in the definition of an index, with an argument, it reads a pointer from anywhere. */
+/** Except in the definition of an index, this function dereferences its argument as a pointer. */
 const isVectorIndex = ({ text }: SqlToken): boolean => text.toLowerCase() === 'libsql_vector_idx'
 
 interface Form {
-  /** The depth of brackets at which a table's columns are declared, with their types; null in other statements. */
+  /** Depth of parentheses at which columns are declared with their types; null in other statements. */
   readonly columnsDepth: number | null
-  /** Where the name of the table stands that an index is for. */
+  /** Position of the name of the indexed table. */
   readonly indexedTable: number
   readonly isAttach: boolean
 }
@@ -109,17 +109,17 @@ interface Place {
   readonly at: number
   readonly depth: number
   readonly form: Form
-  /** Whether a list of tables is open at this depth of brackets: what follows a comma is a table, also with arguments. */
+  /** Whether a list of tables is open at this depth, so that a table, possibly with arguments, follows a comma. */
   readonly isInTableList: boolean
   readonly closings: ReadonlyMap<number, number>
 }
 
-/** Whether what stands before a bracket is the name of a table, of a type, or of what the statement declares. */
+/** Whether the text before a parenthesis is the name of a table, a type, or the object that the statement declares. */
 function isDeclared(place: Place): boolean {
   const { statement, at, depth, form } = place
   if (depth === form.columnsDepth || at === form.indexedTable) return true
   const before = statement[at - 1]
-  // only tables have a database in front
+  // only tables are qualified by a database
   if (isText(before, '.') || (isText(before, ',') && place.isInTableList)) return true
   if (before?.kind === 'name' || before?.kind === 'string') return true
   if (before?.kind === 'word') {
@@ -133,14 +133,14 @@ function isDeclared(place: Place): boolean {
 
 const CLAUSE = /^(?:select|from|where|on|using|set|values|having|by|limit|returning|when|then)$/i
 
-/** Follows whether the tokens read so far leave a list of tables open, in each bracket that is open. */
+/** Tracks whether the tokens read so far are inside a list of tables, for each open parenthesis. */
 class TableLists {
   readonly #open = [false]
   #isAfterDistinct = false
 
   read(token: SqlToken): void {
     if (isText(token, '(')) this.#open.push(false)
-    // of an unmatched bracket the text before it does not count
+    // ignores the text before an unmatched parenthesis
     if (isText(token, ')') && this.#open.length > 1) this.#open.pop()
     else if (isText(token, ')')) this.#open[0] = false
     if (token.kind === 'word' && CLAUSE.test(token.text))
@@ -153,7 +153,7 @@ class TableLists {
   }
 }
 
-/** Where each bracket closes, by where it opens. */
+/** Maps each opening parenthesis to its closing one. */
 function closingsOf(statement: readonly SqlToken[]): ReadonlyMap<number, number> {
   const closings = new Map<number, number>()
   const open: number[] = []
@@ -165,17 +165,17 @@ function closingsOf(statement: readonly SqlToken[]): ReadonlyMap<number, number>
   return closings
 }
 
-/** `name (columns) AS (SELECT …)` */
+/** Whether a statement has the form `name (columns) AS (SELECT …)`. */
 function isTableExpression(statement: readonly SqlToken[], closing: number | undefined): boolean {
   if (closing === undefined || !isWord(statement[closing + 1], 'as')) return false
   const next = isWord(statement[closing + 2], 'not') ? closing + 3 : closing + 2
   return isText(statement[isWord(statement[next], 'materialized') ? next + 1 : next], '(')
 }
 
-/** Whether a word stands between two operands. */
+/** Whether a word is between two operands. */
 function isOperator(statement: readonly SqlToken[], at: number): boolean {
   const [first, before] = [statement[at - 2], statement[at - 1]]
-  // a column of this name, which is sorted by or added
+  // a column of this name in ORDER BY or ADD
   if (isWord(before, 'by') && first?.kind === 'word' && /^(?:order|group|partition)$/i.test(first.text))
     return false
   if (isWord(before, 'column') && isWord(first, 'add')) return false
@@ -198,7 +198,7 @@ function isVirtualTable([first, second]: readonly SqlToken[]): boolean {
   return isWord(first, 'create') && isWord(second, 'virtual')
 }
 
-/** Full text search calls functions that are named in the arguments of its table. */
+/** Finds a compress function: full-text search calls functions named in the arguments of its table. */
 function findCompressFunction(statement: readonly SqlToken[]): string | null {
   for (const [at, { kind, text }] of statement.entries()) {
     const isOption = kind !== 'other' && /^(?:un)?compress$/i.test(text) && isText(statement[at + 1], '=')

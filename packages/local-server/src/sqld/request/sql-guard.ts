@@ -1,65 +1,64 @@
 import { callsOnlyKnown, findUnknownCall } from './sql-calls.ts'
 import { isWord, type SqlToken, statementsOf, type TokenizedSql, tokenizeSql } from './sql-tokens.ts'
 
-/** What is going to be done with a SQL text, and by whom. */
+/** How a SQL text is used, and by whom. */
 export interface SqlUse {
-  /** `describe` prepares without asking the server's own filter; what is stored can be run and described. */
+  /** `describe` prepares without the server's own filter; a stored text can be run and described. */
   readonly kind: 'run' | 'describe' | 'store'
   readonly mayWrite: boolean
   /**
-   * `attached`: its stream has another database attached, or gets it in this request · `late`: its stream has run other
-   * requests before. The server ends when it reads an attached database while it holds the write lock.
+   * `attached`: its stream has another database attached, or attaches it in this request · `late`: its stream has executed other
+   * requests before. The server crashes when it reads an attached database while it holds the write lock.
    */
   readonly attach?: 'attached' | 'late'
 }
-
 /** Why a text must not reach the server. `permissions`: the sender may not do this; `refused`: no sender may. */
 export type SqlRefusal =
   | { readonly type: 'permissions' }
   | { readonly type: 'refused'; readonly name: string; readonly reason: string }
 
-/** Functions and tables through which SQL reaches files, other SQL, or the process; also those of other builds. */
+/** Functions and tables with which SQL can access files, other SQL, or the process, including those of other builds. */
 const OUTSIDE =
   'readfile|writefile|fts3_tokenizer|sha3_query|fsdir|lsdir|zipfile|zipfile_cds|sqlar_(?:un)?compress|' +
   'fileio_\\w+|sqlite_dbpage|sqlite_log|sqlite_crypt|sqlite3mc_\\w+|pragma_optimize'
 const OUTSIDE_ANYWHERE = new RegExp(`(?<![\\w$])(?:${OUTSIDE})(?![\\w$])`, 'i')
 const OUTSIDE_EXACTLY = new RegExp(`^(?:${OUTSIDE})$`, 'i')
-/** Functions that end the server, or read what is not theirs; of calls that are understood the list of safe ones decides. */
+/** Functions that crash the server or read foreign memory. For calls that can be parsed, the list of safe functions applies instead. */
 const UNSAFE =
   'replicate|pad[lrc]|strfilter|(?:left|right)str|reverse|proper|charindex|difference|mode|median|(?:low|upp)er_quartile|' +
   'regexpi?|geopoly_debug|lsmode|vector_top_k'
-/** What nothing below looks at closer can have none of these in it. */
+/** A text that does not match needs no closer inspection. */
 const SUSPICIOUS = new RegExp(`${OUTSIDE}|regexp|compress|index|explain|_shadow|vector_top_k`, 'i')
-/** What the names of tables and functions are looked through for. */
+/** Matches unsafe names of tables and functions. */
 const OUTSIDE_OR_OPTIMIZE = new RegExp(`${OUTSIDE}|optimize`, 'i')
 const AMBIGUOUSLY_SUSPICIOUS = new RegExp(`${OUTSIDE}|${UNSAFE}|index|explain|_shadow|attach`, 'i')
 const SUSPICIOUS_FOR_READERS = new RegExp(`${SUSPICIOUS.source}|optimize`, 'i')
-const REASON_OUTSIDE = 'SQL must not reach files, the process or other SQL'
-const REASON_UNKNOWN = 'it is not among the functions that are known to be safe'
-const REASON_SHADOW = 'the server ends when it reads what it has not written itself'
+const REASON_OUTSIDE = 'SQL must not access files, the process or other SQL'
+const REASON_UNKNOWN = 'it is not a function that is known to be safe'
+const REASON_SHADOW = 'the server crashes when it reads data that it has not written itself'
 
-/** Pragmas that read and may have an argument. */
+/** Read-only pragmas that accept an argument. */
 const READING_PRAGMAS =
   /^(?:table_list|table_x?info|index_list|index_x?info|pragma_list|compile_options|database_list|function_list|module_list|foreign_key_list|foreign_key_check|integrity_check|quick_check|collation_list)$/i
-/** Pragmas that the server runs with an argument for senders that may write. */
+/** Pragmas that senders with write permission may call with an argument. */
 const WRITABLE_PRAGMAS = /^(?:defer_foreign_keys|foreign_keys|user_version)$/i
-/** Statements that have no effect when they are only prepared. */
+/** Statements that have no effect when they are prepared. */
 const HARMLESS_TO_PREPARE =
   /^(?:select|values|with|insert|replace|update|delete|begin|commit|end|rollback|savepoint|release|pragma)$/i
-/** What a stream may do that has a database attached. */
+/** Statements allowed on a stream that has a database attached. */
 const READS_ATTACHED =
   /^(?:select|values|with|pragma|begin|commit|end|rollback|savepoint|release|attach|detach)$/i
 const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 const PLAIN_NAME = /^[\p{L}_][\p{L}\p{N}_$]*$/u
 
-/** Looks for what the server would do and must not; null when there is nothing. */
+/** Returns why the server must not execute a text; null if it may. */
 export function findRefusal(sql: string, use: SqlUse): SqlRefusal | null {
   const suspicious = use.mayWrite ? SUSPICIOUS : SUSPICIOUS_FOR_READERS
   const isPlain = use.kind === 'run' && use.attach === undefined && !suspicious.test(sql)
   return isPlain && callsOnlyKnown(sql) ? null : refusalOfTokens(sql, tokenizeSql(sql), use)
 }
 
-/** The same for a text that is cut up already; each token is looked at a limited number of times. */
+/** Does the same for tokens. Looks at each token a limited number of times. */
 export function refusalOfTokens(
   sql: string,
   { tokens, isAmbiguous }: TokenizedSql,
@@ -68,7 +67,7 @@ export function refusalOfTokens(
   const name = OUTSIDE_OR_OPTIMIZE.test(sql) ? findOutsideName(tokens, use) : null
   if (name !== null) return { type: 'refused', name, reason: REASON_OUTSIDE }
   if (isAmbiguous && (AMBIGUOUSLY_SUSPICIOUS.test(sql) || use.kind !== 'run')) {
-    return { type: 'refused', name: 'this text', reason: 'not every parser reads it alike' }
+    return { type: 'refused', name: 'this text', reason: 'parsers disagree about it' }
   }
   for (const statement of statementsOf(tokens)) {
     const refusal = refusalOfStatement(statement, use)
@@ -78,17 +77,17 @@ export function refusalOfTokens(
 }
 
 function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): string | null {
-  // modules get the text of CREATE VIRTUAL TABLE and make SQL of what stands in strings there
+  // modules receive the text of CREATE VIRTUAL TABLE and build SQL from the strings in it
   const isDefinition = tokens.some(({ kind, text }) => kind === 'word' && /^(?:create|alter)$/i.test(text))
   for (const [index, { kind, text }] of tokens.entries()) {
     if (kind === 'word' || (kind === 'string' && !isDefinition)) {
-      // a table can be named by a string
+      // a string can name a table
       if (OUTSIDE_EXACTLY.test(text)) return text
     } else if (kind !== 'other') {
       const found = OUTSIDE_ANYWHERE.exec(text)
       if (found !== null) return found[0]
     }
-    // of FTS3, and writes under a SELECT
+    // a command of FTS3 that writes within a SELECT
     const isOptimize = /^optimize$/i.test(text) && (kind === 'word' || kind === 'name')
     if (isOptimize && (!mayWrite || isDefinition) && tokens[index + 1]?.text === '(') return text
   }
@@ -98,9 +97,9 @@ function findOutsideName(tokens: readonly SqlToken[], { mayWrite }: SqlUse): str
 function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRefusal | null {
   const isExplained = isWord(statement[0], 'explain')
   const body = bodyOf(statement)
-  const index = evilIndexName(body)
+  const index = unsafeIndexName(body)
   if (index !== null) {
-    return { type: 'refused', name: `the index name ${index}`, reason: 'the server would run it as SQL' }
+    return { type: 'refused', name: `the index name ${index}`, reason: 'the server would execute it as SQL' }
   }
   const attach = refusalByAttach(body, use)
   if (attach !== null) return attach
@@ -112,20 +111,20 @@ function refusalOfStatement(statement: readonly SqlToken[], use: SqlUse): SqlRef
   if (!isPrepared) return null
   if (isWord(body[0], 'pragma')) return refusalOfPragma(body, use, isExplained)
   const isHarmless = body[0]?.kind === 'word' && HARMLESS_TO_PREPARE.test(body[0].text)
-  // DDL of vector indexes takes effect when it is prepared; what is stored meets this again when it is run
+  // DDL of vector indexes takes effect when it is prepared; a stored text is checked again when it is run
   const isOnlyPrepared = isExplained || use.kind === 'describe'
   return isHarmless || use.mayWrite || !isOnlyPrepared ? null : { type: 'permissions' }
 }
 
-/** What is explained, in a statement that explains. */
+/** Returns the statement that an EXPLAIN explains, or the statement itself. */
 function bodyOf(statement: readonly SqlToken[]): readonly SqlToken[] {
   if (!isWord(statement[0], 'explain')) return statement
   const isPlan = isWord(statement[1], 'query') && isWord(statement[2], 'plan')
   return statement.slice(isPlan ? 3 : 1)
 }
 
-/** The server makes SQL of the name of a vector index, and does not quote it. */
-function evilIndexName(statement: readonly SqlToken[]): string | null {
+/** Returns the name of a vector index that is not a plain name: the server builds SQL from it without quoting. */
+function unsafeIndexName(statement: readonly SqlToken[]): string | null {
   if (!isWord(statement[0], 'create')) return null
   const at = isWord(statement[1], 'unique') ? 2 : 1
   if (!isWord(statement[at], 'index')) return null
@@ -149,18 +148,18 @@ export function hasAttach(sql: string): boolean {
 function refusalByAttach([first, second]: readonly SqlToken[], { attach }: SqlUse): SqlRefusal | null {
   if (attach === undefined) return null
   if (attach === 'late') {
-    const reason = 'on this back end it has to be in the first request of a stream'
+    const reason = 'on this back end it must be in the first request of a stream'
     return isWord(first, 'attach') ? { type: 'refused', name: 'ATTACH', reason } : null
   }
   const reads = first?.kind === 'word' && READS_ATTACHED.test(first.text)
   if (reads && !(isWord(first, 'begin') && TAKES_WRITE_LOCK.test(second?.text ?? ''))) return null
-  const reason = 'on this back end a stream that attaches a database only reads'
+  const reason = 'on this back end a stream with an attached database is read-only'
   return { type: 'refused', name: first?.text ?? '', reason }
 }
 
 /**
- * The table behind a vector index that a statement, or one in a trigger, would change. A plain INSERT is let through:
- * dumps have it.
+ * Returns the shadow table of a vector index that a statement, or one in a trigger, would change. A plain INSERT is allowed,
+ * as dumps contain it.
  */
 function findChangedShadow(statement: readonly SqlToken[]): string | null {
   const isUpsert = statement.some((token) => isWord(token, 'conflict'))
@@ -177,7 +176,7 @@ function findChangedShadow(statement: readonly SqlToken[]): string | null {
   return null
 }
 
-/** Many pragmas take effect when they are prepared. */
+/** Checks a pragma: many take effect when they are prepared. */
 function refusalOfPragma(
   statement: readonly SqlToken[],
   use: SqlUse,

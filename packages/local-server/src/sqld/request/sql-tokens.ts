@@ -1,26 +1,25 @@
 import { identifier, scanSql } from '../../sql/scanner.ts'
 
-/** A token of SQL text. Names and strings are without their quotes. */
+/** A token of SQL text; names and strings are unquoted. */
 export interface SqlToken {
   /** `word`: bare identifier or keyword · `name`: in double quotes, backticks or brackets · `string`: in single quotes. */
   readonly kind: 'word' | 'name' | 'string' | 'other'
   readonly text: string
 }
 
-/** SQL text, cut up. */
+/** The tokens of a SQL text. */
 export interface TokenizedSql {
   readonly tokens: readonly SqlToken[]
   /**
-   * Whether two parsers may disagree about where a token ends: the server reads a text with a parser of its own and
-   * hands parts of it to SQLite.
+   * Whether parsers may disagree about the end of a token: the server parses a text itself and hands parts of it to SQLite.
    */
   readonly isAmbiguous: boolean
 }
 
-/** The end of the text for one parser and white space or part of a word for another. */
+/** Characters that end the text for one parser and are white space or part of a word for another. */
 const AMBIGUOUS = /^[\0\v\ufeff]+/
 
-/** Cuts SQL into tokens as the guard looks at them. */
+/** Tokenizes SQL for the guard. */
 export function tokenizeSql(sql: string): TokenizedSql {
   const tokens: SqlToken[] = []
   const scanned = scanSql(sql)
@@ -49,7 +48,7 @@ export function tokenizeSql(sql: string): TokenizedSql {
   return { tokens, isAmbiguous }
 }
 
-/** The tokens of each statement of a text. */
+/** Divides the tokens of a text into statements. */
 export function statementsOf(tokens: readonly SqlToken[]): (readonly SqlToken[])[] {
   const statements: SqlToken[][] = [[]]
   for (const token of tokens) {

@@ -2,13 +2,13 @@ import { PipelineFailure } from '../../hrana/pipeline-failure.ts'
 import type { PipelineRequest } from '../../hrana/pipeline-types.ts'
 import { nextToken } from '../../sql/scanner.ts'
 
-/** Tokens of SQL in one request; checking them takes about a second, during which no other request is served. */
+/** Maximum number of SQL tokens in a request; checking them takes about a second, which blocks other requests. */
 export const MAX_TOKENS = 1_000_000
 
-/** Rejects requests with more SQL than the guard checks in one go. @throws PipelineFailure with status 413 */
+/** Rejects requests with more SQL than the guard checks at once. @throws PipelineFailure with status 413 */
 export function checkTokenCount(requests: readonly PipelineRequest[]): void {
   const texts = requests.flatMap(textsOf)
-  // a token has a character at least, so that most requests need no counting
+  // every token has at least one character, so that most requests need no counting
   if (texts.reduce((sum, { length }) => sum + length, 0) <= MAX_TOKENS) return
   let left = MAX_TOKENS
   for (const sql of texts) {
@@ -19,7 +19,7 @@ export function checkTokenCount(requests: readonly PipelineRequest[]): void {
   }
 }
 
-const TOO_MANY = `the SQL of one request has at most ${MAX_TOKENS.toLocaleString('en')} tokens here: send it in several requests`
+const TOO_MANY = `the SQL of a request is limited to ${MAX_TOKENS.toLocaleString('en')} tokens; send it in several requests`
 
 function textsOf(request: PipelineRequest): readonly string[] {
   switch (request.type) {

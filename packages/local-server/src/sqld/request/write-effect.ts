@@ -1,38 +1,38 @@
 import type { PipelineRequest, SqlReference } from '../../hrana/pipeline-types.ts'
 import { type SqlToken, statementsOf, tokenizeSql } from './sql-tokens.ts'
 
-/** What statements do to the write lock and to the transaction of their stream, if all of them run. */
+/** The effect of statements on the write lock and the transaction of their stream, if all of them are executed. */
 export interface WriteEffect {
-  /** Whether one of them may take the write lock. */
+  /** Whether one of them may acquire the write lock. */
   readonly mayWrite: boolean
   /** Whether one of them begins a transaction. */
   readonly opens: boolean
-  /** Whether no transaction is open behind the last of them that begins or ends one. */
+  /** Whether the last of them that begins or ends a transaction ends it. */
   readonly ends: boolean
 }
 
-/** Of a request that only reads, or has no statements. */
+/** The effect of a request that is read-only or has no statements. */
 export const NO_EFFECT: WriteEffect = { mayWrite: false, opens: false, ends: false }
-/** Of a text that is not known. */
+/** The effect of an unknown text. */
 const ANY_EFFECT: WriteEffect = { mayWrite: true, opens: true, ends: false }
 const WRITES: WriteEffect = { ...NO_EFFECT, mayWrite: true }
 const BEGINS: WriteEffect = { ...NO_EFFECT, opens: true }
 const ENDS: WriteEffect = { ...NO_EFFECT, ends: true }
 
-/** One statement, without a comment in front: most texts need no closer look. */
+/** Matches single statements without a leading comment, so that most texts need not be tokenized. */
 const ONE_READ = /^\s*(?:select|values)\b[^;]*$/i
 const ONE_WRITE = /^\s*(?:insert|update|delete|replace)\b[^;]*$/i
 const READS = /^(?:select|values|explain|attach|detach|release)$/i
 const CHANGES = /^(?:insert|update|delete|replace)$/i
 const TAKES_WRITE_LOCK = /^(?:immediate|exclusive|concurrent)$/i
 
-/** What the texts do that a client has stored on its stream, by their number. */
+/** The effects of the texts that a client has stored on its stream, by their number. */
 export type StoredEffects = Map<number, WriteEffect>
 
-/** The server keeps no more of one stream. */
+/** The server stores no more for a stream. */
 const MAX_STORED = 64
 
-/** The effect of the requests of a pipeline. @param stored what is stored on the stream; it is kept up to date */
+/** Returns the effect of the requests of a pipeline. @param stored effects of texts stored on the stream; updated here */
 export function effectOfRequests(
   requests: readonly PipelineRequest[],
   stored: StoredEffects = new Map(),
@@ -49,7 +49,7 @@ function effectOfRequest(request: PipelineRequest, stored: StoredEffects): Write
     case 'sequence':
       return effectOf(request, stored)
     case 'store_sql':
-      // a number that is taken is refused
+      // the server rejects a number in use
       if (stored.size < MAX_STORED && !stored.has(request.sqlId))
         stored.set(request.sqlId, effectOfText(request.sql))
       return NO_EFFECT
@@ -102,7 +102,7 @@ function effectOfStatement(statement: readonly SqlToken[]): WriteEffect {
     case 'savepoint':
       return BEGINS
     case 'rollback':
-      // to a savepoint: the transaction goes on
+      // ROLLBACK TO a savepoint leaves the transaction open
       return has(/^to$/i) ? NO_EFFECT : ENDS
     case 'commit':
     case 'end':

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
-import { LogKeeper } from './log-keeper.ts'
+import { WalCheckpointer } from './wal-checkpointer.ts'
 import { StreamWrites, WriteGate } from './write-gate.ts'
 
-// Generated writers at a model of libsql-server, with the gate and the keeper of its log in front, in virtual time.
+// Generated writers at a model of libsql-server, with the gate and the checkpointer of its log in front, in virtual time.
 
 const WINDOW_MS = 5_000
 const STREAM_IDLE_MS = 10_000
-/** The longest patience of the keeper, and how long writers wait for what it does then. */
+/** The longest patience of the checkpointer, and how long writers wait for what it does then. */
 const MOST_MS = 5_500 + 4_000
 const LARGE = 8 * 1_024 ** 2
 
@@ -83,7 +83,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   const open = new Map<object, boolean>()
   /** Those that seem to have ended it. */
   const misled = new Set<object | null>()
-  const keeper = new LogKeeper(gate, {
+  const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
     checkpoint: async () => {
       checkpoints += 1
@@ -128,12 +128,12 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     const waitedMs = performance.now() - from
     if (waitedMs > (hasBegun ? 0 : MOST_MS)) mistakes.push(`${does} waited ${waitedMs} ms`)
     const hasError = await serve(stream, { does, runsMs })
-    gate.answered(writes, effect)
-    gate.ended(writes, effect, { goesOn: true, hasError })
+    gate.onResponse(writes, effect)
+    gate.onEnd(writes, effect, { isContinued: true, hasError })
     const isOpen = open.has(stream) || misled.has(stream)
     if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
       mistakes.push(`a writer behind its ${does}`)
-    if (effect.mayWrite) keeper.written()
+    if (effect.mayWrite) checkpointer.onWrite()
   }
   const play = async (steps: readonly Step[]): Promise<void> => {
     const [stream, writes] = [{}, new StreamWrites()]
@@ -150,10 +150,10 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   await vi.advanceTimersByTimeAsync(600_000)
   if (playing > 0) mistakes.push('a writer never ended')
   // whatever is left of streams without clients, the log is emptied
-  keeper.written()
+  checkpointer.onWrite()
   await vi.advanceTimersByTimeAsync(120_000)
   if (bytes > LARGE) mistakes.push(`the log has ${bytes} bytes`)
-  keeper.close()
+  checkpointer.close()
   return { mistakes, checkpoints }
 }
 

@@ -19,8 +19,8 @@ async function run(
   hasError = false,
 ): Promise<void> {
   await gate.enter(stream, effect, signal)
-  gate.answered(stream, effect)
-  gate.ended(stream, effect, { goesOn: true, hasError })
+  gate.onResponse(stream, effect)
+  gate.onEnd(stream, effect, { isContinued: true, hasError })
 }
 
 /** What has come to its end, in this order. */
@@ -48,7 +48,7 @@ test('work waits for open write transactions, new writers wait for the work, rea
   })
   void note('work begun')(
     new Promise<void>((resolve) => {
-      void gate.whileNoWriter(async () => {
+      void gate.withoutWriters(async () => {
         resolve()
         await working
       }, LIMIT_MS)
@@ -73,7 +73,7 @@ test('a COMMIT that fails leaves the transaction open', async () => {
   await run(gate, stream, BEGIN_IMMEDIATE)
   await run(gate, stream, COMMIT, true)
   const work = vi.fn(async () => {})
-  void gate.whileNoWriter(work, LIMIT_MS)
+  void gate.withoutWriters(work, LIMIT_MS)
   await settle()
   expect(work).not.toHaveBeenCalled()
   await run(gate, stream, COMMIT)
@@ -85,7 +85,7 @@ test('writers that do not end: the work is given up, and those that wait go on',
   const gate = new WriteGate()
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const [work, writer] = [vi.fn(async () => {}), vi.fn()]
-  const done = gate.whileNoWriter(work, LIMIT_MS, 500)
+  const done = gate.withoutWriters(work, LIMIT_MS, 500)
   void run(gate, new StreamWrites(), INSERT).then(writer)
   await vi.advanceTimersByTimeAsync(499)
   expect(writer).not.toHaveBeenCalled()
@@ -103,7 +103,7 @@ test('a stream that has begun a transaction is not held back, also when that see
   await run(gate, other, BEGIN_IMMEDIATE)
   // a COMMIT that did not run, such as a step of a batch whose condition does not hold
   await run(gate, holder, COMMIT)
-  void gate.whileNoWriter(async () => {}, LIMIT_MS)
+  void gate.withoutWriters(async () => {}, LIMIT_MS)
   const writer = vi.fn()
   void run(gate, holder, INSERT).then(writer)
   await settle()
@@ -114,7 +114,7 @@ test('a transaction without an end holds writers back no longer than the server 
   const gate = new WriteGate()
   await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const work = vi.fn(async () => {})
-  void gate.whileNoWriter(work, LIMIT_MS, 60_000)
+  void gate.withoutWriters(work, LIMIT_MS, 60_000)
   // no other writer waits: it may take its time
   await vi.advanceTimersByTimeAsync(6_000)
   expect(work).not.toHaveBeenCalled()
@@ -128,7 +128,7 @@ test('a transaction without an end holds writers back no longer than the server 
 
 test('writers wait for the work until its limit', async () => {
   const gate = new WriteGate()
-  void gate.whileNoWriter(() => new Promise(() => {}), LIMIT_MS)
+  void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   await settle()
   const writer = vi.fn()
   void run(gate, new StreamWrites(), INSERT).then(writer)
@@ -140,7 +140,7 @@ test('writers wait for the work until its limit', async () => {
 
 test('a writer whose client leaves does not wait any more', async () => {
   const gate = new WriteGate()
-  void gate.whileNoWriter(() => new Promise(() => {}), LIMIT_MS)
+  void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   const client = new AbortController()
   const left = gate.enter(new StreamWrites(), INSERT, client.signal)
   client.abort(new Error('left'))

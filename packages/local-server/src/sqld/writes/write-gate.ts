@@ -1,47 +1,47 @@
 import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
 
-/** How long the server leaves the write lock to a transaction for which another one waits. */
+/** How long the server leaves the write lock to a transaction while another one waits. */
 const WINDOW_MS = 5_000
-/** By then the server has closed a stream without requests, and rolled its transaction back. */
+/** After this time the server has closed an idle stream and rolled its transaction back. */
 const STREAM_GONE_MS = 11_000
-/** How often idle transactions are looked at while the gate is closed. */
+/** How often idle transactions are checked while the gate is closed. */
 const LOOK_MS = 100
 
-/** What is known of the transaction of a stream. */
+/** The transaction state of a stream. */
 export class StreamWrites {
   /** Whether a transaction may be open. */
   isOpen = false
-  /** When its last request was answered; null while one is under way. */
+  /** When its last response arrived; null while a request is in flight. */
   idleSince: number | null = null
-  /** Whether it has begun a transaction: whether that is over cannot be told for certain, so it is never held back. */
+  /** Whether it has begun a transaction. As its end cannot be detected reliably, such a stream is never held back. */
   hasBegun = false
-  /** Since when it holds the write lock, if it does; null until its first write has run. */
+  /** Since when it holds the write lock; null if it does not, and until its first write was executed. */
   lockedSince: number | null = null
   readonly stored: StoredEffects = new Map()
 }
 
-/** How a request ended. */
+/** The outcome of a request. */
 export interface WriteEnd {
-  /** Whether its stream goes on. */
-  readonly goesOn: boolean
+  /** Whether its stream remains open. */
+  readonly isContinued: boolean
   readonly hasError: boolean
 }
 
 /**
- * Knows which streams of one database may hold its write lock or wait for it, and can keep new ones away from the server.
- * A stream that may hold the lock always passes, or it would never give the lock back.
+ * Tracks which streams of one database may hold its write lock or wait for it, and can hold back new ones. A stream that may
+ * hold the lock always passes; otherwise it could never release it.
  */
 export class WriteGate {
   readonly #writers = new Set<StreamWrites>()
   #waiting: (() => void)[] = []
   #isClosed = false
   #changed = (): void => {}
-  /** When the first request was sent that may write, behind the last one that was answered; null for none. */
-  #silentSince: number | null = null
+  /** When the first unanswered write after the last response was sent; null if there is none. */
+  #stalledSince: number | null = null
 
-  /** For how long no write was answered while at least one waited. */
-  get silentMs(): number {
-    return this.#silentSince === null ? 0 : performance.now() - this.#silentSince
+  /** How long no write has been answered while at least one was pending. */
+  get stalledMs(): number {
+    return this.#stalledSince === null ? 0 : performance.now() - this.#stalledSince
   }
 
   /** Streams that may hold the write lock, or wait for it at the server. */
@@ -49,19 +49,19 @@ export class WriteGate {
     return [...this.#writers]
   }
 
-  /** Whether a stream is one of them. */
+  /** Whether a stream is one of {@link writers}. */
   isWriter(stream: StreamWrites): boolean {
     return this.#writers.has(stream)
   }
 
-  /** Waits until a request may be sent. Rejects when its client leaves meanwhile. */
+  /** Waits until a request may be sent. Rejects if its client leaves meanwhile. */
   async enter(stream: StreamWrites, effect: WriteEffect, signal: AbortSignal): Promise<void> {
     const isWriter = this.#writers.has(stream)
     if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#opening(signal)
     stream.hasBegun ||= effect.opens
     stream.idleSince = null
-    if (effect.mayWrite) this.#silentSince ??= performance.now()
-    // a transaction that the server has taken the lock from may have been followed by another one
+    if (effect.mayWrite) this.#stalledSince ??= performance.now()
+    // if the server took the lock from its transaction, the stream may have begun another one
     if (effect.opens || !isWriter) stream.lockedSince = null
     if (effect.mayWrite) this.#writers.add(stream)
   }
@@ -83,46 +83,46 @@ export class WriteGate {
     })
   }
 
-  /** The server has run the request; what came of it is not known yet. */
-  answered(stream: StreamWrites, { mayWrite }: WriteEffect): void {
-    this.left(stream)
+  /** Called when the server has executed a request, before its result is known. */
+  onResponse(stream: StreamWrites, { mayWrite }: WriteEffect): void {
+    this.onAbort(stream)
     if (!mayWrite) return
     const isWaitedFor = this.writers.some(({ idleSince }) => idleSince === null)
-    this.#silentSince = isWaitedFor ? performance.now() : null
+    this.#stalledSince = isWaitedFor ? performance.now() : null
   }
 
-  /** Its client waits for the request no longer; it may still run. */
-  left(stream: StreamWrites): void {
+  /** Called when the client no longer waits for the request, which may still be executed. */
+  onAbort(stream: StreamWrites): void {
     stream.idleSince = performance.now()
   }
 
-  /** The server answers writes, or is another one. */
-  noteAnswer(): void {
-    this.#silentSince = null
+  /** Called when the server has responded to a write, or was restarted. */
+  resetStall(): void {
+    this.#stalledSince = null
   }
 
-  /** The answer was read to its end. */
-  ended(stream: StreamWrites, effect: WriteEffect, { goesOn, hasError }: WriteEnd): void {
-    // only a write that has run has the lock
+  /** Called when the response was read to its end. */
+  onEnd(stream: StreamWrites, effect: WriteEffect, { isContinued, hasError }: WriteEnd): void {
+    // only a write that was executed acquires the lock
     if (effect.mayWrite && !hasError) stream.lockedSince ??= performance.now()
     const isOver = effect.ends && !hasError
-    stream.isOpen = goesOn && !isOver && (stream.isOpen || effect.opens)
+    stream.isOpen = isContinued && !isOver && (stream.isOpen || effect.opens)
     if (!stream.isOpen) this.#writers.delete(stream)
     this.#changed()
   }
 
-  /** Forgets the transactions of streams that are gone, those that are under way excepted. */
+  /** Forgets the transactions of closed streams, except those with a request in flight. */
   forgetIdle(): void {
     for (const stream of this.#writers) if (stream.idleSince !== null) this.#writers.delete(stream)
     this.#changed()
   }
 
   /**
-   * Runs something while no stream holds the write lock or waits for it: new writers wait until it is done, at the longest
-   * for `limitMs` behind its start. Gives up when that does not come within `patienceMs`. A transaction that is older than
-   * the server protects from waiting writers counts as none as soon as a writer waits here.
+   * Runs `work` while no stream holds the write lock or waits for it. New writers wait until it is done, at most `limitMs` after
+   * its start. Gives up after `patienceMs`. A transaction is ignored if it is older than the time for which the server protects it,
+   * and another writer waits here.
    */
-  async whileNoWriter(work: () => Promise<void>, limitMs: number, patienceMs = limitMs): Promise<void> {
+  async withoutWriters(work: () => Promise<void>, limitMs: number, patienceMs = limitMs): Promise<void> {
     const begun = performance.now()
     this.#isClosed = true
     let limit: NodeJS.Timeout | undefined

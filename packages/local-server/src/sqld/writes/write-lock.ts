@@ -4,11 +4,11 @@ import { sqliteModule } from '../../base/sqlite-module.ts'
 const SQLITE_BUSY = 5
 
 /**
- * Whether the write lock of a database is free, as its files say: a server that runs a write holds it, one that has forgotten
- * its writers does not. Null where this process cannot open the file.
+ * Whether the write lock of a database is free according to its files: a server that executes a write holds it; one that has
+ * lost its writers does not. Null if this process cannot open the file.
  */
 export function isWriteLockFree(file: string): boolean | null {
-  // what is not there would be made
+  // a missing file would be created
   if (!existsSync(file)) return null
   try {
     const database = new (sqliteModule().DatabaseSync)(file)

@@ -1,110 +1,110 @@
 import { stat } from 'node:fs/promises'
 import type { DatabaseId } from '../../backend/backend.ts'
-import type { OwnRequests } from '../process/own-requests.ts'
+import type { InternalRequests } from '../process/internal-requests.ts'
 import type { Upstream } from '../process/upstream.ts'
 import type { WriteEffect } from '../request/write-effect.ts'
-import { LogKeeper } from './log-keeper.ts'
+import { STALL_TIMES, StallDetector, type StallTimes } from './stall-detector.ts'
+import { WalCheckpointer } from './wal-checkpointer.ts'
 import { type StreamWrites, WriteGate } from './write-gate.ts'
 import { isWriteLockFree } from './write-lock.ts'
-import { WritePass } from './write-pass.ts'
-import { WATCH_TIMES, type WatchTimes, WriteWatch } from './write-watch.ts'
+import { WriteTicket } from './write-ticket.ts'
 
-/** How the writes to one server are looked after. */
+/** Options of a {@link WriteService}. */
 export interface WriteServiceOptions {
-  /** The file of a database; null for a server elsewhere, which keeps its logs by itself and is never ended. */
+  /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
   readonly fileOf: ((id: DatabaseId) => string) | null
-  /** Says what happened. */
+  /** Receives notices. */
   readonly onNotice: (id: DatabaseId, text: string) => void
-  readonly watchTimes: WatchTimes | undefined
+  readonly stallTimes: StallTimes | undefined
 }
 
-/** How long the server may take to say that it is there. */
+/** How long the server may take to respond to a health check. */
 const RESPONSE_MS = 3_000
 const TAKE_AND_GIVE_BACK = 'BEGIN IMMEDIATE; ROLLBACK'
 const DEFECT = 'docs/libsql-server-lost-writer.md'
 
 interface Database {
   readonly gate: WriteGate
-  /** Null for a server elsewhere. */
-  readonly keeper: LogKeeper | null
+  /** Null for a remote server. */
+  readonly checkpointer: WalCheckpointer | null
 }
 
 /**
- * The requests to one server that may write: they pass a gate. Keeps the logs of its databases small, and ends the server
- * when it answers no write any more.
+ * Sends the writes of one server through gates, keeps the WALs of its databases small, and restarts the server when it no
+ * longer responds to writes.
  */
 export class WriteService {
   readonly #databases = new Map<DatabaseId, Database>()
   readonly #upstream: Upstream
-  readonly #own: OwnRequests
+  readonly #own: InternalRequests
   readonly #options: WriteServiceOptions
-  readonly #times: WatchTimes
-  readonly #watch: WriteWatch
-  /** Databases of which was said that they do not answer. */
-  readonly #silent = new Set<DatabaseId>()
+  readonly #times: StallTimes
+  readonly #watch: StallDetector
+  /** Databases that were reported as stalled. */
+  readonly #stalled = new Set<DatabaseId>()
 
-  constructor(upstream: Upstream, own: OwnRequests, options: WriteServiceOptions) {
+  constructor(upstream: Upstream, own: InternalRequests, options: WriteServiceOptions) {
     this.#upstream = upstream
     this.#own = own
     this.#options = options
-    this.#times = options.watchTimes ?? WATCH_TIMES
+    this.#times = options.stallTimes ?? STALL_TIMES
     const { fileOf } = options
-    this.#watch = new WriteWatch(
+    this.#watch = new StallDetector(
       {
-        silentMs: () => new Map([...this.#databases].map(([each, { gate }]) => [each, gate.silentMs])),
+        stalledMs: () => new Map([...this.#databases].map(([each, { gate }]) => [each, gate.stalledMs])),
         probe: (id) => this.#probe(id),
         responds: () => upstream.responds(RESPONSE_MS),
-        // elsewhere, another client's statement may hold it: nothing is ended there
+        // on a remote server another client's statement may hold the lock; nothing is restarted there
         isLockFree: async (id) => (fileOf === null ? true : isWriteLockFree(fileOf(id))),
-        dead: (id, silentMs) => this.#dead(id, silentMs),
+        onStall: (id, stalledMs) => this.#onStall(id, stalledMs),
       },
       this.#times,
     )
   }
 
-  /** What is wrong with the server of a database; null for nothing. */
-  async troubleOf(id: DatabaseId): Promise<string | null> {
-    const silentMs = this.#databases.get(id)?.gate.silentMs ?? 0
+  /** Describes what is wrong with the server of a database; null if it is healthy. */
+  async healthProblem(id: DatabaseId): Promise<string | null> {
+    const stalledMs = this.#databases.get(id)?.gate.stalledMs ?? 0
     const { fileOf } = this.#options
     const isAtWork = fileOf !== null && isWriteLockFree(fileOf(id)) === false
-    if (silentMs > this.#times.patienceMs && !isAtWork)
-      return `libsql-server has answered no write for ${seconds(silentMs)}`
-    return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not answer'
+    if (stalledMs > this.#times.patienceMs && !isAtWork)
+      return `libsql-server has not responded to a write for ${seconds(stalledMs)}`
+    return (await this.#upstream.responds(RESPONSE_MS)) ? null : 'libsql-server does not respond'
   }
 
-  /** Waits until a request may be sent. Rejects when its client leaves meanwhile. */
+  /** Waits until a request may be sent. Rejects if its client leaves meanwhile. */
   async enter(
     id: DatabaseId,
     stream: StreamWrites,
     effect: WriteEffect,
     signal: AbortSignal,
-  ): Promise<WritePass> {
-    const { gate, keeper } = this.#of(id)
+  ): Promise<WriteTicket> {
+    const { gate, checkpointer } = this.#of(id)
     await gate.enter(stream, effect, signal)
-    return new WritePass(gate, stream, effect, effect.mayWrite ? () => keeper?.written() : () => {})
+    return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})
   }
 
-  /** A database was written to by a way of its own. */
-  written(id: DatabaseId): void {
-    this.#of(id).keeper?.written()
+  /** Called when a database was written to outside of the gate. */
+  onWrite(id: DatabaseId): void {
+    this.#of(id).checkpointer?.onWrite()
   }
 
-  /** All streams of a database are gone. */
+  /** Called when all streams of a database are closed. */
   forgetStreams(id: DatabaseId): void {
     this.#databases.get(id)?.gate.forgetIdle()
   }
 
-  /** The server has ended, and all streams with it. */
+  /** Called when the server has stopped, and all streams with it. */
   forgetAllStreams(): void {
     for (const { gate } of this.#databases.values()) {
       gate.forgetIdle()
-      gate.noteAnswer()
+      gate.resetStall()
     }
   }
 
-  /** A database is gone. */
+  /** Called when a database was removed. */
   remove(id: DatabaseId): void {
-    this.#databases.get(id)?.keeper?.close()
+    this.#databases.get(id)?.checkpointer?.close()
     this.#databases.delete(id)
   }
 
@@ -122,7 +122,7 @@ export class WriteService {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
       checkpoint: async () => (await this.#upstream.alive()).admin.checkpoint(id),
     }
-    const made = { gate, keeper: file === undefined ? null : new LogKeeper(gate, log) }
+    const made = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, log) }
     this.#databases.set(id, made)
     return made
   }
@@ -130,20 +130,20 @@ export class WriteService {
   async #probe(id: DatabaseId): Promise<void> {
     const answer = await this.#own.run(id, TAKE_AND_GIVE_BACK)
     answer.resume()
-    this.#databases.get(id)?.gate.noteAnswer()
-    this.#silent.delete(id)
+    this.#databases.get(id)?.gate.resetStall()
+    this.#stalled.delete(id)
   }
 
-  async #dead(id: DatabaseId, silentMs: number): Promise<void> {
-    const what = `libsql-server has answered no write for ${seconds(silentMs)}, and none of them ran (${DEFECT})`
+  async #onStall(id: DatabaseId, stalledMs: number): Promise<void> {
+    const what = `libsql-server has not responded to a write for ${seconds(stalledMs)}, and executes none (${DEFECT})`
     if (this.#options.fileOf === null) {
-      if (!this.#silent.has(id)) this.#options.onNotice(id, `${what}: it has to be started again`)
-      this.#silent.add(id)
+      if (!this.#stalled.has(id)) this.#options.onNotice(id, `${what}: restart the server`)
+      this.#stalled.add(id)
       return
     }
-    this.#options.onNotice(id, `${what}: it is ended and started again`)
+    this.#options.onNotice(id, `${what}: restarting it`)
     await this.#upstream.restart()
-    this.#options.onNotice(id, 'libsql-server runs again; what was acknowledged is there')
+    this.#options.onNotice(id, 'libsql-server was restarted; acknowledged writes were kept')
   }
 }
 

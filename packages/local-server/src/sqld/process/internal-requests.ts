@@ -3,20 +3,20 @@ import type { DatabaseId } from '../../backend/backend.ts'
 import type { PipelineBody } from '../../hrana/request-decoder.ts'
 import { encodePipelineBody } from '../../hrana/request-encoder.ts'
 import { readBytes } from '../../http/service-request.ts'
-import { type OnwardRights, READ_RIGHTS, WRITE_RIGHTS } from './onward-tokens.ts'
 import type { Upstream } from './upstream.ts'
+import { READ_RIGHTS, type UpstreamPermissions, WRITE_RIGHTS } from './upstream-tokens.ts'
 
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 
-/** What the back end asks of the server by itself. */
-export class OwnRequests {
+/** Requests that the back end itself sends to the server. */
+export class InternalRequests {
   readonly #upstream: Upstream
 
   constructor(upstream: Upstream) {
     this.#upstream = upstream
   }
 
-  /** Runs a script with the right to write. */
+  /** Executes a script with write permission. */
   async run(id: DatabaseId, sql: string): Promise<http.IncomingMessage> {
     return await this.#ask(id, WRITE_RIGHTS, {
       baton: null,
@@ -24,7 +24,7 @@ export class OwnRequests {
     })
   }
 
-  /** Runs one statement, and gives the text of the answer. */
+  /** Executes one statement and returns the text of the response. */
   async query(id: DatabaseId, sql: string): Promise<string> {
     const statement = { sql, sqlId: null, args: [], namedArgs: [] }
     const answer = await this.#ask(id, WRITE_RIGHTS, {
@@ -36,16 +36,16 @@ export class OwnRequests {
     return text
   }
 
-  /** Ends a stream: the client's token may be good no longer. */
+  /** Closes a stream with a token of our own, as the client's may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
     const answer = await this.#ask(id, READ_RIGHTS, { baton, requests: [] })
     answer.resume()
   }
 
-  /** Sends a pipeline, the last of its stream. */
+  /** Sends a pipeline that closes its stream. */
   async #ask(
     id: DatabaseId,
-    rights: OnwardRights,
+    rights: UpstreamPermissions,
     { baton, requests }: PipelineBody,
   ): Promise<http.IncomingMessage> {
     const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))

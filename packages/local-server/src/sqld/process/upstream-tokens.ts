@@ -2,21 +2,21 @@ import { type Claims, type KeyPair, mintToken } from '../../auth/jwt.ts'
 import type { DatabaseId } from '../../backend/backend.ts'
 import type { Permissions } from '../../hrana/pipeline-types.ts'
 
-/** Long enough for a server whose clock differs. */
+/** Long enough to tolerate clock skew. */
 const LIFETIME_MS = 3_600_000
 const MAX_KEPT = 10_000
 
-/** What the sender of a request may do, as far as the server decides it. */
-export type SenderRights = Pick<Permissions, 'write' | 'changeSharedSchema' | 'attach'>
+/** Permissions of a sender that the server enforces. */
+export type SenderPermissions = Pick<Permissions, 'write' | 'changeSharedSchema' | 'attach'>
 
-/** The same, with every database named that may be attached. */
-export interface OnwardRights extends SenderRights {
+/** The same, with the attachable databases listed by id. */
+export interface UpstreamPermissions extends SenderPermissions {
   readonly attach: readonly string[]
 }
 
-/** Of what the back end asks for itself. */
-export const READ_RIGHTS: OnwardRights = { write: false, changeSharedSchema: false, attach: [] }
-export const WRITE_RIGHTS: OnwardRights = { ...READ_RIGHTS, write: true }
+/** Permissions of internal requests. */
+export const READ_RIGHTS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
+export const WRITE_RIGHTS: UpstreamPermissions = { ...READ_RIGHTS, write: true }
 
 interface Kept {
   readonly token: string
@@ -24,9 +24,9 @@ interface Kept {
 }
 
 /**
- * Tokens of our own for requests that are passed on: clients' tokens are checked before, and worth nothing to the server.
+ * Issues tokens for requests to the server. Client tokens are verified before, and are not valid on the server.
  */
-export class OnwardTokens {
+export class UpstreamTokens {
   readonly #key: KeyPair
   readonly #kept = new Map<string, Kept>()
 
@@ -34,13 +34,13 @@ export class OnwardTokens {
     this.#key = key
   }
 
-  /** A token for a database and these rights. */
-  tokenFor(id: DatabaseId, rights: OnwardRights): string {
+  /** Returns a token for a database with these permissions. */
+  tokenFor(id: DatabaseId, rights: UpstreamPermissions): string {
     const claims = claimsFor(id, rights)
     const name = JSON.stringify(claims)
     const now = Date.now()
     const kept = this.#kept.get(name)
-    // the clock may have been set back meanwhile
+    // the clock may have been set back
     const isFresh = kept !== undefined && kept.mintedAt <= now && now < kept.mintedAt + LIFETIME_MS / 2
     if (isFresh) return kept.token
     if (this.#kept.size >= MAX_KEPT) this.#kept.clear()
@@ -51,9 +51,9 @@ export class OnwardTokens {
   }
 }
 
-function claimsFor(id: DatabaseId, { write, changeSharedSchema, attach }: OnwardRights): Claims {
+function claimsFor(id: DatabaseId, { write, changeSharedSchema, attach }: UpstreamPermissions): Claims {
   const level = write ? 'rw' : 'ro'
-  // the right to change a shared schema is one to write
+  // changing a shared schema requires write permission
   const changes = write && changeSharedSchema
   if (attach.length === 0 && !changes) return { id, a: level }
   const permissions = {

@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { newDatabaseId } from '../../backend/database-id.ts'
-import { type WatchedWrites, WriteWatch } from './write-watch.ts'
+import { StallDetector, type WriteMonitor } from './stall-detector.ts'
 
 const ID = newDatabaseId()
 const TIMES = { patienceMs: 20, probeMs: 20 }
 const never = (): Promise<void> => new Promise(() => {})
 
 /** Watches a database of which no write has been answered for longer than it is patient. */
-async function watched(server: Partial<WatchedWrites>) {
+async function watched(server: Partial<WriteMonitor>) {
   const dead = vi.fn(async () => {})
-  const watch = new WriteWatch(
+  const watch = new StallDetector(
     {
-      silentMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      stalledMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
       probe: never,
       responds: async () => true,
       isLockFree: async () => true,
-      dead,
+      onStall: dead,
       ...server,
     },
     TIMES,
@@ -33,7 +33,7 @@ test('a server that answers neither writes nor a probe, while its write lock is 
 })
 
 test('a server is not dead', async () => {
-  expect(await watched({ silentMs: () => new Map([[ID, TIMES.patienceMs - 1]]) })).toBe(false)
+  expect(await watched({ stalledMs: () => new Map([[ID, TIMES.patienceMs - 1]]) })).toBe(false)
   expect(await watched({ probe: async () => {} })).toBe(false)
   // a statement runs
   expect(await watched({ isLockFree: async () => false })).toBe(false)
@@ -47,9 +47,9 @@ test('a server is not dead because this process was blocked, and could not read 
   let blockedMs = 0
   let answers = 0
   const [dead, probe] = [vi.fn(async () => {}), vi.fn(never)]
-  const watch = new WriteWatch(
+  const watch = new StallDetector(
     {
-      silentMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
+      stalledMs: () => new Map([[ID, TIMES.patienceMs + 1]]),
       probe,
       // its time limit is over when this process runs again
       responds: async () => {
@@ -59,7 +59,7 @@ test('a server is not dead because this process was blocked, and could not read 
       },
       // a long statement
       isLockFree: async () => false,
-      dead,
+      onStall: dead,
     },
     TIMES,
     () => performance.now() + blockedMs,

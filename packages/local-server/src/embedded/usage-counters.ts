@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { DatabaseId, QueryUsage } from '../backend/backend.ts'
 import type { StatementUsage } from './protocol/worker-messages.ts'
 
-/** Texts of a database that are counted each by itself; of more, those that did least are forgotten. */
+/** Number of texts of a database that are counted individually; beyond it, those with the least usage are removed. */
 const MAX_QUERIES = 200
-/** How many are shown. */
+/** Number of texts that are shown. */
 const MAX_SHOWN = 20
 
 interface Count {
@@ -13,9 +13,9 @@ interface Count {
   readonly queries: Map<string, QueryUsage>
 }
 
-/** What each database was used for since the server started. */
-export class UsageBook {
-  /** Names the counts of this start. */
+/** Counts the usage of each database since the server started. */
+export class UsageCounters {
+  /** Distinguishes the counts of this start from earlier ones. */
   readonly epoch = randomUUID()
   readonly #counts = new Map<DatabaseId, Count>()
 
@@ -42,7 +42,7 @@ export class UsageBook {
     return { rowsRead, rowsWritten }
   }
 
-  /** Those that did most come first. */
+  /** Returns the queries with the highest usage first. */
   topQueriesOf(id: DatabaseId): readonly QueryUsage[] {
     const count = this.#counts.get(id)
     return count === undefined ? [] : ranked(count).slice(0, MAX_SHOWN)

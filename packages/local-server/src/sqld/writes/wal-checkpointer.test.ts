@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { LogKeeper } from './log-keeper.ts'
+import { WalCheckpointer } from './wal-checkpointer.ts'
 import { StreamWrites, WriteGate } from './write-gate.ts'
 
 const MEGABYTE = 1_024 ** 2
@@ -16,7 +16,7 @@ afterEach(() => {
 function keptLog() {
   const state = { bytes: 0, isRead: false, checkpoints: [] as number[] }
   const gate = new WriteGate()
-  const keeper = new LogKeeper(gate, {
+  const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => state.bytes,
     checkpoint: async () => {
       state.checkpoints.push(performance.now())
@@ -32,11 +32,11 @@ function keptLog() {
     await gate.enter(stream, INSERT, new AbortController().signal)
     passed.push(performance.now() - begun)
     state.bytes += megabytes * MEGABYTE
-    gate.answered(stream, INSERT)
-    gate.ended(stream, INSERT, { goesOn: false, hasError: false })
-    keeper.written()
+    gate.onResponse(stream, INSERT)
+    gate.onEnd(stream, INSERT, { isContinued: false, hasError: false })
+    checkpointer.onWrite()
   }
-  return { state, passed, write, keeper, gate }
+  return { state, passed, write, checkpointer, gate }
 }
 
 test('a log over 8 MiB is emptied once, 100 ms after the write, and writers wait for it', async () => {
@@ -89,16 +89,16 @@ test('a writer that stays holds others back for half a second, and the log is tr
   expect(passed[1]).toBeGreaterThanOrEqual(600)
   expect(passed[1]).toBeLessThan(750)
   expect(state.checkpoints).toEqual([])
-  gate.answered(stays, INSERT)
-  gate.ended(stays, { mayWrite: true, opens: false, ends: true }, { goesOn: true, hasError: false })
+  gate.onResponse(stays, INSERT)
+  gate.onEnd(stays, { mayWrite: true, opens: false, ends: true }, { isContinued: true, hasError: false })
   await vi.advanceTimersByTimeAsync(10_000)
   expect(state.bytes).toBe(0)
 })
 
-test('a keeper that is closed looks no more', async () => {
-  const { state, write, keeper } = keptLog()
+test('a checkpointer that is closed looks no more', async () => {
+  const { state, write, checkpointer } = keptLog()
   await write(9)
-  keeper.close()
+  checkpointer.close()
   await vi.advanceTimersByTimeAsync(10_000)
   expect(state.checkpoints).toEqual([])
 })

@@ -1,46 +1,46 @@
 import type { WriteGate } from './write-gate.ts'
 
-/** The log is emptied when it is larger; a page has 4 KiB. */
+/** Size above which the WAL is truncated; a page has 4 KiB. */
 const LOG_BYTES = 8 * 1_024 ** 2
-/** How often the size of the log is looked at, at the most. */
+/** Minimum interval between two checks of the size. */
 const LOOK_MS = 100
-/** How long it is tried, again and again, while readers need the log. */
+/** How long a checkpoint is retried while readers need the WAL. */
 const TRY_MS = 250
-/** How long new writers are held back until those before them are through: longer when the log is so many times too large. */
+/** How long to hold back new writers until the current ones are done; longer if the WAL exceeds its limit by this factor. */
 const PATIENCE_MS = 500
 const LONG_PATIENCE_MS = 5_500
 const FAR_TOO_LARGE = 8
-/** How long new writers are held back behind the last one before them, whatever the server does. */
+/** How long new writers are held back after the last current one, whatever the server does. */
 const HELD_MS = 4_000
-/** Writers are held back for one part of the time in so many when readers do not leave the log. */
+/** While readers keep the WAL, the pause is this many times as long as writers were held back. */
 const PAUSE_FACTOR = 10
 const MIN_PAUSE_MS = 1_000
 
-/** A database's log, as far as it has to be kept small. */
-export interface KeptLog {
-  /** Its size; 0 when there is none. */
+/** Access to the WAL of a database. */
+export interface WalAccess {
+  /** Returns its size; 0 if it does not exist. */
   readonly bytes: () => Promise<number>
-  /** Asks the server to write it into the database and to empty it. */
+  /** Asks the server for a checkpoint that truncates it. */
   readonly checkpoint: () => Promise<void>
 }
 
 /**
- * Keeps the write-ahead log of one database small. The server must not do it by itself: when it does while writers wait, it
- * may forget one of them, and then answers no write any more (docs/libsql-server-lost-writer.md).
+ * Keeps the WAL of one database small. Checkpoints are disabled on the server: if it makes one while writers wait, it may lose
+ * one of them and then respond to no more writes (docs/libsql-server-lost-writer.md).
  */
-export class LogKeeper {
+export class WalCheckpointer {
   readonly #gate: WriteGate
-  readonly #log: KeptLog
+  readonly #log: WalAccess
   #timer: NodeJS.Timeout | null = null
   #isClosed = false
 
-  constructor(gate: WriteGate, log: KeptLog) {
+  constructor(gate: WriteGate, log: WalAccess) {
     this.#gate = gate
     this.#log = log
   }
 
-  /** To be called after each request that may have written. */
-  written(): void {
+  /** Called after each request that may have written. */
+  onWrite(): void {
     this.#lookIn(LOOK_MS)
   }
 
@@ -61,12 +61,12 @@ export class LogKeeper {
     }, ms).unref()
   }
 
-  /** @returns after how long to look again; 0 = when something was written */
+  /** @returns the delay until the next check; 0 = after the next write */
   async #look(): Promise<number> {
     if (!(await this.#isLarge())) return 0
     const patienceMs = (await this.#log.bytes()) > FAR_TOO_LARGE * LOG_BYTES ? LONG_PATIENCE_MS : PATIENCE_MS
     const closed = performance.now()
-    await this.#gate.whileNoWriter(
+    await this.#gate.withoutWriters(
       async () => {
         const begun = performance.now()
         do {

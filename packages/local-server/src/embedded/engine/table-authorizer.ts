@@ -1,7 +1,7 @@
 import type { TablePermission } from '../../hrana/pipeline-types.ts'
 import type { TableAction } from '../../hrana/table-actions.ts'
 
-/** SQLite's numbers of what a statement does, as far as they concern tables. */
+/** SQLite's codes of actions on tables. */
 const ACTIONS: ReadonlyMap<number, { readonly action: TableAction; readonly table: 'first' | 'second' }> =
   new Map([
     [20, { action: 'data_read', table: 'first' }],
@@ -28,33 +28,33 @@ const DELETE = 9
 const REINDEX = 27
 const CREATE_INDEX = 1
 const DROPS: ReadonlySet<number> = new Set([11, 17, 30])
-/** SELECT, TRANSACTION, FUNCTION, SAVEPOINT, RECURSIVE: other checks look at them. */
+/** SELECT, TRANSACTION, FUNCTION, SAVEPOINT, RECURSIVE: covered by other checks. */
 const HARMLESS: ReadonlySet<number> = new Set([21, 22, 31, 32, 33])
 const PRAGMA = 19
-/** Pragmas whose argument says what they look at; any other argument is a new value. */
-const LOOKING_PRAGMAS =
+/** Pragmas whose argument names an object; the argument of any other pragma is a new value. */
+const NAMING_PRAGMAS =
   /^(?:table_list|index_list|(?:table|index)_x?info|foreign_key_(?:list|check)|integrity_check|quick_check)$/i
-/** The schema, which statements that are allowed to write to. SQLite refuses every statement that does it directly. */
+/** Schema tables, which allowed statements write to. SQLite rejects statements that write to them directly. */
 const SCHEMA_TABLES: ReadonlySet<string> = new Set([
   'sqlite_master',
   'sqlite_schema',
   'sqlite_temp_master',
   'sqlite_temp_schema',
 ])
-/** Tables without data of the database. */
+/** Table functions, which have no data of the database. */
 const TABLE_FUNCTIONS = /^(?:json_each|json_tree|generate_series|pragma_\w+)$/
 
-/** Decides what the holder of a token that names tables and actions may do. */
-export class TableRights {
+/** Checks a statement against a token with permissions for tables. */
+export class TableAuthorizer {
   readonly #allowed: readonly TablePermission[]
-  /** What the statement that is being compiled drops: SQLite asks for the deletion of its rows, too. */
+  /** The object that the statement drops: SQLite also checks the deletion of its rows. */
   #dropped = ''
-  /** The index it makes: SQLite asks for its rebuilding, too. */
+  /** The index that the statement creates: SQLite also checks its rebuilding. */
   #created = ''
 
   readonly #replaces: boolean
 
-  /** @param replaces whether the statement may delete rows that are in its way, of which SQLite does not tell */
+  /** @param replaces whether the statement may delete conflicting rows, which SQLite does not check */
   constructor(allowed: readonly TablePermission[], replaces = false) {
     this.#allowed = allowed
     this.#replaces = replaces
@@ -65,11 +65,11 @@ export class TableRights {
     return this.#allows('data_read', null)
   }
 
-  /** Whether a part of a statement is allowed. @param code SQLite's number @param first @param second what it is about */
+  /** Whether an action of a statement is allowed. @param code SQLite's code @param first @param second the objects of the action */
   permits(code: number, first: string, second: string): boolean {
     if (HARMLESS.has(code)) return true
-    // a setting is not that of a table
-    if (code === PRAGMA) return second === '' || LOOKING_PRAGMAS.test(first)
+    // settings do not belong to a table
+    if (code === PRAGMA) return second === '' || NAMING_PRAGMAS.test(first)
     const known = ACTIONS.get(code)
     if (known === undefined) return false
     const name = (known.table === 'first' ? first : second).toLowerCase()
@@ -84,13 +84,13 @@ export class TableRights {
     return isAllowed
   }
 
-  /** Another statement is compiled. */
+  /** Called when another statement is compiled. */
   begin(): void {
     this.#dropped = ''
     this.#created = ''
   }
 
-  /** Whether one of the actions is allowed for a table. */
+  /** Whether an action is allowed on a table. */
   allows(action: TableAction, table: string): boolean {
     return this.#allows(action, table.toLowerCase())
   }
