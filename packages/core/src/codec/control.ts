@@ -42,7 +42,7 @@ export function beginStatement(mode: TransactionMode = 'immediate'): ControlStat
 
 /** Parses a mode or a user's BEGIN statement. @throws SyntaxError for text after BEGIN; TypeError for anything else */
 export function parseBegin(mode?: TransactionMode | (string & {})): ControlStatement {
-  if (mode === undefined || statementKind(mode) !== 'begin')
+  if (mode === undefined || mode in BEGIN || statementKind(mode) !== 'begin')
     return beginStatement(mode as TransactionMode | undefined)
   checkControl(mode)
   return encodeOwn(trimStart(mode), 'begin', /immediate|exclusive/i.test(mode))
