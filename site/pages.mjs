@@ -78,8 +78,8 @@ export const GROUPS = [
         title: 'Tests with other runners',
       },
       {
-        from: 'packages/local-server/docs/window.md',
-        to: 'server/window',
+        from: 'packages/local-server/docs/inspector.md',
+        to: 'server/inspector',
         title: 'The request inspector',
       },
       { from: 'packages/local-server/docs/security.md', to: 'server/security', title: 'Security' },

@@ -146,7 +146,7 @@ test('baton export --all: every database of a running server, each in one state,
   const all = join(directory, 'all')
   expect(await run('--all', all)).toMatchObject({ code: 0, errors: '' })
   const file = join(directory, 'two.db')
-  expect(await run('two', file)).toMatchObject({ code: 0, output: `two is in ${file}\n` })
+  expect(await run('two', file)).toMatchObject({ code: 0, output: `exported two to ${file}\n` })
   end.abort()
   await Promise.all(transfers)
   const own = join(all, organization)

@@ -29,7 +29,7 @@ test('statements of several lines, errors, .tables, Ctrl-C, a transaction, histo
   )
   expect(await terminal.answer('.mode wide')).toContain('The modes are line and table.')
   await terminal.answer('.mode table')
-  expect(await terminal.answer('.nope')).toContain('There is no .nope')
+  expect(await terminal.answer('.nope')).toContain('Unknown command .nope')
   expect(await terminal.answer('select nope;')).toMatch(
     /no such column: nope.*\s+line 1, column 8:\s+select nope\s+\^/,
   )

@@ -76,7 +76,7 @@ test('baton export: a database of a data directory in an SQLite file, once its s
       /in use by process \d+.*\nWhile the server runs: baton export NAME FILE.db --api-url/,
     )
   }
-  expect(await baton(args)).toEqual({ code: 0, output: `app is in ${file}`, errors: '' })
+  expect(await baton(args)).toEqual({ code: 0, output: `exported app to ${file}`, errors: '' })
   using database = new DatabaseSync(file, { readOnly: true })
   expect(database.prepare('SELECT a FROM t').all()).toEqual([{ a: 7 }])
   expect((await baton(args)).errors).toContain('is not overwritten')

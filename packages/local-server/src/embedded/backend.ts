@@ -16,7 +16,7 @@ import { hasDatabaseFile } from '../backend/database-file.ts'
 import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
 import { answerExport, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
-import { moveUnknownAside } from '../backend/quarantine.ts'
+import { moveToQuarantine } from '../backend/quarantine.ts'
 import {
   accessEnded,
   accessEndedBefore,
@@ -137,7 +137,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    return await moveUnknownAside(this.#directory, known)
+    return await moveToQuarantine(this.#directory, known)
   }
 
   async start(): Promise<string> {

@@ -15,8 +15,8 @@ import {
   type ServiceResponse,
   textResponse,
 } from '../http/service-request.ts'
-import { WindowFeed } from '../window/window-feed.ts'
-import { WindowPage } from '../window/window-page.ts'
+import { InspectorFeed } from '../inspector/inspector-feed.ts'
+import { InspectorPage } from '../inspector/inspector-page.ts'
 import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
 import { metricsText, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'
@@ -58,7 +58,7 @@ export interface GatewayOptions {
   /** Decides which requests are accepted at all. */
   readonly access: AccessPolicy
   /** Whether to serve the request inspector. */
-  readonly window: boolean
+  readonly inspector: boolean
   readonly log: ServerLog
 }
 
@@ -73,14 +73,14 @@ export class Gateway {
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last printed fault of a database. */
   readonly #faults = new Map<DatabaseId, number>()
-  readonly #feed: WindowFeed | null
-  readonly #window: WindowPage | null
+  readonly #feed: InspectorFeed | null
+  readonly #inspector: InspectorPage | null
   #total = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#feed = options.window ? new WindowFeed({ version: options.version }) : null
-    this.#window = this.#feed === null ? null : new WindowPage(this.#feed)
+    this.#feed = options.inspector ? new InspectorFeed({ version: options.version }) : null
+    this.#inspector = this.#feed === null ? null : new InspectorPage(this.#feed)
   }
 
   /** Returns the number of requests to one database, or to all. */
@@ -115,7 +115,8 @@ export class Gateway {
     const { access } = this.#options
     const refusal = access.refusalOf(request) ?? refusalOfBody(request)
     if (refusal !== null) return refusal
-    if (this.#window !== null && WindowPage.owns(request.path)) return await this.#window.handle(request)
+    if (this.#inspector !== null && InspectorPage.owns(request.path))
+      return await this.#inspector.handle(request)
     const response = await this.#route(request).catch(answerTooLarge)
     return { ...response, headers: { ...response.headers, ...access.corsHeaders(request) } }
   }
@@ -156,7 +157,7 @@ export class Gateway {
     switch (path) {
       case '/': {
         const wantsPage = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
-        return wantsPage ? read(() => welcomePage(version, request, this.#window !== null)) : null
+        return wantsPage ? read(() => welcomePage(version, request, this.#inspector !== null)) : null
       }
       case '/v2':
       case '/v3':

@@ -17,7 +17,7 @@ import { newDatabaseId } from '../backend/database-id.ts'
 import { checkLoaded, readDump } from '../backend/dumps.ts'
 import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
-import { moveUnknownAside } from '../backend/quarantine.ts'
+import { moveToQuarantine } from '../backend/quarantine.ts'
 import { accessEnded, type RunningRequest, RunningRequests } from '../backend/running-requests.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
@@ -152,7 +152,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
-    return await moveUnknownAside(this.#dataFolder, known)
+    return await moveToQuarantine(this.#dataFolder, known)
   }
 
   get #dataFolder(): string {

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 import { EventRing } from './event-ring.ts'
-import { WindowFeed } from './window-feed.ts'
+import { InspectorFeed } from './inspector-feed.ts'
 
 const BATON = 'A'.repeat(64)
 
@@ -20,7 +20,7 @@ function request(body: string): ServiceRequest {
 }
 
 /** All that a page is told until now, without the first event, which says whom it looks at. */
-async function told(feed: WindowFeed): Promise<Record<string, unknown>[]> {
+async function told(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
   const page = feed.open()
   if (page === null) throw new Error('the feed is full')
   const [first] = (await page.take(1).toArray()) as Buffer[]
@@ -29,7 +29,11 @@ async function told(feed: WindowFeed): Promise<Record<string, unknown>[]> {
 }
 
 /** Sends a body through a feed that is watched, to a server with this answer. */
-async function seen(body: string, answer: Partial<ServiceResponse>, feed = new WindowFeed({ version: 'v' })) {
+async function seen(
+  body: string,
+  answer: Partial<ServiceResponse>,
+  feed = new InspectorFeed({ version: 'v' }),
+) {
   const page = feed.open()
   const response = await feed.watch('app', request(body), async (onward) => {
     expect(await text(onward.body)).toBe(body)
@@ -46,7 +50,7 @@ const statement = (sql: string): string =>
   })
 
 test('is watched as long as a page is open, by eight at most', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   expect(feed.isWatched).toBe(false)
   const pages = Array.from({ length: 8 }, () => feed.open())
   expect([feed.isWatched, pages.includes(null), feed.open()]).toEqual([true, false, null])
@@ -68,7 +72,7 @@ test('tells statements, and neither arguments, nor tokens, nor batons', async ()
 })
 
 test('a baton leads to the same stream, once', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   const open = { body: JSON.stringify({ baton: BATON, results: [] }) }
   await seen('{"baton":null,"requests":[]}', open, feed)
   await seen(`{"baton":"${BATON}","requests":[]}`, {}, feed)
@@ -102,7 +106,7 @@ test('long texts, many statements and large bodies are cut off, and counted', as
 })
 
 test('what the server throws is thrown, and shown', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   const page = feed.open()
   const failing = feed.watch('app', request('{}'), () => Promise.reject(new Error('it broke')))
   await expect(failing).rejects.toThrow('it broke')
@@ -111,7 +115,7 @@ test('what the server throws is thrown, and shown', async () => {
 })
 
 test('an answer that is given up before it is read ends what it came from', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   const body = new Readable({ read() {} })
   const answer = await feed.watch('app', request('{}'), () =>
     Promise.resolve({ status: 200, headers: {}, body }),
@@ -131,7 +135,7 @@ test('what happened last is kept, as far as it fits', () => {
 })
 
 test('tells what happened to a server, also a page that is opened later', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   feed.notice('app', 'it is started again')
   expect(await told(feed)).toEqual([
     { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },

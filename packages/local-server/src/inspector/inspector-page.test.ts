@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { WindowFeed } from './window-feed.ts'
-import { WindowPage } from './window-page.ts'
+import { InspectorFeed } from './inspector-feed.ts'
+import { InspectorPage } from './inspector-page.ts'
 
 async function statusFor(remoteAddress: string | undefined, headers: Record<string, string>) {
-  const page = new WindowPage(new WindowFeed({ version: 'v' }))
+  const page = new InspectorPage(new InspectorFeed({ version: 'v' }))
   const answer = await page.handle({
     method: 'GET',
     path: '/_baton',

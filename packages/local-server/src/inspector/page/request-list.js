@@ -6,7 +6,7 @@ import { problemOf } from './model.js'
 const MAX_ROWS = 500
 
 /**
- * The statements of a request in one line.
+ * Describes the statements of a request in one line.
  * @param {WireRequest} request
  */
 function lineOf({ statements, path }) {
@@ -17,7 +17,7 @@ function lineOf({ statements, path }) {
     .slice(0, 400)
 }
 
-/** The requests as a table, the newest first, and what is known of the one that is selected. */
+/** A table of requests, newest first, with details of the selected one. */
 export class RequestList {
   #body = byId('rows')
   #details = byId('details')
@@ -37,7 +37,7 @@ export class RequestList {
   }
 
   /**
-   * Shows these requests, the oldest first.
+   * Shows requests, given oldest first.
    * @param {readonly WireRequest[]} requests
    */
   show(requests) {
@@ -49,7 +49,7 @@ export class RequestList {
   }
 
   /**
-   * A request that is new, or has changed.
+   * Shows a new or changed request.
    * @param {WireRequest} request
    */
   update(request) {
@@ -91,7 +91,7 @@ export class RequestList {
   }
 
   /**
-   * Selects another row. Arrows work wherever the page has its focus, the other keys in the list.
+   * Selects another row. Arrow keys work anywhere on the page, other keys only in the list.
    * @param {KeyboardEvent} event
    */
   onKey(event) {
