@@ -87,7 +87,9 @@ test('tokens are not printed where the output is kept, which is said', async () 
     output += chunk.toString()
     if (/^tokens: /m.test(output)) break
   }
-  expect(output).toContain('tokens: not printed, because the output is not a terminal; --token-file FILE writes them')
+  expect(output).toContain(
+    'tokens: not printed, because the output is not a terminal; --token-file FILE writes them',
+  )
   expect(output).not.toMatch(/eyJ|inspector/)
   child.kill('SIGTERM')
   expect(await end).toMatchObject({ code: 0, errors: '' })
