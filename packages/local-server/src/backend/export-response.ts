@@ -23,7 +23,7 @@ const MAX_AT_ONCE = 4
 export type RunningExports = Map<DatabaseId, number>
 
 /** Responds to a route that exports a database as a file. @param make writes the database to a new file */
-export async function answerExport(
+export async function exportResponse(
   { method, path, signal }: Pick<ServiceRequest, 'method' | 'path' | 'signal'>,
   id: DatabaseId,
   running: RunningExports,
@@ -48,7 +48,7 @@ export async function answerExport(
     else running.delete(id)
   }
   try {
-    return await answerWith(await make(), signal, end)
+    return await fileResponse(await make(), signal, end)
   } catch (error) {
     end()
     throw error
@@ -56,7 +56,7 @@ export async function answerExport(
 }
 
 /** @param end called when the file was removed, unless this rejects */
-async function answerWith(
+async function fileResponse(
   made: ExportedFile,
   signal: AbortSignal,
   end: () => void,

@@ -47,10 +47,10 @@ export async function exportOnline(
   const options = { authorization: 'read-only', expiration: TOKEN_LIFE, signal } as const
   const token = await platform.databases.createToken(name, options)
   const url = `${databaseUrl(hostname)}/export/1`
-  const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
-  if (answer.status !== 200 || answer.body === null)
-    throw new Error(`GET ${url} answered HTTP ${answer.status}: ${await answer.text()}`)
-  await writeNew(file, Readable.fromWeb(answer.body))
+  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
+  if (response.status !== 200 || response.body === null)
+    throw new Error(`GET ${url} answered HTTP ${response.status}: ${await response.text()}`)
+  await writeNew(file, Readable.fromWeb(response.body))
 }
 
 /** Creates a file completely, or not at all, even if the process is killed. @throws Error if the file exists */

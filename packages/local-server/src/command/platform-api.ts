@@ -5,7 +5,7 @@ import type { API_OPTIONS, OptionTable, ValuesOf } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** The output of a command. */
-export interface Answer {
+export interface CommandOutput {
   /** Printed with `--json`. */
   readonly json: unknown
   /** Printed without it: lines, or rows of cells that are aligned in columns. */
@@ -25,7 +25,7 @@ export interface ApiCall<Options extends OptionTable> {
  * @param isSure asks for confirmation first
  */
 export function apiCommand<Options extends typeof API_OPTIONS>(
-  ask: (platform: PlatformClient, call: ApiCall<Options>) => Promise<Answer>,
+  ask: (platform: PlatformClient, call: ApiCall<Options>) => Promise<CommandOutput>,
   isSure: (input: CommandInput<Options>) => Promise<void> = async () => {},
 ): (input: CommandInput<Options>) => Promise<void> {
   return async (input) => {

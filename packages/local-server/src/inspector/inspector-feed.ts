@@ -22,8 +22,8 @@ export interface RequestEvent {
 }
 
 /** Sent to pages when a response is complete. */
-export interface AnswerEvent {
-  readonly type: 'answer'
+export interface ResponseEvent {
+  readonly type: 'response'
   readonly n: number
   readonly at: number
   /** Null if there was no response. */
@@ -107,7 +107,7 @@ export class InspectorFeed {
       this.#tell(event),
     )
     try {
-      return call.answered(await run({ ...request, body: call.copyOf(request.body) }))
+      return call.onResponse(await run({ ...request, body: call.copyOf(request.body) }))
     } catch (error) {
       call.failed(error)
       throw error
@@ -119,7 +119,7 @@ export class InspectorFeed {
     this.#tell({ type: 'notice', at: now(), database, text })
   }
 
-  #tell(event: RequestEvent | AnswerEvent | NoticeEvent): void {
+  #tell(event: RequestEvent | ResponseEvent | NoticeEvent): void {
     const text = JSON.stringify(event)
     this.#ring.add(text)
     if (!this.isWatched) return
@@ -171,7 +171,7 @@ class WatchedCall {
   readonly #database: string
   readonly #request: ServiceRequest
   readonly #streams: WireStreams
-  readonly #tell: (event: RequestEvent | AnswerEvent) => void
+  readonly #tell: (event: RequestEvent | ResponseEvent) => void
   #stream: SeenStream | null = null
   #seen: SeenRequest | null = null
   #isTold = false
@@ -181,7 +181,7 @@ class WatchedCall {
     database: string,
     request: ServiceRequest,
     streams: WireStreams,
-    tell: (event: RequestEvent | AnswerEvent) => void,
+    tell: (event: RequestEvent | ResponseEvent) => void,
   ) {
     this.#n = n
     this.#database = database
@@ -198,7 +198,7 @@ class WatchedCall {
     )
   }
 
-  answered(response: ServiceResponse): ServiceResponse {
+  onResponse(response: ServiceResponse): ServiceResponse {
     if (!this.#isTold) this.#begun(NOTHING)
     const { status, body } = response
     if (typeof body === 'string') {
@@ -249,15 +249,15 @@ class WatchedCall {
   #ended(status: number, { bytes, text, isWhole }: Copy): void {
     const event = this.#noResults(status, bytes)
     if (status !== 200) return this.#tell({ ...event, error: readRefusal(text) })
-    const answer = isWhole && this.#seen !== null ? readResponse(text, this.#seen) : null
-    const { baton, ...results } = answer ?? { baton: batonAtStart(text) }
+    const response = isWhole && this.#seen !== null ? readResponse(text, this.#seen) : null
+    const { baton, ...results } = response ?? { baton: batonAtStart(text) }
     if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
     this.#tell({ ...event, ...results, isOpen: baton !== null })
   }
 
-  #noResults(status: number | null, bytes: number): AnswerEvent {
+  #noResults(status: number | null, bytes: number): ResponseEvent {
     return {
-      type: 'answer',
+      type: 'response',
       n: this.#n,
       at: now(),
       status,

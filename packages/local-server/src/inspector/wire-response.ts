@@ -39,7 +39,7 @@ interface WireResponse {
   }
 }
 
-interface WireAnswer {
+interface WireBody {
   readonly baton?: unknown
   readonly results?: readonly { readonly response?: WireResponse; readonly error?: WireError }[]
 }
@@ -53,14 +53,14 @@ interface CursorLine extends WireResult {
 /** Parses a response with status 200. Null if that is not possible. */
 export function readResponse(text: string, request: SeenRequest): SeenResponse | null {
   try {
-    const reader = new AnswerReader()
+    const reader = new ResponseReader()
     return request.shape === null ? reader.cursor(text) : reader.pipeline(text, request.shape)
   } catch {
     return null
   }
 }
 
-class AnswerReader {
+class ResponseReader {
   readonly #outcomes: Outcome[] = []
   #rows = 0
   #rowsRead = 0
@@ -68,7 +68,7 @@ class AnswerReader {
   #isAutocommit: boolean | null = null
 
   pipeline(text: string, shape: readonly number[]): SeenResponse {
-    const { baton, results = [] } = JSON.parse(text) as WireAnswer
+    const { baton, results = [] } = JSON.parse(text) as WireBody
     for (const [at, { response, error }] of results.entries()) {
       const statements = shape[at] ?? 0
       if (error !== undefined) for (let i = 0; i < statements; i += 1) this.#outcomes.push(outcomeOf(error))
@@ -76,17 +76,17 @@ class AnswerReader {
       else if (statements > 0) this.#ok(response?.result)
       if (response?.type === 'get_autocommit') this.#isAutocommit = response.is_autocommit === true
     }
-    return this.#answer(baton)
+    return this.#finish(baton)
   }
 
   cursor(text: string): SeenResponse {
     const [first = '{}', ...lines] = text.split('\n')
-    const { baton } = JSON.parse(first) as WireAnswer
+    const { baton } = JSON.parse(first) as WireBody
     for (const line of lines) {
       if (line.startsWith('{"type":"row"')) this.#rows += 1
       else if (line !== '') this.#cursorLine(JSON.parse(line) as CursorLine)
     }
-    return this.#answer(baton)
+    return this.#finish(baton)
   }
 
   #cursorLine(line: CursorLine): void {
@@ -126,7 +126,7 @@ class AnswerReader {
     this.#rowsWritten += Number(result?.rows_written ?? 0)
   }
 
-  #answer(baton: unknown): SeenResponse {
+  #finish(baton: unknown): SeenResponse {
     return {
       baton: typeof baton === 'string' ? baton : null,
       outcomes: this.#outcomes.slice(0, 50),

@@ -138,7 +138,7 @@ class EventLog {
     const [call, ...others] = this.#calls.values()
     if (call === undefined || others.length > 0) return
     call.bytes += Number(event.requestBytes ?? 0)
-    call.answerBytes += Number(event.responseBytes ?? 0)
+    call.responseBytes += Number(event.responseBytes ?? 0)
     call.status = typeof event.status === 'number' ? event.status : null
     if (call.span !== null) call.span.trips += 1
   }
@@ -174,7 +174,7 @@ function newRequest(n, at, database, sql) {
     path: 'call',
     stream: null,
     bytes: 0,
-    answerBytes: 0,
+    responseBytes: 0,
     statements,
     more: sql.length - statements.length,
     status: null,

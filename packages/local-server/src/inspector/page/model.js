@@ -5,15 +5,15 @@
  *   lockSince: number | null, trips: number, state: 'open' | 'committed' | 'rolled back' | 'lost' | 'expired' }} Span
  *   A transaction; `lockSince` is when it acquired the write lock.
  * @typedef {{ n: number, at: number, end: number | null, database: string, method: string, path: string,
- *   stream: number | null, bytes: number, answerBytes: number, statements: readonly Statement[], more: number,
+ *   stream: number | null, bytes: number, responseBytes: number, statements: readonly Statement[], more: number,
  *   status: number | null, rows: number, rowsRead: number, rowsWritten: number, outcomes: readonly Outcome[],
  *   error: string | null, span: Span | null, waitedUntil: number | null }} WireRequest
  *   A request; `waitedUntil` is when it acquired the write lock, if it had to wait for it.
  * @typedef {{ number: number, database: string, opened: number, lastAt: number, inFlight: number,
  *   span: Span | null }} Stream
- * @typedef {{ type: 'answer', n: number, at: number, status: number | null, bytes: number, rows: number,
+ * @typedef {{ type: 'response', n: number, at: number, status: number | null, bytes: number, rows: number,
  *   rowsRead: number, rowsWritten: number, outcomes: readonly Outcome[], error: string | null, isOpen: boolean,
- *   isAutocommit: boolean | null }} AnswerEvent
+ *   isAutocommit: boolean | null }} ResponseEvent
  * @typedef {{ type: 'request', n: number, at: number, database: string, method: string, path: string,
  *   stream: number | null, bytes: number, statements: readonly Statement[], more: number }} RequestEvent
  */
@@ -62,7 +62,7 @@ export class WireModel {
       statements,
       more,
       span,
-      answerBytes: 0,
+      responseBytes: 0,
       status: null,
       rows: 0,
       rowsRead: 0,
@@ -75,7 +75,7 @@ export class WireModel {
 
   /**
    * Adds a response.
-   * @param {AnswerEvent} event
+   * @param {ResponseEvent} event
    * @returns {WireRequest | null} null for an unknown request
    */
   end(event) {
@@ -85,7 +85,7 @@ export class WireModel {
     Object.assign(request, {
       end: at,
       status,
-      answerBytes: bytes,
+      responseBytes: bytes,
       rows,
       rowsRead,
       rowsWritten,
@@ -182,7 +182,7 @@ export class WireModel {
    * Applies the effects of an answered request to its transaction.
    * @param {WireRequest} request
    * @param {Stream} stream
-   * @param {AnswerEvent} answer
+   * @param {ResponseEvent} response
    */
   #apply(request, stream, { at, outcomes, isAutocommit }) {
     let hasBegun = request.span !== null && request.span.begin < request.at
@@ -224,9 +224,9 @@ export class WireModel {
     const { database, at: asked } = request
     const holder = this.holders.get(database)
     if (holder === span && span !== null) return
-    const isAnswering = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
+    const isResponding = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
     // its own response will contain more information
-    if (holder !== undefined && !isAnswering) this.closeSpan(holder, 'lost', at)
+    if (holder !== undefined && !isResponding) this.closeSpan(holder, 'lost', at)
     const since = Math.max(asked, this.#released.get(database) ?? 0)
     if (since > asked && span?.lockSince == null) request.waitedUntil ??= since
     if (span === null || span.end !== null) return

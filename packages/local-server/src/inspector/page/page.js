@@ -76,7 +76,7 @@ function take(event) {
     showNotice(event)
     return false
   }
-  const request = event.type === 'answer' ? live.end(event) : begun(event)
+  const request = event.type === 'response' ? live.end(event) : begun(event)
   if (request && !isFile()) changed.set(request.n, request)
   return false
 }

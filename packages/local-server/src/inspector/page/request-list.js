@@ -119,7 +119,7 @@ export class RequestList {
    * @returns {HTMLElement}
    */
   #row(request) {
-    const { n, at, end, database, stream, bytes, answerBytes, rows } = request
+    const { n, at, end, database, stream, bytes, responseBytes, rows } = request
     const problem = problemOf(request)
     const count = request.statements.length + request.more
     const text = element('td', { class: 'sql' })
@@ -136,7 +136,7 @@ export class RequestList {
       text,
       element('td', { class: 'number' }, end === null ? 'running' : durationText(end - at)),
       element('td', { class: 'number' }, end === null ? '' : String(rows)),
-      element('td', { class: 'number' }, end === null ? '' : bytesText(bytes + answerBytes)),
+      element('td', { class: 'number' }, end === null ? '' : bytesText(bytes + responseBytes)),
     )
     row.addEventListener('click', () => this.select(request))
     this.#rows.set(n, row)
@@ -147,7 +147,7 @@ export class RequestList {
     const request = this.#selected
     this.#details.hidden = request === null
     if (request === null) return
-    const { at, end, database, method, path, stream, bytes, answerBytes, status, span, more } = request
+    const { at, end, database, method, path, stream, bytes, responseBytes, status, span, more } = request
     const facts = [
       ['Database', database],
       ['Request', `${method} ${path}`.trim()],
@@ -155,9 +155,9 @@ export class RequestList {
       ['Transaction', span === null ? 'none' : `${span.state}, ${counted(span.trips, 'round trip')}`],
       ['Started', clockText(at)],
       ['Duration', end === null ? 'running' : durationText(end - at)],
-      ['Status', String(status ?? (end === null ? '' : 'no answer'))],
+      ['Status', String(status ?? (end === null ? '' : 'no response'))],
       ['Rows', `${request.rows} returned, ${request.rowsRead} read, ${request.rowsWritten} written`],
-      ['Bytes', `${bytesText(bytes)} sent, ${bytesText(answerBytes)} received`],
+      ['Bytes', `${bytesText(bytes)} sent, ${bytesText(responseBytes)} received`],
     ]
     const list = element('dl')
     for (const [name = '', value = ''] of facts)
