@@ -146,8 +146,8 @@ export const GROUPS = [
         about: '`useDatabase` in jest and bun:test, CommonJS, clients in module scope',
       },
       {
-        from: 'packages/local-server/docs/window.md',
-        to: 'server/window',
+        from: 'packages/local-server/docs/inspector.md',
+        to: 'server/inspector',
         title: 'The request inspector',
         about: 'the page that shows requests as they arrive',
       },

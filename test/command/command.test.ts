@@ -24,12 +24,12 @@ describe('baton dev', () => {
       let output = ''
       for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
         output += chunk.toString()
-        if (/^window: .*\n/m.test(output)) break
+        if (/^inspector: .*\n/m.test(output)) break
       }
       const [, url = ''] = /^app: (\S+)$/m.exec(output) ?? []
       expect(await query(url, 'SELECT 1')).toEqual([['1']])
-      const [, window = ''] = /^window: (\S+)/m.exec(output) ?? []
-      expect((await fetch(window)).status).toBe(200)
+      const [, inspector = ''] = /^inspector: (\S+)/m.exec(output) ?? []
+      expect((await fetch(inspector)).status).toBe(200)
       child.kill(signal)
       expect((await end).code).toBe(0)
     },
@@ -64,9 +64,9 @@ test('--json and --token-file: all that a program needs, the secrets in a file o
   expect(output).not.toContain('token')
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   expect(await readdir(folder)).toEqual(['tokens.json'])
-  const { url, window, databases, platform } = JSON.parse(await readFile(file, 'utf8'))
+  const { url, inspector, databases, platform } = JSON.parse(await readFile(file, 'utf8'))
   // it needs no token
-  expect([window, (await fetch(`${url}/_baton`)).status]).toEqual([undefined, 404])
+  expect([inspector, (await fetch(`${url}/_baton`)).status]).toEqual([undefined, 404])
   expect(Object.keys(databases)).toEqual(['default', 'app'])
   expect([databases.default.url, platform.organization]).toEqual([url, 'local'])
   const { url: appUrl, token } = databases.app
@@ -87,8 +87,10 @@ test('tokens are not printed where the output is kept, which is said', async () 
     output += chunk.toString()
     if (/^tokens: /m.test(output)) break
   }
-  expect(output).toContain('tokens: not printed, as this is no terminal; --token-file FILE writes them')
-  expect(output).not.toMatch(/eyJ|window/)
+  expect(output).toContain(
+    'tokens: not printed, because the output is not a terminal; --token-file FILE writes them',
+  )
+  expect(output).not.toMatch(/eyJ|inspector/)
   child.kill('SIGTERM')
   expect(await end).toMatchObject({ code: 0, errors: '' })
 })
@@ -122,13 +124,13 @@ test('a port that is taken; --host, --domain and --allow-origin reach the server
   let output = ''
   for await (const chunk of first.stdout as AsyncIterable<Buffer>) {
     output += chunk.toString()
-    if (output.includes('--auth asks for tokens')) break
+    if (output.includes('--auth requires tokens')) break
   }
   const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
   const second = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
   expect([second.code, second.errors]).toEqual([
     1,
-    `baton: port ${port} of 0.0.0.0 is taken by another program; port 0 takes a free one\n`,
+    `baton: port ${port} of 0.0.0.0 is in use by another program; port 0 selects a free one\n`,
   ])
   const third = await runBaton(['dev', '--port', '0', '--platform-port', port, '--host', '0.0.0.0'])
   expect([third.code, third.errors]).toEqual([second.code, second.errors])
@@ -173,19 +175,19 @@ test('process.exit leaves no temporary directory', async () => {
 test.each([
   [['--version'], 0, /^\d+\.\d+\.\d+/, /^$/],
   [['--help'], 0, /baton dev \[options\]/, /^$/],
-  [[], 2, /^$/, /say what to do/],
-  [['serve'], 2, /^$/, /there is no command "serve"/],
+  [[], 2, /^$/, /missing command/],
+  [['serve'], 2, /^$/, /unknown command "serve"/],
   [
     ['dev', '--prot', '1'],
     2,
     /^$/,
-    /baton dev: there is no option --prot \(it takes --data, .*\); did you mean --port\?\n$/,
+    /baton dev: unknown option --prot \(options: --data, .*\); did you mean --port\?\n$/,
   ],
   [['dev', '--port', 'x'], 2, /^$/, /--port x is not a port/],
   [['dev', '--platform-port', 'x'], 2, /^$/, /--platform-port x is not a port/],
   [['dev', '--token-file', 'x'], 2, /^$/, /--token-file needs --auth or --platform-port/],
   [['dev', '--organization', 'x'], 2, /^$/, /need --platform-port/],
-  [['dev', '--sqld-url', 'http://127.0.0.1:1'], 2, /^$/, /belong together/],
+  [['dev', '--sqld-url', 'http://127.0.0.1:1'], 2, /^$/, /must be set together/],
   [
     ['dev', '--port', '0', '--platform-port', '0', '--organization', 'A b'],
     1,
@@ -199,7 +201,7 @@ test.each([
     /domain is a host name/,
   ],
   [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
-  [['dev', '--domain', 'x'], 2, /^$/, /--domain is HOST=DATABASE, not x/],
+  [['dev', '--domain', 'x'], 2, /^$/, /--domain must be HOST=DATABASE, not x/],
   [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],
   [
     ['dev', '--port', '0', '--data', '/dev/null/x'],
@@ -211,7 +213,7 @@ test.each([
     ['dev', '--port', '0', '--data', import.meta.filename],
     2,
     /^$/,
-    /--data is a directory, and .* is a file; --open .* serves a copy of it/,
+    /--data must be a directory, but .* is a file; --open .* serves a copy of it/,
   ],
   [
     ['dev', '--port', '0', '--auth', '--token-file', '/dev/null/x'],
@@ -220,21 +222,21 @@ test.each([
     /the tokens could not be written to \/dev\/null\/x/,
   ],
   [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: database "nope" does not exist/],
-  [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect is for the back end embedded/],
+  [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect needs the back end embedded/],
   [['token', '--help'], 0, /^baton token create DATABASE/, /^$/],
-  [['dump'], 2, /^$/, /say which database: .* DATABASE_URL/],
-  [['dev', '--backend', 'x'], 2, /^$/, /--backend is embedded or sqld, not x/],
-  [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: no such dialect: x; it is "sqld" or "cloud"/],
-  [['sqld'], 2, /^$/, /baton sqld: say what to do\n\n {2}baton sqld install/],
+  [['dump'], 2, /^$/, /name a database: .* DATABASE_URL/],
+  [['dev', '--backend', 'x'], 2, /^$/, /--backend must be embedded or sqld, not x/],
+  [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: unknown dialect x; known: "sqld", "cloud"/],
+  [['sqld'], 2, /^$/, /baton sqld: missing command\n\n {2}baton sqld install/],
   [
     ['databases', 'drop'],
     2,
     /^$/,
-    /baton databases: there is no "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
+    /baton databases: unknown command "drop"\n\n(.*\n)*.*baton databases destroy NAME/,
   ],
   [['export', 'app'], 2, /^$/, /^baton export: baton export NAME FILE.db, or --all DIR; .*\n$/],
-  [['user', 'ada', 'bob'], 2, /^$/, /baton user: "bob" is one argument too many/],
-  [['completion', 'tcsh'], 2, /^$/, /the shell is bash, zsh, fish, not tcsh/],
+  [['user', 'ada', 'bob'], 2, /^$/, /baton user: unexpected argument "bob"/],
+  [['completion', 'tcsh'], 2, /^$/, /the shell must be one of bash, zsh, fish, not tcsh/],
 ])('baton %j', async (args, code, output, errors) => {
   const end = await runBaton(args)
   expect(end.code).toBe(code)

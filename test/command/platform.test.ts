@@ -37,7 +37,7 @@ test('baton databases and baton token, with the platform API', async () => {
   expect([unsure.code, unsure.errors]).toEqual([2, expect.stringContaining('--yes')])
   expect(await api('databases', 'destroy', 'app', '--yes')).toEqual({
     code: 0,
-    output: 'app is deleted\n',
+    output: 'deleted app\n',
     errors: '',
   })
   const gone = await api('databases', 'destroy', 'app', '--yes')
@@ -46,12 +46,12 @@ test('baton databases and baton token, with the platform API', async () => {
   if (terminalProblem === null) {
     await api('databases', 'create', 'kept')
     const asked = new Terminal(['databases', 'destroy', 'kept'], folder, env)
-    await asked.sees('Type its name: ')
+    await asked.sees('Type its name to confirm: ')
     asked.type('no\n')
     await asked.sees('"kept" was not deleted')
     expect(await asked.end()).toBe(1)
     const cancelled = new Terminal(['databases', 'destroy', 'kept'], folder, env)
-    await cancelled.sees('Type its name: ')
+    await cancelled.sees('Type its name to confirm: ')
     cancelled.type('\u0003')
     expect(await cancelled.end()).toBe(130)
     expect((await api('databases', 'show', 'kept')).code).toBe(0)
@@ -71,7 +71,7 @@ test('baton token: tokens of the platform API are made, listed and taken back', 
   const asCi = { env: { ...env, BATON_API_TOKEN: minted.output.trim() } }
   const listed = await runBaton(['token', 'list'], asCi)
   expect([listed.code, listed.output]).toEqual([0, expect.stringMatching(/^ci +\S+ +\d{4}-\d\d-\d\d/m)])
-  expect((await api('token', 'revoke', 'ci')).output).toBe('ci is revoked\n')
+  expect((await api('token', 'revoke', 'ci')).output).toBe('revoked ci\n')
   const refused = await runBaton(['token', 'list'], asCi)
   expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining('401')])
   expect((await api('token', 'revoke', 'ci')).code).toBe(1)
@@ -80,7 +80,7 @@ test('baton token: tokens of the platform API are made, listed and taken back', 
 test('baton groups, databases show, usage and token rotate', async () => {
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
-  expect((await api('groups', 'create', 'team')).output).toBe('team is in local\n')
+  expect((await api('groups', 'create', 'team')).output).toBe('created team in local\n')
   const taken = await api('groups', 'create', 'team')
   expect([taken.code, taken.output, taken.errors]).toEqual([1, '', expect.stringContaining('409')])
   expect((await api('groups', 'create', 'far', '--location', 'nowhere')).code).toBe(1)
@@ -106,14 +106,14 @@ test('baton groups, databases show, usage and token rotate', async () => {
   const used = JSON.parse((await api('usage', 'ledger', '--json')).output)
   expect(used).toMatchObject({ name: 'ledger', rowsWritten: expect.any(Number) })
   expect(used.rowsWritten).toBeGreaterThan(0)
-  expect((await api('usage')).output).toMatch(/^ +rows read +rows written .*^ledger +\d.*^together +\d/ms)
+  expect((await api('usage')).output).toMatch(/^ +rows read +rows written .*^ledger +\d.*^total +\d/ms)
   expect((await api('usage', 'nosuch')).code).toBe(1)
 
   expect((await api('token', 'rotate', 'ledger')).output).toContain('ledger')
   expect((await write()).errors).toContain('401')
 
   expect((await api('groups', 'destroy', 'team')).code).toBe(2)
-  expect((await api('groups', 'destroy', 'team', '--yes')).output).toBe('team is deleted\n')
+  expect((await api('groups', 'destroy', 'team', '--yes')).output).toBe('deleted team\n')
   expect((await api('groups', 'list', '--json')).output).toBe(
     '[{"name":"default","primary":"local","locations":["local"]}]\n',
   )

@@ -57,7 +57,7 @@ test.concurrent('the prompt says when the time of a transaction is over', async 
   await terminal.answer('create table t (a); insert into t values (1);')
   await terminal.answer('begin;', 'baton*> ')
   await terminal.answer('delete from t;', 'baton*> ')
-  await terminal.sees('Others who wait to write may now end the transaction')
+  await terminal.sees('A waiting writer can now take over the write lock')
   await terminal.sees('The transaction was rolled back')
   expect(await terminal.answer('select count(*) as kept from t;')).toMatch(/kept\s+----\s+1\s/)
 

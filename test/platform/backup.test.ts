@@ -41,7 +41,7 @@ async function fileOf(data: string, id: string): Promise<[folder: string, file: 
 }
 
 test.each(Object.keys(LOSSES))(
-  'a database that has lost its %s answers 404, and is not made anew',
+  'a database that has lost its %s answers 404, and is not created again',
   async (what) => {
     const data = await mkdtemp(join(tmpdir(), 'baton-backup-'))
     onTestFinished(() => rm(data, { recursive: true, force: true }))
@@ -75,7 +75,7 @@ test.each(Object.keys(LOSSES))(
         expect([name, await ask(name, text)]).toEqual([name, 404])
     // once, and not at each request
     expect(printed.mock.calls.flat().slice(1)).toEqual([
-      expect.stringMatching(/running: the file of this database is missing or empty; it answers 404/),
+      expect.stringMatching(/running: the file of this database is missing or empty; it responds with 404/),
     ])
     for (const file of files) expect((await stat(file).catch(() => ({ size: 0 }))).size).toBe(0)
     const fork = { name: 'fork', group: 'default', seed: { type: 'database', name: 'running' } }

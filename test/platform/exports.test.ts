@@ -68,7 +68,7 @@ test('each export is one state of the database, and writers go on meanwhile', as
   end.abort()
   for (const count of await Promise.all(transfers)) expect(count).toBeGreaterThan(0)
   expect(look(file)).toEqual(['ok', { count: 500, sum: 50_000 }])
-  await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('is not overwritten')
+  await expect(scene.server.exportDatabase('app', file)).rejects.toThrow('already exists')
 })
 
 test('an export is a read: not without a token, nor of another database, nor while reads are blocked', async () => {
@@ -146,7 +146,7 @@ test('baton export --all: every database of a running server, each in one state,
   const all = join(directory, 'all')
   expect(await run('--all', all)).toMatchObject({ code: 0, errors: '' })
   const file = join(directory, 'two.db')
-  expect(await run('two', file)).toMatchObject({ code: 0, output: `two is in ${file}\n` })
+  expect(await run('two', file)).toMatchObject({ code: 0, output: `exported two to ${file}\n` })
   end.abort()
   await Promise.all(transfers)
   const own = join(all, organization)

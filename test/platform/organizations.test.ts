@@ -177,7 +177,9 @@ test('a user has an organization of the same name, and is its owner', async () =
   // neither to others, nor to the owner of the server
   expect((await scene.ask('GET', '/v1/organizations/bob')).status).toBe(404)
   await scene.done('POST', '/v1/organizations', { body: { name: 'taken' } })
-  await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow('an organization "taken"')
+  await expect(scene.platform.createUser({ username: 'taken' })).rejects.toThrow(
+    'organization "taken" already exists',
+  )
 })
 
 test('members with a role that may change settings change an organization, known fields only', async () => {

@@ -3,7 +3,7 @@ import { oldNodeProblem } from './base/supported-node.ts'
 
 const problem = oldNodeProblem(process.versions.node)
 if (problem === null) {
-  // only now: an old node may not even be able to read it
+  // imported only now, because an old version may not be able to parse it
   const { main } = await import('./command/main.ts')
   process.exitCode = await main(process.argv.slice(2))
 } else {

@@ -27,9 +27,9 @@ test('statements of several lines, errors, .tables, Ctrl-C, a transaction, histo
   expect(await terminal.answer("select 1 as one, 'b' as other union all select 2.0, null;")).toMatch(
     / {2}one = 1\s+other = b\s+one = 2\.0\s+other = NULL\s+\(2 rows\)/,
   )
-  expect(await terminal.answer('.mode wide')).toContain('The modes are line and table.')
+  expect(await terminal.answer('.mode wide')).toContain('Modes: line, table')
   await terminal.answer('.mode table')
-  expect(await terminal.answer('.nope')).toContain('There is no .nope')
+  expect(await terminal.answer('.nope')).toContain('Unknown command .nope')
   expect(await terminal.answer('select nope;')).toMatch(
     /no such column: nope.*\s+line 1, column 8:\s+select nope\s+\^/,
   )
@@ -41,7 +41,7 @@ test('statements of several lines, errors, .tables, Ctrl-C, a transaction, histo
   await terminal.sees('baton> ')
   expect(await terminal.answer('select 3 as three;')).toMatch(/three\s+-----\s+3\s/)
 
-  expect(await terminal.answer('begin;', 'baton*> ')).toContain('Without a statement for 10 s')
+  expect(await terminal.answer('begin;', 'baton*> ')).toContain('after 10 s without a statement')
   expect(await terminal.answer('insert into t values (1);', 'baton*> ')).toContain('1 row changed')
   expect(await terminal.answer('select nope;', 'baton*> ')).toContain('no such column')
   await terminal.answer('commit;')

@@ -73,7 +73,7 @@ test('statements of a file and of standard input; a transaction in them is one',
   const open = await sql([], 'begin; delete from counted;')
   expect([open.code, open.errors]).toEqual([
     1,
-    'baton: the transaction at the end is never committed; it was rolled back\n',
+    'baton: the last transaction was not committed, and was rolled back\n',
   ])
   expect((await sql(['--json', 'select count(*) as n from counted'])).output).toBe('{"n":250}\n')
 })

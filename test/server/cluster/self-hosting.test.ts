@@ -253,7 +253,9 @@ test('a server that is not meant for it is refused with a reason', async () => {
   const many = await started({ namespaces: true })
   const { adminUrl } = many.adminAccess
   const wrongKey = overSqld(directory, many.url, { adminUrl, adminKey: 'wrong' })
-  await expect(startLocalServer(wrongKey)).rejects.toThrow(`no admin API at ${adminUrl} takes the key`)
+  await expect(startLocalServer(wrongKey)).rejects.toThrow(
+    `no admin API at ${adminUrl} accepts the given key`,
+  )
   const unused = `http://127.0.0.1:${await stablePort()}`
   await expect(startLocalServer(overSqld(directory, unused, many.adminAccess))).rejects.toThrow(
     `no libsql-server responds at ${unused}`,

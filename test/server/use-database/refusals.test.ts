@@ -31,7 +31,7 @@ const none = async (): Promise<void> => {}
 test('outside of a test there is no database', async () => {
   const runner = new ManualRunner()
   const database = useDatabase({ hooks: runner.hooks })
-  const outside = /there is no database here; read `config` and `url` inside a test/
+  const outside = /no database here; read `config` and `url` inside a test/
   expect(() => database.url).toThrow(outside)
   await runner.begin()
   expect(() => database.config).toThrow(outside)

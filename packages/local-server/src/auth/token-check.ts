@@ -8,30 +8,30 @@ import type { ServiceRequest } from '../http/service-request.ts'
 import { type Claims, claimsOf, readToken } from './jwt.ts'
 
 const LEEWAY_SECONDS = 60
-/** Of tokens that name no table: whatever their level, a shared schema is not theirs to change, unless they say so. */
+/** Permissions of a token without tables. Changing a shared schema requires an explicit permission at every level. */
 const FULL: Permissions = { ...OWNER, changeSharedSchema: false, attach: [] }
 const READ: Permissions = { ...FULL, write: false }
 
-/** Returns those of the databases that a token may attach which the sender's address may reach. */
+/** Returns the attachable databases that the sender's address may access. */
 export type ReachableDatabases = (
   from: DatabaseId,
   attach: Permissions['attach'],
   address: string | undefined,
 ) => Permissions['attach']
 
-/** Finds out what the sender of a request may do with a database. */
+/** Determines the permissions of a request for a database. */
 export class TokenCheck {
   readonly #isOpen: boolean
   readonly #reachable: ReachableDatabases
   readonly #keys = new Map<DatabaseId, readonly KeyObject[]>()
 
-  /** Where it is open every request may do everything. */
+  /** @param isOpen whether every request has full access */
   constructor(isOpen: boolean, reachable: ReachableDatabases = (_, attach) => attach) {
     this.#isOpen = isOpen
     this.#reachable = reachable
   }
 
-  /** The public keys (PEM) that tokens of a database are checked with from now on. */
+  /** Sets the public keys (PEM) that verify tokens for a database. */
   configure(database: DatabaseId, keys: readonly string[]): void {
     this.#keys.set(
       database,
@@ -43,12 +43,12 @@ export class TokenCheck {
     this.#keys.delete(database)
   }
 
-  /** Throws a `PipelineFailure`: 401 for a bad token, 404 for one of another database. */
+  /** @throws PipelineFailure 401 for an invalid token, 404 for one of another database */
   permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return OWNER
     const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? [])
     const permissions = rightsFrom(claims, database)
-    // without permission for a database, not even its existence may be learned
+    // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
     const { attach } = permissions
     if (attach.length === 0) return permissions
@@ -60,7 +60,7 @@ function unauthorized(text: string): PipelineFailure {
   return PipelineFailure.service(401, `Unauthorized: \`${text}\``)
 }
 
-/** The token of a request. Throws a `PipelineFailure` with 401 when there is none in the form that is understood. */
+/** Returns the token of a request. @throws PipelineFailure 401 if it is missing or malformed */
 function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   const given = headers['authorization'] ?? headers['x-authorization']
   const header = Array.isArray(given) ? given[0] : given
@@ -73,13 +73,13 @@ function bearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   return header.slice(blank + 1).trim()
 }
 
-/** The token that a request comes with, if any. */
+/** Returns the token of a request, if any. */
 export function claimedToken({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
   const given = headers['authorization'] ?? headers['x-authorization']
   return /^Bearer +(\S+)\s*$/i.exec(String(given ?? ''))?.[1] ?? null
 }
 
-/** The database a token says it is for; its signature has not been checked. */
+/** Returns the database in the claims of a token, without verifying it. */
 export function claimedDatabase(request: Pick<ServiceRequest, 'headers'>): string | null {
   const id = claimsOf(claimedToken(request) ?? '')?.['id']
   return typeof id === 'string' ? id : null
@@ -106,16 +106,16 @@ function hasSoundTypes({ exp, id, a, p, perm }: Claims): boolean {
   )
 }
 
-/** Null when the token is not for this database. */
+/** Returns null if the token is not for this database. */
 function rightsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
   const rights =
     typeof p === 'object' && p !== null ? scopedRights(p as Claims, database) : legacyRights(id, a, database)
-  // an empty list is what tokens without limits of this kind have
+  // tokens without such limits have an empty list
   if (rights === null || !Array.isArray(perm) || perm.length === 0) return rights
   return { ...rights, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
 }
 
-/** Rights to single tables: `t` are their names (null or none = all), `a` what is allowed. */
+/** Permissions for tables: `t` are their names (null or none = all), `a` the actions. */
 interface TableClaim {
   readonly t?: readonly string[] | null
   readonly a: readonly TableAction[]

@@ -1,113 +1,113 @@
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 
-/** Names a database inside a back end. Made by `newDatabaseId` only, so that no text of a user becomes a path. */
+/** Id of a database in a back end. Created only by `newDatabaseId`, so that no text of a user becomes a path. */
 export type DatabaseId = string & { readonly __brand: 'DatabaseId' }
 
-/** The whole desired state of a database. */
+/** All settings of a database. */
 export interface DatabaseSettings {
-  /** Size at which writes fail with SQLITE_FULL. Null for none. */
+  /** Size at which writes fail with SQLITE_FULL; null for no limit. */
   readonly sizeLimitBytes: number | null
   /** Whether other databases may attach this one. */
   readonly allowAttach: boolean
   readonly blockReads: boolean
   readonly blockWrites: boolean
-  /** Shown to clients that meet a block. */
+  /** Included in the error of a blocked statement. */
   readonly blockReason: string | null
-  /** Ed25519 public keys (PEM) that tokens are checked with. Without one the database is closed, never open. */
+  /** Ed25519 public keys (PEM) for verifying tokens. Without any, all tokens are rejected. */
   readonly keys: readonly string[]
 }
 
-/** Which access to a database has ended: all of it, or write access. */
+/** Access that was revoked: all of it, or write access. */
 export type EndedAccess = 'all' | 'writes'
 
-/** What a database begins as. */
+/** Initial content of a database. */
 export type DatabaseSource =
   | { readonly type: 'empty' }
-  /** A copy of an SQLite file that no other program writes to meanwhile. */
+  /** Copies an SQLite file that no other program writes to meanwhile. */
   | { readonly type: 'file'; readonly file: string }
-  /** What a file of SQL statements makes. */
+  /** Executes a file of SQL statements. */
   | { readonly type: 'dump'; readonly file: string }
-  /** A copy of another database. */
+  /** Copies another database. */
   | { readonly type: 'fork'; readonly from: DatabaseId }
-  /** A database whose schema others have. */
+  /** Creates a database whose schema others can share. */
   | { readonly type: 'schema' }
   | { readonly type: 'schema-child'; readonly parent: DatabaseId }
 
-/** What a database has done since its count began. */
+/** Usage of a database since its count began. */
 export interface UsageSample {
-  /** Names the count: with another one the numbers begin at zero. */
+  /** Identifies the count: a count with another epoch started at zero. */
   readonly epoch: string
   readonly rowsRead: number
   readonly rowsWritten: number
   readonly storageBytes: number
 }
 
-/** What the statements of one text have done. */
+/** Usage by the statements with one text. */
 export interface QueryUsage {
   readonly query: string
   readonly rowsRead: number
   readonly rowsWritten: number
 }
 
-/** The back end cannot do this, or not with what it was given; the message is for the caller. */
+/** An operation that the back end does not support, or not with these arguments; the message is for the caller. */
 export class BackendRefusal extends Error {
   override readonly name = 'BackendRefusal'
 }
 
-/** Schemas are shared: what changes a schema database changes its children. */
+/** Role of a database in schema sharing: changes of a schema database are applied to its children. */
 export type SchemaRole = 'plain' | 'schema' | 'child'
 
-/** An engine that holds databases by opaque id. Knows nothing of names, or of who owns a token. */
+/** An engine that holds databases by opaque ids, independent of names and of the owners of tokens. */
 export interface DatabaseBackend extends AsyncDisposable {
   readonly kind: 'embedded' | 'sqld'
-  /** Whether tokens can have permissions for single tables (the claim `perm`). */
+  /** Whether tokens can have permissions for tables (claim `perm`). */
   readonly hasTablePermissions: boolean
-  /** Moves what is on the disk and not known out of the way, before the start; resolves with its ids. */
+  /** Moves unknown databases on the disk to quarantine, before the start. @returns their ids */
   quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]>
-  /** Starts the engine; resolves with what `GET /version` answers. */
+  /** Starts the engine. @returns the response to `GET /version` */
   start(): Promise<string>
-  /** To be called when the settings of all databases are known: goes on with what the end of the process has interrupted. */
+  /** Resumes interrupted work. Called once the settings of all databases are known. */
   resume(): void
   /**
-   * Afterwards the database exists complete with these settings, or the id must not be used again.
-   * @throws BackendRefusal when the source is of no use, or of a kind the back end does not have
+   * Creates a database completely, with its settings. If it rejects, the id must not be used again.
+   * @throws BackendRefusal if the source cannot be used, or is not supported
    */
   create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void>
-  /** Writes a database to a new SQLite file. @throws BackendRefusal where there is no such way */
+  /** Writes a database to a new SQLite file. @throws BackendRefusal if this is not supported */
   exportTo(id: DatabaseId, file: string): Promise<void>
-  /** Takes over the whole desired state; false when the database is not there. */
+  /** Replaces all settings; false if the database does not exist. */
   applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean>
   /**
-   * Brings a database to another group, where the back end keeps groups apart; `commit` makes it one of that group, or
-   * throws. Settings are to be applied afterwards; where it rejects, those of the group that the database is still in.
+   * Moves a database to another group, if the back end separates groups. `commit` changes its group, or throws. Settings must be
+   * applied afterwards, also if it rejects and the database stays in its group.
    */
   move?(id: DatabaseId, group: string, settings: DatabaseSettings, commit: () => void): Promise<void>
-  /** Removing what is not there is fine. */
+  /** Removes a database, if it exists. */
   remove(id: DatabaseId): Promise<void>
-  /** A group is gone, and has no database any more: what the back end keeps for it, if anything, goes. */
+  /** Removes what the back end keeps for a removed group without databases. */
   endGroup?(group: string): Promise<void>
   /**
-   * Ends what runs under an access that the settings no longer give: requests, streams with their transactions, change streams.
-   * Resolves when nothing of it can read or write.
+   * Aborts what uses a revoked access: requests, streams with their transactions, change streams. Resolves when none of it can
+   * read or write.
    */
   endAccess(id: DatabaseId, access: EndedAccess): Promise<void>
-  /** Ends all requests before the server stops, where their usage is counted only when they end. */
+  /** Aborts all requests before the server stops, if their usage is counted only at their end. */
   endRequests?(): Promise<void>
   sampleUsage(id: DatabaseId): Promise<UsageSample>
-  /** What is wrong with the engine of a database that does not answer; null where all is well. */
+  /** Describes why the engine of a database does not respond; null if it is healthy. */
   healthProblem?(id: DatabaseId): Promise<string | null>
-  /** Of the statements since the count began, those that have read and written most. */
+  /** Returns the statements that have read and written the most rows since the count began. */
   topQueries(id: DatabaseId): Promise<readonly QueryUsage[]>
-  /** Answers a request for a route of a database; `request.path` begins at the database. */
+  /** Handles a request to a route of a database; `request.path` is relative to the database. */
   handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse>
 }
 
-/** Where a libsql-server runs that is not ours; plain HTTP, so on this machine or on a network that is trusted. */
+/** Addresses of a remote libsql-server. They use plain HTTP, so that it must be on this machine or in a trusted network. */
 export interface RemoteSqldOptions {
-  /** Its HTTP API, as `http://10.0.0.5:8080`. */
+  /** URL of its HTTP API, such as `http://10.0.0.5:8080`. */
   readonly url: string
-  /** Its admin API (`--admin-listen-addr`). */
+  /** URL of its admin API (`--admin-listen-addr`). */
   readonly adminUrl: string
-  /** What it was started with as `--admin-auth-key`. */
+  /** Its `--admin-auth-key`. */
   readonly adminKey: string
 }

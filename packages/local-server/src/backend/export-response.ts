@@ -7,31 +7,31 @@ import {
 } from '../http/service-request.ts'
 import type { DatabaseId } from './backend.ts'
 
-/** A file with all of a database in it, for the caller alone. */
+/** A complete copy of a database in a file, owned by the caller. */
 export interface ExportedFile {
   readonly path: string
   readonly remove: () => Promise<void>
 }
 
-/** A file is always the newest here, and has no frames to be added to it. */
+/** Every export is a complete, current file, without frames to apply to it. */
 const GENERATION = 1
 
-/** So many files of one database are made or sent at once: each takes its size on the disk until its client has it. */
+/** Maximum number of concurrent exports of a database; each takes disk space until its client has received it. */
 const MAX_AT_ONCE = 4
 
-/** How many exports of each database are under way. */
+/** Number of running exports by database. */
 export type RunningExports = Map<DatabaseId, number>
 
-/** Answers a route by which a database is fetched as a file; `make` writes the database to a new file. */
-export async function answerExport(
+/** Responds to a route that exports a database as a file. @param make writes the database to a new file */
+export async function exportResponse(
   { method, path, signal }: Pick<ServiceRequest, 'method' | 'path' | 'signal'>,
   id: DatabaseId,
   running: RunningExports,
   make: () => Promise<ExportedFile>,
 ): Promise<ServiceResponse> {
   if (path !== '/info' && path !== `/export/${GENERATION}`)
-    return errorResponse(404, 'there is nothing newer than the file')
-  // a client that only looks whether it is there
+    return errorResponse(404, 'nothing newer than the exported file')
+  // a client that only checks for the export
   if (method === 'HEAD') return textResponse(200, 'application/octet-stream', '')
   if (path === '/info')
     return textResponse(200, 'application/json', JSON.stringify({ current_generation: GENERATION }))
@@ -39,7 +39,7 @@ export async function answerExport(
   if (count >= MAX_AT_ONCE)
     return errorResponse(
       503,
-      `${MAX_AT_ONCE} exports of this database are under way; try again when one is done`,
+      `${MAX_AT_ONCE} exports of this database are already running; try again when one has finished`,
     )
   running.set(id, count + 1)
   const end = (): void => {
@@ -48,15 +48,15 @@ export async function answerExport(
     else running.delete(id)
   }
   try {
-    return await answerWith(await make(), signal, end)
+    return await fileResponse(await make(), signal, end)
   } catch (error) {
     end()
     throw error
   }
 }
 
-/** @param end called when the file is gone, unless this rejects */
-async function answerWith(
+/** @param end called when the file was removed, unless this rejects */
+async function fileResponse(
   made: ExportedFile,
   signal: AbortSignal,
   end: () => void,
@@ -68,12 +68,12 @@ async function answerWith(
     const leave = (): unknown => body.destroy()
     body.once('close', () => {
       signal.removeEventListener('abort', leave)
-      void made.remove() // again, where an open file cannot be removed
+      void made.remove() // again, if the open file could not be removed
       end()
     })
     signal.addEventListener('abort', leave, { once: true })
     if (signal.aborted) leave()
-    // it is there as long as it is open
+    // the file exists until it is closed
     await made.remove().catch(() => {})
     const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
     return { status: 200, headers, body }

@@ -3,11 +3,11 @@ import { basename, dirname, join } from 'node:path'
 import type { DatabaseId } from './backend.ts'
 
 /**
- * Moves the folders of databases that are not known into a folder beside, where a person can look at them: whether they
- * are of any use cannot be known here. Only while no engine has them open.
- * @returns the names of those that were moved
+ * Moves the folders of unknown databases to a separate folder, so that they can be inspected manually. Must not be called while
+ * an engine has them open.
+ * @returns the names of the moved folders
  */
-export async function moveUnknownAside(
+export async function moveToQuarantine(
   directory: string,
   known: ReadonlySet<DatabaseId>,
 ): Promise<readonly DatabaseId[]> {

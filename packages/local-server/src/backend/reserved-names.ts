@@ -1,4 +1,4 @@
-/** First path segments that are routes, so that no database can have such a name. */
+/** First path segments of routes, which databases cannot have as their names. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'v1',
   'v2',

@@ -102,7 +102,7 @@ test('a body keeps its request running, and is destroyed when that is cut', asyn
   // nothing is left to be read, and the reader does not know it yet
   body.end()
   expect(await running.end(ID, 'all')).toEqual([])
-  expect(await read).toContain('ended')
+  expect(await read).toContain('was revoked')
   expect([body.destroyed, await running.end(ID, 'all')]).toEqual([true, []])
 })
 

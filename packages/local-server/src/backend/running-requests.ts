@@ -2,16 +2,16 @@ import type { Readable } from 'node:stream'
 import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
 import type { DatabaseId, EndedAccess } from './backend.ts'
 
-/** How long a request that may write has to finish after its access has ended. */
+/** How long a request that may write may take to finish after its access was revoked. */
 const FINISH_MS = 2_000
-/** How long a request that was cut has to end. */
+/** How long an aborted request may take to end. */
 const CUT_MS = 1_000
 
-const ACCESS_ENDED = 'access to the database ended'
+const ACCESS_ENDED = 'access to the database was revoked'
 
 const NEVER = (): boolean => false
 
-/** A request of a client to a database, until its response has been sent and the engine has finished with it. */
+/** A request of a client to a database, until its response was sent and the engine has finished with it. */
 export class RunningRequest {
   readonly #controller = new AbortController()
   readonly #client: AbortSignal
@@ -22,18 +22,18 @@ export class RunningRequest {
   #waiting: (() => void)[] = []
   #isCut = false
   #isEnding = false
-  /** Whether it may still write. Nothing of it has run before a back end sets this. */
+  /** Whether it may still write. Nothing of it is executed before a back end sets this. */
   mayWrite: () => boolean = NEVER
   /** Whether its sender has write access, so that its stream may have written before. */
   hasWriteAccess = false
-  /** Whether its body is being received: nothing of it has run, and its access is checked again afterwards. */
+  /** Whether its body is being received: nothing of it was executed, and its access is checked again afterwards. */
   isReceiving = false
   /** Other databases that it may read. */
   attached: readonly string[] = []
-  /** Aborts what continues without its client, because the engine is about to be ended. */
+  /** Aborts what continues without its client, because the engine is about to be stopped. */
   onForced: () => void = () => {}
 
-  /** Made by {@link RunningRequests} only. */
+  /** Created only by {@link RunningRequests}. */
   constructor(client: AbortSignal, remove: (request: RunningRequest) => void) {
     this.#client = client
     this.#remove = remove
@@ -41,12 +41,12 @@ export class RunningRequest {
     else client.addEventListener('abort', this.#leave, { once: true })
   }
 
-  /** Aborts when the client has left, and when the request is cut. */
+  /** Aborts when the client leaves, and when the request is aborted. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
-  /** Whether its access has ended: its stream must not be continued. */
+  /** Whether its access was revoked, so that its stream must not be continued. */
   get isEnding(): boolean {
     return this.#isEnding
   }
@@ -55,7 +55,7 @@ export class RunningRequest {
     return this.#isCut
   }
 
-  /** Keeps the request running until it is released once more. */
+  /** Keeps the request running until a matching `release`. */
   hold(): void {
     this.#holds += 1
   }
@@ -68,11 +68,11 @@ export class RunningRequest {
     for (const ended of this.#waiting) ended()
   }
 
-  /** Returns the response to send. A body keeps the request running; a request that was cut gets an error. */
+  /** Returns the response to send. A body keeps the request running; an aborted request returns an error. */
   respond(response: ServiceResponse): ServiceResponse {
     const { body } = response
     if (typeof body !== 'string') {
-      body.on('error', () => {}) // reported to its reader
+      body.on('error', () => {}) // handled by its reader
       if (this.#isCut) body.destroy()
       if (!body.closed) {
         this.#body = body
@@ -83,17 +83,17 @@ export class RunningRequest {
     return this.#isCut ? accessEnded() : response
   }
 
-  /** Marks its access as ended. @returns whether it has begun */
+  /** Marks its access as revoked. @returns whether it has begun */
   beginEnding(): boolean {
     this.#isEnding = true
     return !this.isReceiving
   }
 
-  /** Sends nothing more to the client, and begins nothing more. */
+  /** Aborts the request: sends nothing more to the client, and begins nothing more. */
   cut(): void {
     this.#isCut = true
     this.#controller.abort()
-    // with an error: without one, a pipe does not notice that a body is closed whose end it has not read
+    // with an error, because a pipe does not detect that a body was destroyed without one before its end
     this.#body?.destroy(new Error(ACCESS_ENDED))
   }
 
@@ -102,24 +102,24 @@ export class RunningRequest {
   }
 }
 
-/** The response to a request that was cut. */
+/** Returns the response to an aborted request. */
 export function accessEnded(): ServiceResponse {
   return errorResponse(
     502,
-    `${ACCESS_ENDED} while this request ran: whether the request took effect is not known`,
+    `${ACCESS_ENDED} while this request ran: it is unknown whether the request took effect`,
   )
 }
 
-/** The response to a request whose access ended while its body was being received. */
+/** Returns the response to a request whose access was revoked while its body was being received. */
 export function accessEndedBefore(): ServiceResponse {
   return errorResponse(403, `${ACCESS_ENDED} before this request ran`)
 }
 
-/** The requests of clients that are in flight, so that they can be ended together with the access they run under. */
+/** The requests in flight, so that they can be aborted when their access is revoked. */
 export class RunningRequests {
   readonly #requests = new Map<DatabaseId, Set<RunningRequest>>()
 
-  /** To be called before the access is checked, with nothing awaited in between. */
+  /** Must be called before access is checked, without an await in between. */
   begin(id: DatabaseId, client: AbortSignal): RunningRequest {
     let requests = this.#requests.get(id)
     if (requests === undefined) {
@@ -132,14 +132,14 @@ export class RunningRequests {
   }
 
   /**
-   * Ends the requests that run under an access that new requests no longer have. Requests that only read are cut at once;
-   * those that may write are cut when they have not finished after a while.
+   * Aborts requests whose access was revoked. Read-only requests are aborted at once; those that may write are aborted if they have
+   * not finished after a grace period.
    * @returns those that have not ended in time
    */
   async end(id: DatabaseId, access: EndedAccess): Promise<readonly RunningRequest[]> {
     const requests = this.#of(id)
     const writers = new Set(requests.filter((request) => request.mayWrite()))
-    // a stream that may have written is not continued, even after a request that only reads
+    // a stream that may have written is not continued, even after a read-only request
     const ended = requests.filter(
       (request) =>
         (access === 'all' || request.hasWriteAccess || writers.has(request)) && request.beginEnding(),
@@ -151,7 +151,7 @@ export class RunningRequests {
     return await stillRunning(unfinished, CUT_MS)
   }
 
-  /** Cuts all requests of a database at once. */
+  /** Aborts all requests of a database at once. */
   cut(id: DatabaseId): void {
     for (const request of this.#of(id)) {
       if (!request.beginEnding()) continue
@@ -160,14 +160,14 @@ export class RunningRequests {
     }
   }
 
-  /** Cuts the requests of other databases that have this one attached, and waits a while for them to end. */
+  /** Aborts the requests of other databases that have this one attached, and waits for them to end. */
   async cutAttaching(id: DatabaseId): Promise<void> {
     const requests = this.#all().filter(({ attached }) => attached.includes(id))
     for (const request of requests) request.cut()
     await stillRunning(requests, CUT_MS)
   }
 
-  /** Cuts the requests of all databases, and waits a while for them to end. */
+  /** Aborts the requests of all databases, and waits for them to end. */
   async cutAll(): Promise<void> {
     const requests = this.#all()
     for (const request of requests) request.cut()
@@ -189,7 +189,7 @@ export class RunningRequests {
   }
 }
 
-/** Waits until requests have ended, at most for a time. @returns those that have not */
+/** Waits for requests to end, with a time limit. @returns those that have not */
 async function stillRunning(
   requests: readonly RunningRequest[],
   limitMs: number,
@@ -200,7 +200,7 @@ async function stillRunning(
   return [...running]
 }
 
-/** Waits for work, at most for a time. */
+/** Waits for work, with a time limit. */
 export async function within(work: Promise<unknown>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {

@@ -1,11 +1,11 @@
-/** Time; replaced in tests. */
+/** A clock that tests can replace. */
 export interface Clock {
   now(): number
-  /** Calls back after a while; the result cancels. */
+  /** Calls back after a delay. @returns a function that cancels the call */
   after(delayMs: number, callback: () => void): () => void
 }
 
-/** The real time. Its timers keep no process alive. */
+/** The system clock. Its timers do not keep the process alive. */
 export const SYSTEM_CLOCK: Clock = {
   now: () => Date.now(),
   after(delayMs, callback) {

@@ -1,4 +1,4 @@
-/** Takes all steps, one after the other, whether or not one fails. @throws what the first one that failed has thrown */
+/** Runs all steps in order, even if some fail. @throws the first error */
 export async function endAll(steps: readonly (() => unknown)[]): Promise<void> {
   const failures: unknown[] = []
   for (const step of steps) {

@@ -1,4 +1,4 @@
-/** Refuses option names that do not exist, so that a typo cannot be taken for a default. */
+/** Rejects unknown options, so that a typo is not silently ignored. */
 export function checkOptionNames(subject: string, options: object, known: readonly string[]): void {
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {

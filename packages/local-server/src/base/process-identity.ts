@@ -5,15 +5,14 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /**
- * A text that stays the same for the life of a process and differs for a later process that got the same id; null
- * when there is no such process.
+ * Returns a text that identifies a process, even if a later process has the same id; null if the process does not exist.
  */
 export async function processIdentity(pid: number): Promise<string | null> {
   if (!isAlive(pid)) return null
   if (process.platform === 'linux') {
     try {
       const status = await readFile(`/proc/${pid}/stat`, 'latin1')
-      // the command in parentheses may itself contain blanks and parentheses
+      // the command in parentheses may contain blanks and parentheses
       const fields = status.slice(status.lastIndexOf(')') + 2).split(' ')
       return fields[0] === 'Z' ? null : `start ${fields[19]}`
     } catch {

@@ -1,8 +1,8 @@
 import type * as SqliteModule from 'node:sqlite'
 
 /**
- * The SQLite of the runtime, which locks files as every SQLite does; the embedded engine does not. Without the warning of
- * node 22 that it is new. @throws Error where there is none, on Bun before 1.4 for instance
+ * Loads the SQLite of the runtime, which locks files like every SQLite, unlike the embedded engine. Suppresses the warning of
+ * Node.js 22 that it is experimental. @throws Error if it does not exist, for example on Bun before 1.4
  */
 export function sqliteModule(): typeof SqliteModule {
   const emitWarning = process.emitWarning.bind(process)

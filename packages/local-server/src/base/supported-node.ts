@@ -1,9 +1,9 @@
-/** The oldest node that the packages run on, as `engines` in package.json says. */
+/** Oldest supported version of Node.js, as in `engines` of package.json. */
 const OLDEST = [22, 19] as const
 
 /**
- * Says in one sentence that a node is too old, or null when it is not.
- * @param version of node, as `process.versions.node` has it
+ * Describes that a version of Node.js is too old; null if it is supported.
+ * @param version as in `process.versions.node`
  */
 export function oldNodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number)
@@ -11,7 +11,7 @@ export function oldNodeProblem(version: string): string | null {
   return `@batonsql/local-server needs node ${OLDEST.join('.')} or newer, and this is node ${version}`
 }
 
-/** For the entries of the package. @throws Error on a node that is too old */
+/** Called by the entry points of the package. @throws Error on a version of Node.js that is too old */
 export function refuseOldNode(): void {
   const problem = oldNodeProblem(process.versions.node)
   if (problem !== null) throw new Error(problem)

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A directory that is gone when it is removed, or at the latest when this process calls `process.exit` or ends. */
+/** A temporary directory, removed explicitly or when this process exits. */
 export class TemporaryDirectory {
   readonly path: string
   readonly #removeAtExit: () => void
@@ -14,13 +14,13 @@ export class TemporaryDirectory {
       try {
         rmSync(path, { recursive: true, force: true, maxRetries: 3 })
       } catch {
-        // the process ends: there is no one to report it to
+        // errors during exit cannot be reported
       }
     }
     process.once('exit', this.#removeAtExit)
   }
 
-  /** @param prefix what its name begins with */
+  /** @param prefix prefix of its name */
   static async create(prefix: string): Promise<TemporaryDirectory> {
     return new TemporaryDirectory(await mkdtemp(join(tmpdir(), prefix)))
   }
@@ -31,7 +31,7 @@ export class TemporaryDirectory {
   }
 }
 
-/** The directory that was named, or a temporary one. */
+/** Opens the given directory, or a temporary one. */
 export async function openDirectory(
   named: string | undefined,
   prefix: string,

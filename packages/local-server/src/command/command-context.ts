@@ -2,46 +2,46 @@ import { once } from 'node:events'
 import type { ReadStream, WriteStream } from 'node:tty'
 import type { OptionTable, ValuesOf } from './option-table.ts'
 
-/** What a command is run with. */
+/** The input of a command. */
 export interface CommandInput<Options extends OptionTable = OptionTable> {
   readonly values: ValuesOf<Options>
-  /** What is no option, as many as the command takes. */
+  /** Arguments that are not options; their number was checked. */
   readonly operands: readonly string[]
   readonly context: CommandContext
 }
 
-/** A command. Help, completion and documentation are made from these. */
+/** A command; help, completion and documentation are generated from these. */
 export interface Command {
-  /** What stands behind `baton`: one word, or two. */
+  /** Its name after `baton`, one or two words. */
   readonly words: readonly string[]
-  /** What it takes besides options; those in brackets may be left out, of those with `|` one is chosen. */
+  /** Its arguments; those in brackets are optional, those with `|` are alternatives. */
   readonly operands: readonly string[]
   readonly summary: string
-  /** More sentences for its own help. */
+  /** Additional sentences for its help. */
   readonly details?: string
   readonly options: OptionTable
-  /** Loads the code of the command, and only that. */
+  /** Loads the module of the command. */
   readonly load: () => Promise<(input: CommandInput) => Promise<void>>
 }
 
-/** What a command has to do with: its streams, the environment, what ends it, and what other commands there are. */
+/** The environment of a command: streams, variables, the abort signal, and all commands. */
 export interface CommandContext {
   readonly input: NodeJS.ReadableStream & Partial<Pick<ReadStream, 'isTTY'>>
   readonly output: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>
   readonly errors: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>
   readonly env: Readonly<Record<string, string | undefined>>
   readonly commands: readonly Command[]
-  /** Aborted by Ctrl-C, and when the reader of the output has gone. */
+  /** Aborted by Ctrl-C, and when the reader of the output is closed. */
   readonly signal: AbortSignal
 }
 
-/** The command was interrupted with Ctrl-C. Ends with exit code 130. */
+/** The command was interrupted with Ctrl-C. The exit code is 130. */
 export class Interrupted extends Error {}
 
-/** The reader of the output has gone, as `head` does. Nothing is wrong. */
+/** The reader of the output was closed, for example by `head`. Not an error. */
 export class BrokenPipe extends Error {}
 
-/** Writes to the output, at the pace of its reader. @throws the signal's reason */
+/** Writes to the output, and waits for its reader. @throws the signal's reason */
 export async function print({ output, signal }: CommandContext, text: string | Uint8Array): Promise<void> {
   signal.throwIfAborted()
   if (output.write(text)) return
@@ -53,10 +53,10 @@ export async function print({ output, signal }: CommandContext, text: string | U
   }
 }
 
-/** Codes of terminals, by what they are for. */
+/** SGR codes of terminals. */
 const STYLES = { faint: '2', bold: '1' } as const
 
-/** Marks up a text where it goes to a terminal that wants it: see https://no-color.org. */
+/** Returns a function that styles text if the output is a terminal that supports it: see https://no-color.org. */
 export function styleFor({
   output,
   env,

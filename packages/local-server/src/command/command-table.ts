@@ -15,7 +15,7 @@ import {
   USER_OPTIONS,
 } from './option-table.ts'
 
-/** Checks that the code of a command takes the options that the table names. */
+/** Checks that the code of a command accepts the options in the table. */
 function command<const Options extends OptionTable>(
   definition: Omit<Command, 'options' | 'load'> & {
     readonly options: Options
@@ -27,9 +27,9 @@ function command<const Options extends OptionTable>(
 
 const DATABASE = '[URL|NAME]'
 const WHICH_DATABASE =
-  'NAME is a database of `baton dev` on this machine at port 8080; any other is named by its URL, or else by DATABASE_URL.'
+  'NAME is a database of `baton dev` on port 8080 of this machine; use a URL for any other. The default is DATABASE_URL.'
 const WHICH_API =
-  'For the platform API of `baton dev --platform-port`, or any other, by its URL and an API token.'
+  'Uses the platform API of `baton dev --platform-port`, or of another server, with its URL and an API token.'
 
 export const COMMANDS: readonly Command[] = [
   command({
@@ -42,15 +42,15 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['sql'],
     operands: [DATABASE, '[STATEMENTS]'],
-    summary: 'Run statements, a file, or what comes by standard input; in a terminal, a prompt.',
-    details: `${WHICH_DATABASE} Statements run one after the other, none after the first that fails. With --json each row is an object on a line of its own: integers beyond 2^53 are text, blobs {"base64": …}.`,
+    summary: 'Run statements, a file, or standard input; in a terminal, open a prompt.',
+    details: `${WHICH_DATABASE} Statements are executed in order, until one fails. With --json, each row is an object on its own line: integers beyond 2^53 are text, blobs {"base64": …}.`,
     options: SQL_OPTIONS,
     load: async () => (await import('./sql.ts')).runSql,
   }),
   command({
     words: ['dump'],
     operands: [DATABASE],
-    summary: 'Write a database as the statements that make it again.',
+    summary: 'Write a database as SQL statements that recreate it.',
     details: WHICH_DATABASE,
     options: DUMP_OPTIONS,
     load: async () => (await import('./dump.ts')).runDump,
@@ -58,7 +58,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['restore'],
     operands: [DATABASE, 'FILE'],
-    summary: 'Apply a dump to an empty database; - takes it from standard input.',
+    summary: 'Apply a dump to an empty database; - reads it from standard input.',
     details: WHICH_DATABASE,
     options: RESTORE_OPTIONS,
     load: async () => (await import('./restore.ts')).runRestore,
@@ -74,7 +74,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['databases', 'show'],
     operands: ['NAME'],
-    summary: 'Print what there is to know of a database.',
+    summary: 'Show the details of a database.',
     details: WHICH_API,
     options: API_OPTIONS,
     load: async () => (await import('./databases.ts')).showDatabase,
@@ -82,7 +82,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['databases', 'create'],
     operands: ['NAME'],
-    summary: 'Make a database and print its URL.',
+    summary: 'Create a database and print its URL.',
     details: WHICH_API,
     options: CREATE_DATABASE_OPTIONS,
     load: async () => (await import('./databases.ts')).createDatabase,
@@ -90,7 +90,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['databases', 'destroy'],
     operands: ['NAME'],
-    summary: 'Delete a database with everything in it.',
+    summary: 'Delete a database and its data.',
     details: WHICH_API,
     options: DESTROY_OPTIONS,
     load: async () => (await import('./databases.ts')).destroyDatabase,
@@ -106,7 +106,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['groups', 'create'],
     operands: ['NAME'],
-    summary: 'Make a group.',
+    summary: 'Create a group.',
     details: WHICH_API,
     options: CREATE_GROUP_OPTIONS,
     load: async () => (await import('./groups.ts')).createGroup,
@@ -114,7 +114,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['groups', 'destroy'],
     operands: ['NAME'],
-    summary: 'Delete a group with all of its databases.',
+    summary: 'Delete a group and all of its databases.',
     details: WHICH_API,
     options: DESTROY_OPTIONS,
     load: async () => (await import('./groups.ts')).destroyGroup,
@@ -122,7 +122,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['usage'],
     operands: ['[DATABASE]'],
-    summary: 'Print what was used in this month, by a database or by all of an organization.',
+    summary: 'Print the usage of this month, of a database or of an organization.',
     details: WHICH_API,
     options: API_OPTIONS,
     load: async () => (await import('./usage.ts')).showUsage,
@@ -130,7 +130,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['token', 'create'],
     operands: ['DATABASE'],
-    summary: 'Make a token for a database and print it.',
+    summary: 'Create a token for a database and print it.',
     details: WHICH_API,
     options: TOKEN_OPTIONS,
     load: async () => (await import('./token.ts')).createToken,
@@ -138,7 +138,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['token', 'rotate'],
     operands: ['DATABASE'],
-    summary: 'End every token of a database, by a new key.',
+    summary: 'Invalidate all tokens of a database by rotating its key.',
     details: WHICH_API,
     options: API_OPTIONS,
     load: async () => (await import('./token.ts')).rotateTokens,
@@ -146,15 +146,15 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['token', 'mint'],
     operands: ['NAME'],
-    summary: 'Make a token for the platform API and print it; it is not shown again.',
-    details: `${WHICH_API} With --organization it is for that one only, else for all of its maker.`,
+    summary: 'Create a token for the platform API and print it; it is shown only once.',
+    details: `${WHICH_API} With --organization it is limited to that organization.`,
     options: API_OPTIONS,
     load: async () => (await import('./token.ts')).mintApiToken,
   }),
   command({
     words: ['token', 'list'],
     operands: [],
-    summary: 'List the tokens for the platform API.',
+    summary: 'List tokens for the platform API.',
     details: WHICH_API,
     options: API_OPTIONS,
     load: async () => (await import('./token.ts')).listApiTokens,
@@ -162,7 +162,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['token', 'revoke'],
     operands: ['NAME'],
-    summary: 'Take back a token for the platform API.',
+    summary: 'Revoke a token for the platform API.',
     details: WHICH_API,
     options: API_OPTIONS,
     load: async () => (await import('./token.ts')).revokeApiToken,
@@ -170,16 +170,16 @@ export const COMMANDS: readonly Command[] = [
   command({
     words: ['export'],
     operands: ['[NAME]', '[FILE.db]'],
-    summary: 'Write a database, or all of a running server, to new SQLite files.',
+    summary: 'Write one or all databases of a server to new SQLite files.',
     details:
-      'Of a running server, by its platform API: each file is one state of its database, and writes go on. With --data: of a data directory whose server is stopped.',
+      'A running server is read through its platform API: each file is a snapshot, and writes continue. With --data, a data directory is read whose server is stopped.',
     options: EXPORT_OPTIONS,
     load: async () => (await import('./export.ts')).runExport,
   }),
   command({
     words: ['user'],
     operands: ['NAME'],
-    summary: 'Make a user of the platform API and print their token. Stop the server first.',
+    summary: 'Create a user of the platform API and print their token. Stop the server first.',
     options: USER_OPTIONS,
     load: async () => (await import('./user.ts')).runUser,
   }),

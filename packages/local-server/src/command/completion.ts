@@ -6,7 +6,9 @@ import { UsageError } from './usage-error.ts'
 export async function runCompletion({ operands, context }: CommandInput<typeof NO_OPTIONS>): Promise<void> {
   const [shell] = operands as [string]
   if (!isShell(shell))
-    throw new UsageError(`baton completion: the shell is ${Object.keys(SCRIPTS).join(', ')}, not ${shell}`)
+    throw new UsageError(
+      `baton completion: the shell must be one of ${Object.keys(SCRIPTS).join(', ')}, not ${shell}`,
+    )
   await print(context, SCRIPTS[shell](context.commands))
 }
 
@@ -14,7 +16,7 @@ type Commands = readonly Command[]
 
 const isShell = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name)
 
-/** What can follow the words that stand there: by these, with a space before each. The longest ones first. */
+/** Maps the preceding words, with a space before each, to possible next words. Longest first. */
 function nextWords(commands: Commands): Map<string, string[]> {
   const next = new Map<string, string[]>([['', []]])
   for (const command of commands) {
@@ -41,13 +43,13 @@ const optionsOf = ({ options }: Command): string[] => [
   '--help',
 ]
 
-/** Options with a fixed choice of values. */
+/** Options with a fixed set of values. */
 function choices(commands: Commands): Map<string, readonly string[]> {
   const all = commands.flatMap(({ options }) => Object.entries(options))
   return new Map(all.flatMap(([name, spec]) => (spec.choices ? [[`--${name}`, spec.choices] as const] : [])))
 }
 
-/** The body that bash and zsh share: sets `candidates` by `previous` and by `line`, the words before the cursor. */
+/** The common part of the scripts for bash and zsh: sets `candidates` by `previous` and by `line`, the words before the cursor. */
 const cases = (commands: Commands): string =>
   [
     '  case "$previous" in',

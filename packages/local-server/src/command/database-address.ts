@@ -2,7 +2,7 @@ import { type Client, type ClientConfig, createClient } from '@batonsql/core'
 import type { CommandContext } from './command-context.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Where `baton dev` serves databases by default. */
+/** Default address of `baton dev`. */
 const LOCAL_SERVER = 'http://127.0.0.1:8080'
 
 interface AddressValues {
@@ -11,10 +11,10 @@ interface AddressValues {
 }
 
 /**
- * A client for the database that the command line names.
- * @param target a URL, or the name of a database of the local server
- * @param more settings of the command's own
- * @throws UsageError for what is neither
+ * Creates a client for the database that the command line names.
+ * @param target a URL, or the name of a database on the local server
+ * @param more settings of the command
+ * @throws UsageError for any other target
  */
 export function openDatabase(
   target: string,
@@ -22,7 +22,7 @@ export function openDatabase(
   { env }: CommandContext,
   more: Partial<ClientConfig> = {},
 ): Client {
-  // the token of that database must not go to another
+  // the token must not be sent to another database
   const ofUrl = target === env['DATABASE_URL'] ? env['DATABASE_TOKEN'] : undefined
   const authToken = values['auth-token'] ?? env['BATON_AUTH_TOKEN'] ?? ofUrl ?? env['TURSO_AUTH_TOKEN']
   try {
@@ -39,8 +39,8 @@ export function openDatabase(
 }
 
 /**
- * Which database a command is for: its first argument, or DATABASE_URL when there are no more arguments than `following`.
- * @throws UsageError when neither names one
+ * Returns the database of a command: its first argument, or DATABASE_URL if there are at most `following` arguments.
+ * @throws UsageError if there is none
  */
 export function readTarget(
   operands: readonly string[],
@@ -51,15 +51,15 @@ export function readTarget(
   if (first !== undefined && operands.length > following) return { target: first, rest }
   const url = env['DATABASE_URL']
   if (url) return { target: url, rest: operands }
-  // one argument that is no database is refused as such
+  // a single argument that is not a database is reported as such
   if (first !== undefined && following === 1) return { target: first, rest }
-  throw new UsageError('baton: say which database: its URL or NAME, or DATABASE_URL in the environment')
+  throw new UsageError('baton: name a database: URL or NAME, or set DATABASE_URL')
 }
 
 const isUrl = (text: string): boolean => /^[a-z][a-z+]*:\S*$/i.test(text)
 const isName = (text: string): boolean => /^[a-z0-9][a-z0-9-]*$/.test(text)
 
-/** Whether a text has the form of a URL, or of a name of a database. */
+/** Whether a text has the form of a URL or of a database name. */
 export const isTarget = (text: string): boolean => isUrl(text) || isName(text)
 
 function urlOf(target: string): string {
@@ -73,6 +73,6 @@ function urlOf(target: string): string {
 function readTimeout(seconds: string): number {
   const ms = Number(seconds) * 1_000
   if (seconds.trim() === '' || !(ms >= 0) || ms >= 2 ** 31)
-    throw new UsageError(`baton: --timeout is a number of seconds, not ${seconds}`)
+    throw new UsageError(`baton: --timeout must be a number of seconds, not ${seconds}`)
   return ms === 0 ? Infinity : ms
 }

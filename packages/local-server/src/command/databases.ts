@@ -2,7 +2,7 @@ import { databaseUrl } from '@batonsql/platform'
 import type { CREATE_DATABASE_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
 import { apiCommand, askBefore } from './platform-api.ts'
 
-/** A line for each, with name, group and URL. */
+/** Prints a line for each database, with name, group and URL. */
 export const listDatabases = apiCommand(async (platform, { signal }) => {
   const json = (await platform.databases.list({ signal }).toArray()).map(({ name, group, hostname }) => ({
     name,
@@ -12,7 +12,7 @@ export const listDatabases = apiCommand(async (platform, { signal }) => {
   return { json, text: json.map(({ name, group, url }) => [name, group, url]) }
 })
 
-/** What there is to know of one. */
+/** Prints the details of a database. */
 export const showDatabase = apiCommand(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   const database = await platform.databases.get(name, { signal })
@@ -44,7 +44,7 @@ export const showDatabase = apiCommand(async (platform, { operands, signal }) =>
   }
 })
 
-/** Waits until it answers, and prints where it is. */
+/** Waits until the database accepts requests, and prints its URL. */
 export const createDatabase = apiCommand<typeof CREATE_DATABASE_OPTIONS>(
   async (platform, { values, operands, signal }) => {
     const [name] = operands as [string]
@@ -58,5 +58,5 @@ export const createDatabase = apiCommand<typeof CREATE_DATABASE_OPTIONS>(
 export const destroyDatabase = apiCommand<typeof DESTROY_OPTIONS>(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   await platform.databases.delete(name, { signal })
-  return { json: { name, deleted: true }, text: `${name} is deleted` }
+  return { json: { name, deleted: true }, text: `deleted ${name}` }
 }, askBefore('databases destroy'))

@@ -1,31 +1,28 @@
 import { UsageError } from './usage-error.ts'
 import { visibleLines } from './visible-text.ts'
 
-/** What to try, by what went wrong. */
+/** Hints, by pattern of the error message. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
-  [/ECONNREFUSED/, 'Nothing listens there. Is the server running? `baton dev` starts one on port 8080.'],
-  [/ENOTFOUND|EAI_AGAIN/, 'There is no host of this name.'],
+  [/ECONNREFUSED/, 'Is the server running? `baton dev` starts one on port 8080.'],
+  [/ENOTFOUND|EAI_AGAIN/, 'The host does not exist.'],
   [
     /^[A-Z]+ \/v1\/\S* answered HTTP 401/,
-    'The platform API wants a token of its own: --token, or BATON_API_TOKEN in the environment.',
+    'The platform API needs its own token: --token, or set BATON_API_TOKEN.',
   ],
   [
     /answered HTTP 401.*authorization header but none given/i,
-    'The database wants a token: --auth-token, or BATON_AUTH_TOKEN in the environment.',
+    'The database needs a token: --auth-token, or set BATON_AUTH_TOKEN.',
   ],
   [
     /answered HTTP 401/,
-    'The database refused the token that was sent: is it one for this database or its group, and still valid? A rotation ends all tokens from before.',
+    'The database rejected the token. Is it for this database or its group, and still valid? A rotation invalidates all earlier tokens.',
   ],
-  // the platform API says itself what there is not
-  [/^(?![A-Z]+ \/v1\/).*answered HTTP 404/, 'Is the name of the database right?'],
-  [
-    /RESPONSE_TOO_LARGE|Response is too large/i,
-    'With --json rows are read as they come, as many as there are.',
-  ],
+  // errors of the platform API name the missing object
+  [/^(?![A-Z]+ \/v1\/).*answered HTTP 404/, 'Is the name of the database correct?'],
+  [/RESPONSE_TOO_LARGE|Response is too large/i, 'With --json, rows are streamed without a limit.'],
 ]
 
-/** What a terminal shows of an error. */
+/** Returns the text of an error for a terminal. */
 export function describeError(error: unknown): string {
   if (error instanceof UsageError) return error.message
   if (!(error instanceof Error)) return `baton: ${String(error)}`

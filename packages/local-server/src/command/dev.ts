@@ -25,7 +25,7 @@ export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>
     const tokenFile = given['token-file']
     if (tokenFile !== undefined)
       await writeTokenFile(tokenFile, `${JSON.stringify(await describe(server, true))}\n`)
-    // what is not a terminal is kept: by the journal of the system, by a container engine, in a file
+    // output that is not a terminal may be stored: in the journal of the system, by a container engine, in a file
     const announcement = await describe(server, process.stdout.isTTY && tokenFile === undefined)
     if (given.json === true) console.log(JSON.stringify(announcement))
     else {
@@ -40,16 +40,16 @@ export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>
 
 type DevValues = ValuesOf<typeof DEV_OPTIONS>
 
-/** Serves a copy of a file; one that an earlier start has made is not replaced. @returns what to say of it */
+/** Serves a copy of a file, unless an earlier start has already created the copy. @returns a description of it */
 async function openCopy(server: LocalServer, file: string): Promise<string> {
   const name = nameOf(file)
   if (server.databaseNames.includes(name))
-    return `${name}: the copy that is in the data directory; ${file} was not read again`
+    return `${name}: the copy in the data directory; ${file} was not read again`
   await server.createDatabase(name, { fromFile: file })
-  return `${name}: a copy of ${file}, which itself is not changed`
+  return `${name}: a copy of ${file}, which is not changed`
 }
 
-/** @throws Error for a domain of no database. The platform API can still make it later. */
+/** @throws Error for a domain without a database, unless the platform API can still create it */
 function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions): void {
   if (server.platform !== null) return
   for (const [host, name] of Object.entries(domains)) {
@@ -60,7 +60,7 @@ function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions)
   }
 }
 
-/** The name a file's database gets: that of the file, in the letters that names have. */
+/** Returns the name of a file's database: that of the file, in the characters that names allow. */
 function nameOf(file: string): string {
   const { name } = parsePath(file)
   return name
@@ -82,30 +82,28 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
       'baton dev: --organization, --platform-domain and --ready-delay need --platform-port',
     )
   if (given['token-file'] !== undefined && given.auth !== true && platformPort === undefined)
-    throw new UsageError(
-      'baton dev: --token-file needs --auth or --platform-port; there are no tokens without',
-    )
+    throw new UsageError('baton dev: --token-file needs --auth or --platform-port')
   if (delay !== undefined && !/^\d{1,9}$/.test(delay))
-    throw new UsageError(`baton dev: --ready-delay is a number of milliseconds, not ${delay}`)
+    throw new UsageError(`baton dev: --ready-delay must be a number of milliseconds, not ${delay}`)
   if (backend !== 'embedded' && backend !== 'sqld') {
-    throw new UsageError(`baton dev: --backend is embedded or sqld, not ${backend}`)
+    throw new UsageError(`baton dev: --backend must be embedded or sqld, not ${backend}`)
   }
   if (data !== undefined && statSync(data, { throwIfNoEntry: false })?.isFile())
     throw new UsageError(
-      `baton dev: --data is a directory, and ${data} is a file; --open ${data} serves a copy of it`,
+      `baton dev: --data must be a directory, but ${data} is a file; --open ${data} serves a copy of it`,
     )
   const { dialect } = given
   const log = LOG_LEVELS.find((level) => level === (given.log ?? 'none'))
   if (log === undefined)
-    throw new UsageError(`baton dev: --log is ${LOG_LEVELS.join(', ')}, not ${given.log}`)
+    throw new UsageError(`baton dev: --log must be one of ${LOG_LEVELS.join(', ')}, not ${given.log}`)
   if (dialect !== undefined && backend === 'sqld')
-    throw new UsageError('baton dev: --dialect is for the back end embedded; sqld has answers of its own')
+    throw new UsageError('baton dev: --dialect needs the back end embedded')
   const options = {
     backend,
     ...(dialect !== undefined && { dialect: readDialect(dialect) }),
     port,
     log,
-    window: given['no-window'] !== true && given.auth !== true && platformPort === undefined,
+    inspector: given['no-inspector'] !== true && given.auth !== true && platformPort === undefined,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
     ...(data !== undefined && { dataDirectory: data }),
@@ -124,13 +122,15 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
   return { options, databases }
 }
 
-/** Where a libsql-server runs already; its key must not stand on a command line, which everybody can read. */
+/** Reads the address of a remote libsql-server; its key is not an option, because all users can read command lines. */
 function readRemote(given: DevValues): Pick<LocalServerOptions, 'sqld'> {
   const { 'sqld-url': url, 'sqld-admin-url': adminUrl } = given
   const adminKey = process.env['BATON_SQLD_ADMIN_KEY']
   if (url === undefined && adminUrl === undefined) return {}
   if (url === undefined || adminUrl === undefined || adminKey === undefined)
-    throw new UsageError('baton dev: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY belong together')
+    throw new UsageError(
+      'baton dev: --sqld-url, --sqld-admin-url and BATON_SQLD_ADMIN_KEY must be set together',
+    )
   return { sqld: { url, adminUrl, adminKey } }
 }
 
@@ -151,15 +151,15 @@ function readPort(option: string, text: string): number {
 function readDomain(text: string): [host: string, name: string] {
   const [, host, name] = /^([^=\s]+)=([^=\s]+)$/.exec(text) ?? []
   if (host === undefined || name === undefined)
-    throw new UsageError(`baton dev: --domain is HOST=DATABASE, not ${text}`)
+    throw new UsageError(`baton dev: --domain must be HOST=DATABASE, not ${text}`)
   return [host, name]
 }
 
-/** All that a program needs to know to use the server. */
+/** Everything that a program needs to use the server. */
 interface Announcement {
   readonly url: string
-  /** The page that shows what goes over the wire. */
-  readonly window?: string
+  /** URL of the request inspector. */
+  readonly inspector?: string
   readonly databases: Readonly<Record<string, { readonly url: string; readonly token?: string }>>
   readonly platform?: { readonly url: string; readonly token?: string; readonly organization: string }
 }
@@ -170,10 +170,10 @@ async function describe(server: LocalServer, withTokens: boolean): Promise<Annou
     const token = withTokens && server.takesTokens ? await server.createToken(name) : undefined
     databases[name] = { url: server.urlOf(name), ...(token !== undefined && { token }) }
   }
-  const { url, platform, windowUrl } = server
+  const { url, platform, inspectorUrl } = server
   return {
     url,
-    ...(windowUrl !== null && { window: windowUrl }),
+    ...(inspectorUrl !== null && { inspector: inspectorUrl }),
     databases,
     ...(platform !== null && {
       platform: {
@@ -188,27 +188,29 @@ async function describe(server: LocalServer, withTokens: boolean): Promise<Annou
 function announce(
   server: LocalServer,
   options: LocalServerOptions,
-  { window, databases, platform }: Announcement,
+  { inspector, databases, platform }: Announcement,
   tokenFile: string | undefined,
 ): void {
   const { dataDirectory, host = '127.0.0.1' } = options
   console.log(
-    `${server.version}, data ${dataDirectory === undefined ? 'kept until it stops' : `in ${dataDirectory}`}`,
+    `${server.version}, data ${dataDirectory === undefined ? 'removed when it stops' : `in ${dataDirectory}`}`,
   )
   for (const [name, { url, token }] of Object.entries(databases)) {
     console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${url}`)
     if (token !== undefined) console.log(`  token: ${token}`)
   }
-  if (window !== undefined) console.log(`window: ${window} (requests as they come)`)
+  if (inspector !== undefined) console.log(`inspector: ${inspector} (live requests)`)
   if (platform !== undefined) {
     console.log(`platform: ${platform.url}\n  organization: ${platform.organization}`)
     if (platform.token !== undefined) console.log(`  token: ${platform.token}`)
   }
   if (tokenFile !== undefined) console.log(`tokens: in ${tokenFile}`)
   else if (server.takesTokens && !process.stdout.isTTY)
-    console.log('tokens: not printed, as this is no terminal; --token-file FILE writes them to a file')
+    console.log(
+      'tokens: not printed, because the output is not a terminal; --token-file FILE writes them to a file',
+    )
   if (!server.takesTokens && !isLoopback(host)) {
-    console.log(`Everyone who reaches ${host} can read and change everything; --auth asks for tokens.`)
+    console.log(`Everyone who can reach ${host} has full access; --auth requires tokens.`)
   }
 }
 

@@ -23,16 +23,16 @@ export async function runDump({
   }
 }
 
-/** Half a dump must not stand where a whole one is looked for, or replace one. */
+/** Writes a file completely, or not at all, without ever replacing it by an incomplete one. */
 async function writeWhole(
   file: string,
   parts: AsyncIterable<Uint8Array>,
   context: CommandContext,
 ): Promise<void> {
   const held = await stat(file).catch(() => null)
-  // a pipe or a device is written to, and not replaced by a file
+  // writes to a pipe or a device, instead of replacing it by a file
   if (held && !held.isFile()) return await writeParts(await open(file, 'w'), parts, context)
-  // nor is a link; and what others may not read stays so
+  // preserves a link, and the permissions of the file
   const target = held ? await realpath(file) : file
   const unfinished = `${target}.unfinished`
   try {
@@ -55,12 +55,12 @@ async function writeParts(
   let bytes = 0
   try {
     for await (const part of parts) {
-      // all of it: `write` stops where a disk is full, and does not say so
+      // `write` would silently stop on a full disk
       await handle.writeFile(part)
       bytes += part.length
       progress.show(`${bytes.toLocaleString('en')} bytes`)
     }
-    // of a pipe there is nothing to sync
+    // a pipe cannot be synchronized
     if ((await handle.stat()).isFile()) await handle.sync()
   } finally {
     progress.end()

@@ -11,13 +11,13 @@ import { UsageError } from './usage-error.ts'
 type Input = CommandInput<typeof EXPORT_OPTIONS>
 
 const USAGE =
-  'baton export: baton export NAME FILE.db, or --all DIR; for a running server with --api-url URL, for one that is stopped with --data DIR'
+  'baton export: baton export NAME FILE.db, or --all DIR; with --api-url URL for a running server, with --data DIR for a stopped one'
 
-/** Writes databases to SQLite files: of a running server, or one of a data directory. */
+/** Exports databases of a running server, or of a data directory, to SQLite files. */
 export async function runExport(input: Input): Promise<void> {
   const { values, operands } = input
   const [name, file] = operands
-  // a database and its file, or all of them
+  // a database and its file, or --all
   if (operands.length !== (values.all === undefined ? 2 : 0)) throw new UsageError(USAGE)
   if (values.data === undefined) return await exportFromServer(input)
   if (name === undefined || file === undefined) throw new UsageError(USAGE)
@@ -26,7 +26,7 @@ export async function runExport(input: Input): Promise<void> {
 
 async function exportFromDirectory(name: string, file: string, directory: string): Promise<void> {
   const isKnown = existsSync(join(directory, REGISTRY_FILE))
-  if (!isKnown) throw new UsageError(`baton export: there are no databases in ${directory}`)
+  if (!isKnown) throw new UsageError(`baton export: no databases in ${directory}`)
   const registry = await Registry.open(directory)
   const backend = registry.setting('backend') === 'sqld' ? 'sqld' : 'embedded'
   registry.close()
@@ -39,7 +39,7 @@ async function exportFromDirectory(name: string, file: string, directory: string
   })
   try {
     await server.exportDatabase(name, file)
-    console.log(`${name} is in ${file}`)
+    console.log(`exported ${name} to ${file}`)
   } finally {
     await server.close()
   }
@@ -64,10 +64,10 @@ async function exportFromServer({ values, operands, context }: Input): Promise<v
       `baton export: choose an organization with --organization: ${found.map(({ organization }) => organization).join(', ')}`,
     )
   await exportOnline(only, file, signal)
-  await print(context, `${name} is in ${file}\n`)
+  await print(context, `exported ${name} to ${file}\n`)
 }
 
-/** One that fails does not keep the others from being written. @throws Error that names those that failed */
+/** Exports all databases, even if some fail. @throws Error that names those that failed */
 async function exportEach(
   databases: readonly RemoteDatabase[],
   folder: string,
@@ -79,7 +79,7 @@ async function exportEach(
     try {
       const file = backupFile(folder, database)
       await exportOnline(database, file, context.signal)
-      await print(context, `${name} is in ${file}\n`)
+      await print(context, `exported ${name} to ${file}\n`)
     } catch (error) {
       context.signal.throwIfAborted()
       failed.push(`${name}: ${(error as Error).message}`)

@@ -1,7 +1,7 @@
 import type { CREATE_GROUP_OPTIONS, DESTROY_OPTIONS } from './option-table.ts'
 import { apiCommand, askBefore } from './platform-api.ts'
 
-/** A line for each, with name and locations, the primary's first. */
+/** Prints a line for each group, with its name and locations, the primary first. */
 export const listGroups = apiCommand(async (platform, { signal }) => {
   const json = (await platform.groups.list({ signal })).map(({ name, primary, locations = [] }) => ({
     name,
@@ -16,12 +16,12 @@ export const createGroup = apiCommand<typeof CREATE_GROUP_OPTIONS>(
     const [name] = operands as [string]
     const { location = 'local' } = values
     await platform.groups.create({ name, location }, { signal })
-    return { json: { name, primary: location }, text: `${name} is in ${location}` }
+    return { json: { name, primary: location }, text: `created ${name} in ${location}` }
   },
 )
 
 export const destroyGroup = apiCommand<typeof DESTROY_OPTIONS>(async (platform, { operands, signal }) => {
   const [name] = operands as [string]
   await platform.groups.delete(name, { signal })
-  return { json: { name, deleted: true }, text: `${name} is deleted` }
+  return { json: { name, deleted: true }, text: `deleted ${name}` }
 }, askBefore('groups destroy'))

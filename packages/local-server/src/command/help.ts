@@ -4,23 +4,26 @@ import { COMMANDS } from './command-table.ts'
 import type { OptionSpec } from './option-table.ts'
 
 const WIDTH = 110
-/** Where the text begins behind an option. */
+/** Column of the help texts of options. */
 const INDENT = 28
 
 const EXIT_CODES = [
-  ['0', 'It went well.'],
-  ['1', 'It failed: a server refused or could not be reached, or a file could not be read or written.'],
-  ['2', 'The command line is wrong; nothing was done.'],
-  ['130', 'Interrupted with Ctrl-C. (`baton dev` ends with 0.)'],
+  ['0', 'Success.'],
+  [
+    '1',
+    'Failure: a server rejected a request or could not be reached, or a file could not be read or written.',
+  ],
+  ['2', 'The command line is invalid; nothing was done.'],
+  ['130', 'Interrupted with Ctrl-C. (`baton dev` exits with 0.)'],
 ] as const
 
-/** The command as one writes it: `baton sql URL|NAME [STATEMENTS] [options]`. */
+/** Returns the usage of a command: `baton sql URL|NAME [STATEMENTS] [options]`. */
 export function usageOf({ words, operands, options }: Command): string {
   const hasOptions = Object.keys(options).length > 0
   return ['baton', ...words, ...operands, ...(hasOptions ? ['[options]'] : [])].join(' ')
 }
 
-/** What `baton --help` prints. */
+/** Returns the output of `baton --help`. */
 export function overview(): string {
   const commands = COMMANDS.map((command) => `  ${usageOf(command)}\n${wrap(command.summary, 6)}`)
   return [
@@ -29,11 +32,11 @@ export function overview(): string {
     '  baton COMMAND --help\n  baton --version',
     'Exit codes:',
     EXIT_CODES.map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`).join('\n'),
-    'Where it is not installed, `npx @batonsql/local-server` stands for `baton`.\n',
+    'Without an installation, use `npx @batonsql/local-server` instead of `baton`.\n',
   ].join('\n\n')
 }
 
-/** What `baton COMMAND --help` prints. */
+/** Returns the output of `baton COMMAND --help`. */
 export function helpOf(command: Command): string {
   const { summary, details, options } = command
   const lines = Object.entries(options).map(([name, spec]) => optionLine(name, spec))
@@ -43,7 +46,7 @@ export function helpOf(command: Command): string {
   return `${parts.join('\n\n')}\n`
 }
 
-/** An option as one writes it: `-f, --file FILE`. */
+/** Returns the usage of an option: `-f, --file FILE`. */
 const optionUsage = (name: string, { short, value }: OptionSpec): string =>
   `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`
 
@@ -53,7 +56,7 @@ function optionLine(name: string, spec: OptionSpec): string {
   return usage.length < INDENT ? usage.padEnd(INDENT) + text.slice(INDENT) : `${usage}\n${text}`
 }
 
-/** A text in lines of at most {@link WIDTH} characters, each indented. */
+/** Wraps a text in indented lines of at most {@link WIDTH} characters. */
 function wrap(text: string, indent: number): string {
   const lines: string[] = []
   let line = ''
@@ -66,7 +69,7 @@ function wrap(text: string, indent: number): string {
   return [...lines, line].map((each) => ' '.repeat(indent) + each).join('\n')
 }
 
-/** The page of the documentation about the command. */
+/** Returns the page of the documentation about the command. */
 export function commandPage(): string {
   const sections = COMMANDS.map((command) => {
     const { words, summary, details, options } = command

@@ -2,16 +2,16 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** Lines that are kept. */
+/** Maximum number of lines. */
 export const HISTORY_SIZE = 1_000
 
-/** Where the prompt's history is: in the user's state directory, by https://specifications.freedesktop.org/basedir-spec. */
+/** Returns the path of the prompt's history, in the user's state directory: https://specifications.freedesktop.org/basedir-spec. */
 export function historyPath(env: Readonly<Record<string, string | undefined>>): string {
   const state = env['XDG_STATE_HOME'] || env['LOCALAPPDATA'] || join(homedir(), '.local', 'state')
   return join(state, 'baton', 'history')
 }
 
-/** Lines of earlier prompts, the newest first; none where there is no file. */
+/** Reads the lines of earlier prompts, newest first; none if the file does not exist. */
 export function readHistory(path: string): string[] {
   try {
     return readFileSync(path, 'utf8').split('\n').filter(Boolean).reverse()
@@ -20,7 +20,7 @@ export function readHistory(path: string): string[] {
   }
 }
 
-/** Keeps lines, the newest first, for this user alone. Without a place to write the prompt works all the same. */
+/** Saves lines, newest first, readable only by this user. Errors are ignored, as the prompt also works without a history. */
 export function writeHistory(path: string, lines: readonly string[]): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -34,6 +34,6 @@ export function writeHistory(path: string, lines: readonly string[]): void {
       { mode: 0o600 },
     )
   } catch {
-    // a home that cannot be written
+    // for example a read-only home directory
   }
 }

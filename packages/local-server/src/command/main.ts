@@ -14,8 +14,8 @@ import { unknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 
 /**
- * Runs the command that the arguments ask for, and says on the error output what went wrong.
- * @returns the exit code: 0; 1 when it failed; 2 for wrong arguments; 130 when it was interrupted
+ * Runs the command that the arguments name, and reports errors on the error output.
+ * @returns the exit code: 0; 1 on failure; 2 for invalid arguments; 130 if interrupted
  */
 export async function main(args: readonly string[]): Promise<number> {
   const ending = new AbortController()
@@ -44,7 +44,7 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
   const [first] = args
   if (first === '--version' || first === '-v') return void output.write(`${PACKAGE_VERSION}\n`)
   if (first === '--help' || first === '-h' || first === 'help') return void output.write(overview())
-  if (first === undefined) throw new UsageError(`${overview()}\nbaton: say what to do`)
+  if (first === undefined) throw new UsageError(`${overview()}\nbaton: missing command`)
   if (args.length === 2 && isHelp(args[1])) {
     const group = COMMANDS.filter(({ words }) => words[0] === first)
     if (group.length > 0) return void output.write(group.map(helpOf).join('\n'))
@@ -59,7 +59,7 @@ async function run(args: readonly string[], context: CommandContext): Promise<vo
 
 const isHelp = (arg: string | undefined): boolean => arg === '--help' || arg === '-h'
 
-/** Of an abort it is the signal's reason, whatever error the call that was aborted has made of it. */
+/** Returns the signal's reason for an abort, whatever error the aborted call has thrown. */
 function firstCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? firstCause(error.cause) : error
 }
@@ -67,13 +67,12 @@ function firstCause(error: unknown): unknown {
 function findCommand(args: readonly string[]): Command {
   const [first = '', second] = args
   const ofFirst = COMMANDS.filter(({ words }) => words[0] === first)
-  if (ofFirst.length === 0)
-    throw new UsageError(`there is no command "${first}"; \`baton --help\` lists them`)
+  if (ofFirst.length === 0) throw new UsageError(`unknown command "${first}"; see \`baton --help\``)
   const found = ofFirst.find(({ words }) => words.length === 1 || words[1] === second)
   if (found) return found
   const usages = ofFirst.map((command) => `  ${usageOf(command)}`)
   throw new UsageError(
-    `baton ${first}: ${second === undefined ? 'say what to do' : `there is no "${second}"`}\n\n${usages.join('\n')}`,
+    `baton ${first}: ${second === undefined ? 'missing command' : `unknown command "${second}"`}\n\n${usages.join('\n')}`,
   )
 }
 
@@ -84,9 +83,9 @@ function parse(command: Command, args: readonly string[]): Omit<CommandInput, 'c
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
     const needed = command.operands.filter((operand) => !operand.startsWith('['))
     const missing = needed.slice(positionals.length)
-    if (missing.length > 0) throw new UsageError(`${missing.join(' and ')} missing`)
+    if (missing.length > 0) throw new UsageError(`missing ${missing.join(' and ')}`)
     const extra = positionals.slice(command.operands.length)
-    if (extra.length > 0) throw new UsageError(`${JSON.stringify(extra[0])} is one argument too many`)
+    if (extra.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(extra[0])}`)
     return { values, operands: positionals }
   } catch (error) {
     const unknown = /^Unknown option '(--?[^']+)'/.exec((error as Error).message)?.[1]

@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { databaseUrl, type PlatformClient } from '@batonsql/platform'
 
-/** How long the token is valid by which a database is read. */
+/** Lifetime of the token that reads a database. */
 const TOKEN_LIFE = '1h'
-/** Names become names of files. */
+/** Names that are safe as names of files. */
 const IS_PLAIN = /^[a-z0-9][a-z0-9_-]*$/i
 
 /** A database of a running server. */
@@ -16,7 +16,7 @@ export interface RemoteDatabase {
   readonly hostname: string
 }
 
-/** What a client of the platform API can see, in every organization that it is for. */
+/** Lists the databases in all organizations that a client of the platform API can access. */
 export async function listAllDatabases(
   platform: PlatformClient,
   organizations: readonly string[],
@@ -30,14 +30,14 @@ export async function listAllDatabases(
   return (await Promise.all(lists)).flat()
 }
 
-/** Where a database goes in a folder of backups. @throws Error for a name that could lead elsewhere */
+/** Returns the path of a database in a folder of backups. @throws Error for a name that could lead elsewhere */
 export function backupFile(folder: string, { organization, name }: RemoteDatabase): string {
   for (const part of [organization, name])
-    if (!IS_PLAIN.test(part)) throw new Error(`${JSON.stringify(part)} is no name of a file`)
+    if (!IS_PLAIN.test(part)) throw new Error(`${JSON.stringify(part)} is not a valid file name`)
   return join(folder, organization, `${name}.db`)
 }
 
-/** Writes one state of a database of a running server to a new SQLite file that only this user can read; writes go on. */
+/** Writes a snapshot of a database of a running server to a new SQLite file that only this user can read. Writes continue. */
 export async function exportOnline(
   database: RemoteDatabase,
   file: string,
@@ -47,16 +47,16 @@ export async function exportOnline(
   const options = { authorization: 'read-only', expiration: TOKEN_LIFE, signal } as const
   const token = await platform.databases.createToken(name, options)
   const url = `${databaseUrl(hostname)}/export/1`
-  const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
-  if (answer.status !== 200 || answer.body === null)
-    throw new Error(`GET ${url} answered HTTP ${answer.status}: ${await answer.text()}`)
-  await writeNew(file, Readable.fromWeb(answer.body))
+  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal })
+  if (response.status !== 200 || response.body === null)
+    throw new Error(`GET ${url} answered HTTP ${response.status}: ${await response.text()}`)
+  await writeNew(file, Readable.fromWeb(response.body))
 }
 
-/** Half a backup must not look like a whole one, even after a kill. @throws Error when the file exists */
+/** Creates a file completely, or not at all, even if the process is killed. @throws Error if the file exists */
 async function writeNew(file: string, content: Readable): Promise<void> {
   const unfinished = `${file}.${process.pid}.unfinished`
-  content.on('error', () => {}) // thrown by its reader, which may begin later
+  content.on('error', () => {}) // also thrown to its reader, which may begin later
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
     await checkAbsent(file)
@@ -67,7 +67,7 @@ async function writeNew(file: string, content: Readable): Promise<void> {
     } finally {
       await handle.close()
     }
-    // another export may have written it meanwhile
+    // another export may have created it meanwhile
     await checkAbsent(file)
     await rename(unfinished, file)
   } catch (error) {

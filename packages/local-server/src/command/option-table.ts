@@ -1,138 +1,138 @@
 import type { parseArgs } from 'node:util'
 
-/** One option of a command: what `parseArgs` needs, and what help, completion and documentation say about it. */
+/** An option of a command, for `parseArgs`, help, completion and documentation. */
 export interface OptionSpec {
   readonly type: 'string' | 'boolean'
   readonly short?: string
   readonly multiple?: true
-  /** What stands for the value in the help: `FILE`, `N`. */
+  /** Placeholder of the value in the help: `FILE`, `N`. */
   readonly value?: string
-  /** The only values there are. */
+  /** The allowed values. */
   readonly choices?: readonly string[]
   readonly help: string
 }
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>
 
-/** Values of the options that were given. */
+/** Values of the given options. */
 export type ValuesOf<Options extends OptionTable> = ReturnType<
   typeof parseArgs<{ options: Options }>
 >['values']
 
-const JSON_OPTION = { type: 'boolean', help: 'Print JSON, and nothing else' } as const
+const JSON_OPTION = { type: 'boolean', help: 'Print only JSON' } as const
 
 export const DEV_OPTIONS = {
   data: {
     type: 'string',
     value: 'DIR',
-    help: 'Keep databases in this directory (default: in memory only, gone at the end)',
+    help: 'Keep databases in this directory (default: a temporary directory)',
   },
-  port: { type: 'string', value: 'N', help: 'Port (default 8080; 0 takes a free one)' },
+  port: { type: 'string', value: 'N', help: 'Port (default 8080; 0 selects a free port)' },
   host: {
     type: 'string',
     value: 'ADDRESS',
-    help: 'Address to listen on (default 127.0.0.1; any other lets other machines in)',
+    help: 'Address to listen on (default 127.0.0.1; other addresses allow access from other machines)',
   },
   open: {
     type: 'string',
     multiple: true,
     value: 'FILE.db',
-    help: 'Serve a copy of this SQLite file, as a database with the name of the file; the file is not changed. With --data the copy is made once, and kept. Can be repeated',
+    help: 'Serve a copy of this SQLite file as a database with the name of the file; the file is not changed. With --data, the copy is created once and kept. Can be repeated',
   },
   database: {
     type: 'string',
     multiple: true,
     value: 'NAME',
-    help: 'Have a database of this name besides "default"; can be repeated',
+    help: 'Also create a database of this name, besides "default". Can be repeated',
   },
-  auth: { type: 'boolean', help: 'Require tokens; they are printed on a terminal only' },
+  auth: { type: 'boolean', help: 'Require auth tokens (printed only on a terminal)' },
   'token-file': {
     type: 'string',
     value: 'FILE',
-    help: 'Write all addresses and tokens to this file, as one line of JSON that only you can read, instead of printing the tokens',
+    help: 'Write all addresses and tokens to this file, as one line of JSON readable only by you, instead of printing the tokens',
   },
   log: {
     type: 'string',
     value: 'LEVEL',
     choices: ['none', 'errors', 'requests'],
-    help: 'Write lines of JSON to stderr: errors (what failed or was refused) or requests (all; default none)',
+    help: 'Log lines of JSON to stderr: errors (failed and rejected requests), requests (all requests) or none (default)',
   },
   'allow-origin': {
     type: 'string',
     multiple: true,
     value: 'ORIGIN',
-    help: 'Let pages of this origin in besides those of this machine; can be repeated',
+    help: 'Allow web pages of this origin, besides those on this machine. Can be repeated',
   },
   domain: {
     type: 'string',
     multiple: true,
     value: 'HOST=NAME',
-    help: 'Let requests for this host name in, and take them for this database; can be repeated',
+    help: 'Serve this database at this host name. Can be repeated',
   },
   dialect: {
     type: 'string',
     value: 'NAME',
     choices: ['sqld', 'cloud'],
-    help: 'sqld or cloud: whose answers to give where these differ (default: those of libsql-server, but never leave out a statement). Not with --backend sqld',
+    help: 'Imitate sqld or cloud where they differ (default: libsql-server, but without dropping statements). Not with --backend sqld',
   },
   backend: {
     type: 'string',
     value: 'NAME',
     choices: ['embedded', 'sqld'],
-    help: 'embedded (default) or sqld, the real libsql-server',
+    help: 'embedded (default) or sqld, which runs libsql-server',
   },
-  'sqld-url': { type: 'string', value: 'URL', help: 'A libsql-server that runs already' },
+  'sqld-url': { type: 'string', value: 'URL', help: 'URL of a running libsql-server' },
   'sqld-admin-url': {
     type: 'string',
     value: 'URL',
-    help: 'Its admin API, whose key is taken from BATON_SQLD_ADMIN_KEY',
+    help: 'URL of its admin API; the key is read from BATON_SQLD_ADMIN_KEY',
   },
   'platform-port': {
     type: 'string',
     value: 'N',
-    help: 'Serve the platform API on this port, too. Databases need tokens then',
+    help: 'Also serve the platform API on this port; databases then require tokens',
   },
   organization: {
     type: 'string',
     value: 'SLUG',
-    help: 'What the organization of the platform API is called (default local)',
+    help: 'Name of the organization of the platform API (default local)',
   },
   'platform-domain': {
     type: 'string',
     value: 'D',
-    help: 'What follows <database>-<organization>. in the host names of databases',
+    help: 'Suffix of the host names of databases, after <database>-<organization>.',
   },
   'ready-delay': {
     type: 'string',
     value: 'MS',
-    help: 'How long a database made through the platform API answers 404 at first (default 0)',
+    help: 'How long a database created with the platform API first responds with 404 (default 0)',
   },
-  'no-window': {
+  'no-inspector': {
     type: 'boolean',
-    help: 'Do not serve the page /_baton, which shows requests as they come, to people on this machine; never served with --auth or --platform-port',
+    help: 'Do not serve the request inspector at /_baton, which shows live requests on this machine; never served with --auth or --platform-port',
   },
   json: {
     type: 'boolean',
-    help: 'Print one line of JSON when all is ready, and nothing else; with tokens on a terminal only',
+    help: 'Print only one line of JSON when the server is ready; with tokens only on a terminal',
   },
 } as const satisfies OptionTable
 
-/** How a database is reached. */
+/** Options for the address of a database. */
 const ADDRESS_OPTIONS = {
   'auth-token': {
     type: 'string',
     value: 'TOKEN',
-    help: 'Token of the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN for DATABASE_URL, then TURSO_AUTH_TOKEN, where others do not see it)',
+    help: 'Token of the database (default: BATON_AUTH_TOKEN, DATABASE_TOKEN for DATABASE_URL, then TURSO_AUTH_TOKEN; other users can see command lines)',
   },
   timeout: {
     type: 'string',
     value: 'SECONDS',
-    help: 'Longest time for one request (default 30; 0 sets no limit)',
+    help: 'Timeout of a request (default 30; 0 for none)',
   },
 } as const satisfies OptionTable
 
 export const SQL_OPTIONS = {
-  file: { type: 'string', short: 'f', value: 'FILE', help: 'Run the statements of this file' },
+  file: { type: 'string', short: 'f', value: 'FILE', help: 'Run the statements in this file' },
   json: { type: 'boolean', help: 'Print each row as a line of JSON (JSON Lines)' },
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
@@ -142,19 +142,19 @@ export const DUMP_OPTIONS = {
     type: 'string',
     short: 'o',
     value: 'FILE',
-    help: 'Write to this file; it is replaced when the dump is complete (default: standard output)',
+    help: 'Write to this file; an existing file is replaced when the dump is complete (default: standard output)',
   },
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
 export const RESTORE_OPTIONS = {
-  resume: { type: 'boolean', help: 'Go on with a restore of the same file that stopped' },
+  resume: { type: 'boolean', help: 'Resume an interrupted restore of the same file' },
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable
 
-/** How the platform API is reached. */
+/** Options for the platform API. */
 export const API_OPTIONS = {
-  'api-url': { type: 'string', value: 'URL', help: 'Where the platform API is (default: BATON_API_URL)' },
+  'api-url': { type: 'string', value: 'URL', help: 'URL of the platform API (default: BATON_API_URL)' },
   token: {
     type: 'string',
     value: 'TOKEN',
@@ -163,7 +163,7 @@ export const API_OPTIONS = {
   organization: {
     type: 'string',
     value: 'SLUG',
-    help: 'Organization (default: the only one that the token is for)',
+    help: 'Organization (default: the only one that the token can access)',
   },
   json: JSON_OPTION,
 } as const satisfies OptionTable
@@ -177,22 +177,22 @@ export const CREATE_GROUP_OPTIONS = {
   location: {
     type: 'string',
     value: 'CODE',
-    help: 'Where its databases are (default local, which the local server has)',
+    help: 'Location of its databases (default local, for a local server)',
   },
   ...API_OPTIONS,
 } as const satisfies OptionTable
 
 export const DESTROY_OPTIONS = {
-  yes: { type: 'boolean', short: 'y', help: 'Do not ask' },
+  yes: { type: 'boolean', short: 'y', help: 'Do not ask for confirmation' },
   ...API_OPTIONS,
 } as const satisfies OptionTable
 
 export const TOKEN_OPTIONS = {
-  'read-only': { type: 'boolean', help: 'The token may only read' },
+  'read-only': { type: 'boolean', help: 'Create a read-only token' },
   expiration: {
     type: 'string',
     value: 'TIME',
-    help: 'How long it is valid: 2w1d30m, 1h or never (default never)',
+    help: 'Lifetime: 2w1d30m, 1h or never (default never)',
   },
   ...API_OPTIONS,
 } as const satisfies OptionTable
@@ -201,24 +201,24 @@ export const EXPORT_OPTIONS = {
   all: {
     type: 'string',
     value: 'DIR',
-    help: 'Write every database of a running server to a new file DIR/ORGANIZATION/NAME.db',
+    help: 'Export all databases of a running server to new files DIR/ORGANIZATION/NAME.db',
   },
-  data: { type: 'string', value: 'DIR', help: 'The data directory of a server that is stopped' },
+  data: { type: 'string', value: 'DIR', help: 'Data directory of a stopped server' },
   'api-url': API_OPTIONS['api-url'],
   token: API_OPTIONS.token,
   organization: {
     type: 'string',
     value: 'SLUG',
-    help: 'Organization of a running server (default: every one that the token is for)',
+    help: 'Organization of a running server (default: all that the token can access)',
   },
 } as const satisfies OptionTable
 
 export const USER_OPTIONS = {
-  data: { type: 'string', value: 'DIR', help: 'The data directory' },
+  data: { type: 'string', value: 'DIR', help: 'Data directory' },
   email: {
     type: 'string',
     value: 'ADDRESS',
-    help: 'Their address; who was invited by it is a member at once',
+    help: 'Email address; invitations to it are accepted automatically',
   },
 } as const satisfies OptionTable
 

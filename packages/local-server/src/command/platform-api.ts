@@ -4,34 +4,34 @@ import { type CommandContext, type CommandInput, print } from './command-context
 import type { API_OPTIONS, OptionTable, ValuesOf } from './option-table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** What a command prints. */
-export interface Answer {
-  /** With `--json`. */
+/** The output of a command. */
+export interface CommandOutput {
+  /** Printed with `--json`. */
   readonly json: unknown
-  /** Without: lines, or rows of cells, which stand in columns. */
+  /** Printed without it: lines, or rows of cells that are aligned in columns. */
   readonly text: string | readonly (readonly string[])[]
 }
 
-/** What a command is given besides the client. */
+/** The input of a command, besides the client. */
 export interface ApiCall<Options extends OptionTable> {
   readonly values: ValuesOf<Options>
   readonly operands: readonly string[]
-  /** To be passed on with every request. */
+  /** Must be passed to every request. */
   readonly signal: AbortSignal
 }
 
 /**
- * Makes a command of a question to the platform API.
- * @param isSure is asked first
+ * Creates a command that uses the platform API.
+ * @param isSure asks for confirmation first
  */
 export function apiCommand<Options extends typeof API_OPTIONS>(
-  ask: (platform: PlatformClient, call: ApiCall<Options>) => Promise<Answer>,
+  ask: (platform: PlatformClient, call: ApiCall<Options>) => Promise<CommandOutput>,
   isSure: (input: CommandInput<Options>) => Promise<void> = async () => {},
 ): (input: CommandInput<Options>) => Promise<void> {
   return async (input) => {
     await isSure(input)
     const { operands, context } = input
-    // its options are among these
+    // includes the options of the platform API
     const values = input.values as ValuesOf<Options> & ValuesOf<typeof API_OPTIONS>
     const platform = await openPlatform(values, context)
     const { json, text } = await ask(platform, { values, operands, signal: context.signal })
@@ -40,7 +40,7 @@ export function apiCommand<Options extends typeof API_OPTIONS>(
   }
 }
 
-/** Columns of numbers stand to the right. */
+/** Aligns rows in columns; numeric columns to the right. */
 function inColumns(rows: readonly (readonly string[])[]): string[] {
   const [, ...others] = rows
   const isNumeric = (column: number): boolean => others.every((cells) => /^\d+$/.test(cells[column] ?? ''))
@@ -50,7 +50,7 @@ function inColumns(rows: readonly (readonly string[])[]): string[] {
   return rows.map((cells) => cells.map(pad).join('  ').trimEnd())
 }
 
-/** Asks in a terminal whether something is to be deleted, which has to be named again. @param words as `databases destroy` */
+/** Asks in a terminal for confirmation of a deletion, by the name of the object. @param words such as `databases destroy` */
 export function askBefore(
   words: string,
 ): (
@@ -63,13 +63,13 @@ export function askBefore(
     if (values.yes === true) return
     if (input.isTTY !== true)
       throw new UsageError(
-        `baton ${words}: there is no terminal to ask in; --yes deletes "${name}" without asking`,
+        `baton ${words}: confirmation needs a terminal; --yes deletes "${name}" without it`,
       )
     const lines = createInterface({ input, output: errors })
-    // without this Ctrl-C is an error of the question
+    // otherwise Ctrl-C would reject the question with an error
     lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     try {
-      const answer = await lines.question(`Delete "${name}" with everything in it? Type its name: `, {
+      const answer = await lines.question(`Delete "${name}" and all its data? Type its name to confirm: `, {
         signal,
       })
       if (answer.trim() !== name) throw new Error(`"${name}" was not deleted`)
@@ -80,8 +80,8 @@ export function askBefore(
 }
 
 /**
- * A client of the platform API that the command line, or the environment, names.
- * @throws UsageError when it names none, or an organization has to be chosen
+ * Creates a client of the platform API that the command line or the environment names.
+ * @throws UsageError if there is none, or if the organization is ambiguous
  */
 async function openPlatform(
   values: ValuesOf<typeof API_OPTIONS>,
@@ -96,7 +96,7 @@ async function openPlatform(
   return platform.forOrganization(only)
 }
 
-/** The same, for all organizations of the token. @throws UsageError when it names none */
+/** Creates a client for all organizations of the token. @throws UsageError if the URL or the token is missing */
 export function platformOf(
   values: Pick<ValuesOf<typeof API_OPTIONS>, 'api-url' | 'token'>,
   { env }: CommandContext,
@@ -104,8 +104,8 @@ export function platformOf(
   const url = values['api-url'] ?? env['BATON_API_URL']
   const token = values.token ?? env['BATON_API_TOKEN'] ?? env['TURSO_API_TOKEN']
   if (url === undefined)
-    throw new UsageError('baton: say where the platform API is: --api-url, or BATON_API_URL')
-  if (token === undefined) throw new UsageError('baton: an API token is missing: --token, or BATON_API_TOKEN')
+    throw new UsageError('baton: missing URL of the platform API: --api-url, or set BATON_API_URL')
+  if (token === undefined) throw new UsageError('baton: missing API token: --token, or set BATON_API_TOKEN')
   return asUsage(() => createPlatformClient({ url, token }))
 }
 

@@ -1,9 +1,9 @@
 import type { CommandContext } from './command-context.ts'
 
-/** How often it is shown, in ms. */
+/** Update interval, in ms. */
 const INTERVAL_MS = 100
 
-/** One line that says how far something is, where it is seen. */
+/** Shows the progress of a command in one line of a terminal. */
 export class Progress {
   readonly #errors: CommandContext['errors']
   #last = ''
@@ -21,7 +21,7 @@ export class Progress {
     this.#draw()
   }
 
-  /** Leaves the last state standing. */
+  /** Shows the last state permanently. */
   end(): void {
     if (this.#last === '') return
     this.#draw()

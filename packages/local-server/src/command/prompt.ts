@@ -8,15 +8,15 @@ import { isControl, runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 import { visibleLines } from './visible-text.ts'
 
-/** A transaction without a statement for so long is over: the server closes its stream. */
+/** Time without a statement after which the server closes a stream and rolls its transaction back. */
 const IDLE_MS = 10_000
 
-const HELP = `Statements end with a semicolon and may have several lines. BEGIN opens a transaction for the statements that follow.
+const HELP = `Statements end with a semicolon and may span several lines. BEGIN opens a transaction for the statements that follow.
   .tables          tables and views
   .schema [TABLE]  the statements that made them
   .mode line       a line for each value, for rows that are too wide; .mode table goes back
   .quit            leave, as quit, exit and Ctrl-D do; an open transaction is rolled back
-Ctrl-C cancels what is being typed, or the statement that runs.`
+Ctrl-C cancels the input, or the running statement.`
 
 const DOT_COMMANDS: Readonly<
   Record<string, { readonly sql: string; readonly args: (name?: string) => string[] }>
@@ -32,7 +32,7 @@ const DOT_COMMANDS: Readonly<
   },
 }
 
-/** Reads statements from a terminal and runs them, until its user leaves. */
+/** Reads statements from a terminal and runs them, until the input ends. */
 export async function runPrompt(db: Client, context: CommandContext): Promise<void> {
   const path = historyPath(context.env)
   const lines = createInterface({
@@ -57,13 +57,13 @@ class Prompt {
   readonly #db: Client
   readonly #context: CommandContext
   readonly #lines: Interface
-  /** What was typed of a statement that is not complete yet. */
+  /** The beginning of an incomplete statement. */
   #typed = ''
-  /** Of a transaction that is open, whose statements share it. */
+  /** The stream of an open transaction; null if there is none. */
   #stream: Stream | null = null
-  /** Whether the server knows of the transaction: BEGIN travels with the first statement. */
+  /** Whether the server has begun the transaction: BEGIN is sent with the first statement. */
   #hasBegun = false
-  /** Ends what runs. */
+  /** Aborts the running statement. */
   #running: AbortController | null = null
   #isLeaving = false
   #hasLines = false
@@ -79,11 +79,11 @@ class Prompt {
 
   async run(): Promise<void> {
     const version = await this.#db.version().catch((error: unknown) => {
-      // not every service has the route; what is wrong with the token the first statement says
+      // some services lack the route, and an invalid token is reported by the first statement
       if (error instanceof HttpError) return 'Connected'
       throw error
     })
-    await this.#say(`${version}. Statements end with ; and .help tells more.`)
+    await this.#say(`${version}. Statements end with ; and .help shows help.`)
     this.#ask()
     for await (const line of this.#lines) {
       await this.#take(line).catch((error: unknown) => this.#report(error))
@@ -99,7 +99,7 @@ class Prompt {
     await this.#stream?.close()
   }
 
-  /** Shows the prompt, and with it what is being typed if that stays. */
+  /** Shows the prompt, and the line being typed if it is kept. */
   #ask(keepsLine = false): void {
     const name = this.#stream ? 'baton*' : 'baton'
     this.#lines.setPrompt(this.#typed === '' ? `${name}> ` : `${'...'.padStart(name.length)}> `)
@@ -116,13 +116,13 @@ class Prompt {
     await this.#say(isCancelled ? 'Cancelled.' : describeError(error).replace(/^baton: /, ''))
   }
 
-  /** Ctrl-C. */
+  /** Handles Ctrl-C. */
   #cancel(): void {
     if (this.#running) {
       this.#running.abort()
       return
     }
-    // what was typed stays to be read; from the line itself it goes, on both sides of the cursor
+    // earlier lines of the input stay visible; the current line is cleared on both sides of the cursor
     this.#lines.write(null, { ctrl: true, name: 'e' })
     this.#context.output.write('^C\n')
     this.#lines.write(null, { ctrl: true, name: 'u' })
@@ -149,12 +149,12 @@ class Prompt {
     }
     if (word === '.help') return await this.#say(HELP)
     if (word === '.mode') {
-      if (name !== 'line' && name !== 'table') return await this.#say('The modes are line and table.')
+      if (name !== 'line' && name !== 'table') return await this.#say('Modes: line, table')
       this.#hasLines = name === 'line'
       return
     }
     const known = Object.hasOwn(DOT_COMMANDS, word) ? DOT_COMMANDS[word] : undefined
-    if (!known) return await this.#say(`There is no ${word}; .help lists what there is.`)
+    if (!known) return await this.#say(`Unknown command ${word}; see .help.`)
     this.#hasBegun = true
     await this.#whileRunning(async (stream, signal) => {
       const { rows } = await stream.execute(known.sql, known.args(name), { rowMode: 'array', signal })
@@ -178,11 +178,11 @@ class Prompt {
     })
     if (!wasOpen && stream.inTransaction)
       await this.#say(
-        `A transaction is open: COMMIT keeps what it does. Without a statement for ${IDLE_MS / 1_000} s it is rolled back.`,
+        `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,
       )
   }
 
-  /** Runs something on the stream of the open transaction, or on one of its own. */
+  /** Runs something on the stream of the open transaction, or on a separate one. */
   async #whileRunning(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
     const stream = this.#stream ?? this.#db.openStream()
@@ -191,9 +191,9 @@ class Prompt {
     try {
       await work(stream, signal)
     } catch (error) {
-      // the server's word on one statement ends nothing
+      // a failed statement does not end the transaction
       if (this.#stream && !(error instanceof StatementError) && !stream.inTransaction)
-        await this.#say('The transaction has ended; nothing of it was kept.')
+        await this.#say('The transaction was rolled back.')
       await this.#report(error)
     } finally {
       this.#running = null
@@ -204,14 +204,16 @@ class Prompt {
     }
   }
 
-  /** Says when the time of the open transaction is over. */
+  /** Warns before the open transaction times out, and reports when it has. */
   #watch(stream: Stream): void {
     if (!this.#hasBegun) return
     const { expiresAt } = stream
     const remaining = expiresAt === null ? 0 : expiresAt - Date.now()
     if (remaining > 0)
       this.#after(remaining, () =>
-        this.#notice('Others who wait to write may now end the transaction: COMMIT soon.'),
+        this.#notice(
+          'A waiting writer can now take over the write lock, which rolls the transaction back: COMMIT soon.',
+        ),
       )
     this.#after(IDLE_MS, () => {
       this.#stream = null
@@ -229,7 +231,7 @@ class Prompt {
     this.#timers = []
   }
 
-  /** Says something while a line is being typed, which stays. */
+  /** Prints a notice above the line being typed. */
   #notice(text: string): void {
     this.#context.output.write(`\r\u001b[K${text}\n`)
     this.#ask(true)
@@ -238,11 +240,11 @@ class Prompt {
 
 const count = (rows: number): string => `${rows} ${rows === 1 ? 'row' : 'rows'}`
 
-/** Statements of a text that ends behind a semicolon; null for one that goes on, in a quote for instance. */
+/** Returns the statements of a text that ends with a semicolon; null for an incomplete one, such as in an open quote. */
 function completeStatements(typed: string): ScriptStatement[] | null {
   try {
     const statements = splitStatements(typed)
-    // a word behind it begins another statement only where the last one is ended
+    // a word after the text begins another statement only if the last one is complete
     return splitStatements(`${typed}\nx`).length > statements.length ? statements : null
   } catch (error) {
     if (error instanceof SyntaxError) return null

@@ -38,15 +38,15 @@ const sql = (operands: readonly string[], values: ValuesOf<typeof SQL_OPTIONS> =
 
 test('baton sql: what cannot work says what to do', async () => {
   expect(await sql(['http://127.0.0.1:1', 'select 1'])).toMatch(
-    /^baton: .*ECONNREFUSED.*\nNothing listens there/,
+    /^baton: .*ECONNREFUSED.*\nIs the server running/,
   )
   expect(await sql(['ftp://127.0.0.1', 'select 1'])).toMatch(/^usage: baton: url must be libsql/)
   expect(await sql(['./app.db', 'select 1'])).toMatch(/^usage: .*`baton dev --open FILE.db`/)
   const token = await server.createToken('default')
   expect(await sql([`${url}/nope`, 'select 1'], { 'auth-token': token })).toMatch(
-    /^baton: .*HTTP 404.*\nIs the name of the database right\?$/,
+    /^baton: .*HTTP 404.*\nIs the name of the database correct\?$/,
   )
-  expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*not both/)
+  expect(await sql([url, 'select 1'], { file: 'x.sql' })).toMatch(/^usage: .*exclude each other/)
   expect(await sql([url], { file: '/nowhere.sql' })).toMatch(/^usage: .*ENOENT/)
   expect(await sql([url, 'select 1'], { timeout: 'soon' })).toMatch(/^usage: .*number of seconds, not soon/)
 })
@@ -55,11 +55,11 @@ test('baton sql: a token is wanted, and taken from the option or the environment
   const reader = await server.createToken('default', { access: 'read-only' })
   const statements = [url, 'select 1 as one']
   const table = 'one\n---\n  1\n'
-  expect(await sql(statements)).toMatch(/HTTP 401.*\nThe database wants a token/)
+  expect(await sql(statements)).toMatch(/HTTP 401.*\nThe database needs a token/)
   expect(await sql(statements, { 'auth-token': reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: reader })).toBe(table)
   expect(await sql(statements, {}, { TURSO_AUTH_TOKEN: 'wrong', BATON_AUTH_TOKEN: reader })).toBe(table)
-  const refused = /HTTP 401.*\nThe database refused the token that was sent/
+  const refused = /HTTP 401.*\nThe database rejected the token/
   expect(await sql(statements, { 'auth-token': 'wrong' }, { BATON_AUTH_TOKEN: reader })).toMatch(refused)
   const expired = await server.createToken('default', { expiresInSeconds: -3_600 })
   expect(await sql(statements, { 'auth-token': expired })).toMatch(refused)
@@ -104,7 +104,7 @@ test('a command of the platform API says what is missing', async () => {
   expect(await list({ 'api-url': platform.url })).toMatch(/^usage: .*--token/)
   expect(await list({ 'api-url': 'nonsense', token: 'x' })).toMatch(/^usage: /)
   expect(await list({ 'api-url': platform.url, token: 'x' })).toMatch(
-    /^baton: .*401.*\nThe platform API wants a token of its own: --token,/,
+    /^baton: .*401.*\nThe platform API needs its own token: --token,/,
   )
   const { token } = platform
   expect(await list({ 'api-url': platform.url, token, organization: 'nobody' })).toMatch(/^baton: .*404/)

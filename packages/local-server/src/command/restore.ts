@@ -15,7 +15,7 @@ export async function runRestore({
 }: CommandInput<typeof RESTORE_OPTIONS>): Promise<void> {
   const { target, rest } = readTarget(operands, 1, context)
   const [file] = rest
-  if (file === undefined) throw new UsageError('baton restore: FILE, or DATABASE_URL, is missing')
+  if (file === undefined) throw new UsageError('baton restore: missing FILE, or DATABASE_URL')
   if (file !== '-')
     await access(file).catch((error: Error) => {
       throw new UsageError(`baton restore: ${error.message}`)
@@ -30,9 +30,9 @@ export async function runRestore({
       onProgress: ({ statements }) => progress.show(`${statements.toLocaleString('en')} statements`),
     })
   } catch (error) {
-    // of what is no dump nothing was applied, and nothing is to be gone on with
+    // if the input is no dump, nothing was applied, and there is nothing to resume
     if (error instanceof RestoreError && (error.applied > 0 || error.outcome === 'unknown'))
-      throw new Error(`${error.message}\nThe same command with --resume goes on from there.`, {
+      throw new Error(`${error.message}\nRun the same command with --resume to continue.`, {
         cause: error,
       })
     if (error instanceof TypeError)

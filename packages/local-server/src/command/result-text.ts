@@ -3,7 +3,7 @@ import { visible } from './visible-text.ts'
 
 type Style = (style: 'faint' | 'bold', text: string) => string
 
-/** A result as a table: numbers to the right, NULL and blobs as SQL writes them. Empty for a result without columns. */
+/** Formats a result as a table: numbers aligned to the right, NULL and blobs as SQL literals. Empty for a result without columns. */
 export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): string {
   if (columns.length === 0) return ''
   const heads = columns.map(visible)
@@ -32,7 +32,7 @@ export function tableOf({ columns, rows }: ResultSet<ArrayRow>, style: Style): s
   return `${lines.join('\n')}\n`
 }
 
-/** A result with a line for each value, and an empty line between rows. Empty for a result without rows. */
+/** Formats a result with a line for each value, and an empty line between rows. Empty for a result without rows. */
 export function linesOf({ columns, rows }: ResultSet<ArrayRow>): string {
   const heads = columns.map(visible)
   const width = Math.max(0, ...heads.map(widthOf))
@@ -43,7 +43,7 @@ export function linesOf({ columns, rows }: ResultSet<ArrayRow>): string {
   return rows.map((row) => row.map(lineOf).join('')).join('\n')
 }
 
-/** A row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. */
+/** Formats a row as a line of JSON: integers beyond 2^53 as text, blobs as `{"base64": …}`. */
 export function jsonOf(row: ObjectRow): string {
   const replacer = (_: string, value: unknown): unknown => {
     if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
@@ -54,7 +54,7 @@ export function jsonOf(row: ObjectRow): string {
 
 const isNumber = (value: Value): boolean => typeof value === 'number' || typeof value === 'bigint'
 
-/** As SQLite writes it: a REAL has a point, and is never taken for an integer. */
+/** Formats a value like SQLite: a REAL has a decimal point, so that it differs from an integer. */
 function cellText(value: Value): string {
   if (value === null) return 'NULL'
   if (typeof value === 'number') {
@@ -69,9 +69,9 @@ const segmenter = new Intl.Segmenter()
 const WIDE =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60\u3000-\u303e]/u
 
-/** Columns that a text takes in a terminal. */
+/** Returns the number of columns that a text takes in a terminal. */
 function widthOf(text: string): number {
-  // oxlint-disable-next-line no-control-regex -- plain ASCII is the usual case
+  // oxlint-disable-next-line no-control-regex -- fast path for ASCII
   if (/^[\u0000-\u007f]*$/.test(text)) return text.length
   let width = 0
   for (const { segment } of segmenter.segment(text)) width += WIDE.test(segment) ? 2 : 1

@@ -1,26 +1,25 @@
 import { type ArrayRow, type ResultSet, type ScriptStatement, SqlError, type Stream } from '@batonsql/core'
 import { StatementError } from './statement-error.ts'
 
-/** How statements are run. */
+/** Options for running statements. */
 export interface RunOptions {
   readonly signal: AbortSignal
-  /** Named in errors; null for what was typed. */
+  /** File name for errors; null for typed statements. */
   readonly file: string | null
   readonly onResult: (result: ResultSet<ArrayRow>) => Promise<void>
 }
 
-/** Statements that travel in one request, and their text in characters. */
+/** Limits of a request: number of statements, and their length. */
 const CHUNK_STATEMENTS = 100
 const CHUNK_LENGTH = 500_000
 const CONTROL = /^(?:begin|commit|end|rollback|savepoint|release)\b/i
 
-/** Whether a statement begins or ends a transaction, or a part of one. */
+/** Whether a statement begins or ends a transaction or a savepoint. */
 export const isControl = (sql: string): boolean => CONTROL.test(sql)
 
 /**
- * Runs statements one after the other, none after the first that fails; several in one request where nothing of a
- * transaction's beginning or end stands between them.
- * @throws StatementError for the one that the database refuses
+ * Runs statements in order, until one fails; several in one request, unless a transaction begins or ends between them.
+ * @throws StatementError for the statement that failed
  */
 export async function runStatements(
   stream: Stream,
@@ -69,7 +68,7 @@ async function runChunk(
       for (const result of error.results) await onResult(result as ResultSet<ArrayRow>)
       throw new StatementError(error, failed, file)
     }
-    // refused as a whole, for one that is no SQL: nothing of it has run
+    // rejected as a whole because of a syntax error: nothing was executed
     if (!error.code.startsWith('SQL_')) throw error
     for (const statement of chunk) await runChunk(stream, [statement], options)
   }

@@ -20,7 +20,7 @@ import { runStatements } from './run-statements.ts'
 import { StatementError } from './statement-error.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Runs statements of the command line, of a file or of standard input; where that is a terminal, a prompt. */
+/** Runs statements of the command line, of a file or of standard input; if that is a terminal, opens a prompt. */
 export async function runSql({ values, operands, context }: CommandInput<typeof SQL_OPTIONS>): Promise<void> {
   const [first] = operands
   const following = operands.length === 1 && first !== undefined && isTarget(first) ? 0 : 1
@@ -28,13 +28,13 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   const [statements] = rest
   const { file, json = false } = values
   if (statements !== undefined && file !== undefined)
-    throw new UsageError('baton sql: give statements or --file, not both')
+    throw new UsageError('baton sql: statements and --file exclude each other')
   const isTerminal = context.input.isTTY === true && context.output.isTTY === true
   const isPrompt = statements === undefined && file === undefined && isTerminal
-  if (isPrompt && json) throw new UsageError('baton sql: --json is for statements, not for the prompt')
-  // who types needs longer than a program; what the server does after 10 s the prompt does itself
+  if (isPrompt && json) throw new UsageError('baton sql: --json is not available in the prompt')
+  // users are slower than programs; the prompt itself applies the server's limit of 10 s
   const patience = isPrompt ? { transactionTimeoutMs: Infinity } : {}
-  // a number is a REAL then, also a whole one
+  // so that every number is a REAL, even a whole one
   const db = openDatabase(target, values, context, { intMode: 'bigint', ...patience })
   try {
     if (isPrompt) return await runPrompt(db, context)
@@ -46,7 +46,7 @@ export async function runSql({ values, operands, context }: CommandInput<typeof 
   }
 }
 
-/** What a script is run with. */
+/** Options for running a script. */
 interface ScriptRun {
   readonly context: CommandContext
   readonly file: string | null
@@ -110,7 +110,7 @@ async function runAsJson(
         await runStatements(stream, [statement], { signal, file, onResult: printRows })
         continue
       }
-      // as many as there are: a result as a whole is limited to some megabytes
+      // without a limit, unlike a result as a whole, which has a maximum size
       try {
         for await (const row of readRows(stream, statement.sql, [], { signal }))
           await print(context, jsonOf(row))
@@ -121,13 +121,12 @@ async function runAsJson(
   })
 }
 
-/** Runs a script on one stream. @throws Error when it leaves a transaction open, which is rolled back */
+/** Runs a script on one stream. @throws Error if it leaves a transaction open, which is rolled back */
 async function withStream(db: Client, run: (stream: Stream) => Promise<void>): Promise<void> {
   const stream = db.openStream()
   try {
     await run(stream)
-    if (stream.inTransaction)
-      throw new Error('the transaction at the end is never committed; it was rolled back')
+    if (stream.inTransaction) throw new Error('the last transaction was not committed, and was rolled back')
   } finally {
     await stream.close()
   }

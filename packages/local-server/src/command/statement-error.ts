@@ -1,11 +1,11 @@
-/** A statement that failed, and where it stands in its script. Lines and columns count from 1. */
+/** Position of a failed statement in its script. Lines and columns count from 1. */
 export interface StatementPlace {
   readonly sql: string
   readonly line: number
   readonly column: number
 }
 
-/** A statement of a script was refused. Its text shows the line and points to the place, as far as the server names it. */
+/** A statement of a script failed. The message shows the line, and marks the position if the server reports it. */
 export class StatementError extends Error {
   constructor(error: Error & { readonly code?: string }, place: StatementPlace, file: string | null) {
     const { reason, offset } = readPlace(error.message, place.sql)
@@ -25,7 +25,7 @@ export class StatementError extends Error {
   }
 }
 
-/** How much of a line is shown, in characters. */
+/** Maximum length of the shown line. */
 const SHOWN = 100
 
 function cut(line: string, at: number): { shown: string; caret: string } {
@@ -35,12 +35,12 @@ function cut(line: string, at: number): { shown: string; caret: string } {
   return { shown: prefix + shown, caret: `${' '.repeat(prefix.length + at - from)}^` }
 }
 
-/** What the server says of the place, and the position in the statement that it means; without any, its beginning. */
+/** Parses the position in an error of the server, relative to the statement; the beginning if there is none. */
 function readPlace(message: string, sql: string): { reason: string; offset: number } {
   const byOffset = / \(at offset (\d+)\)$/.exec(message)
   if (byOffset)
     return { reason: withoutMatch(message, byOffset), offset: characters(sql, Number(byOffset[1])) }
-  // the parser names the end of the word that it does not understand
+  // the parser reports the end of the unexpected word
   const around = / around L(\d+):(\d+): `([^`]*)`$/.exec(message)
   if (around) {
     const [, line, column, word = ''] = around
@@ -66,7 +66,7 @@ function readPlace(message: string, sql: string): { reason: string; offset: numb
 const withoutMatch = (message: string, { index, 0: text }: RegExpExecArray): string =>
   message.slice(0, index) + message.slice(index + text.length)
 
-/** The server counts lines and columns from 1, and columns in bytes. */
+/** Converts the server's line and column, which count from 1, the column in bytes. */
 function positionOf(sql: string, line: number, column: number): number {
   const lines = sql.split('\n')
   const before = lines.slice(0, line - 1).reduce((length, text) => length + text.length + 1, 0)

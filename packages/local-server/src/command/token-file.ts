@@ -1,13 +1,13 @@
 import { rename, rm, writeFile } from 'node:fs/promises'
 
-/** Writes secrets to a file that only this user can read; one that is there is replaced, whatever permissions it has. */
+/** Writes secrets to a file that only this user can read. Replaces an existing file and its permissions. */
 export async function writeTokenFile(path: string, text: string): Promise<void> {
   const unfinished = `${path}.${process.pid}.tmp`
   try {
     await writeFile(unfinished, text, { flag: 'wx', mode: 0o600 })
     await rename(unfinished, path)
   } catch (error) {
-    await rm(unfinished, { force: true }).catch(() => {}) // what kept it from being written says more
+    await rm(unfinished, { force: true }).catch(() => {}) // reports the first error instead
     throw new Error(`the tokens could not be written to ${path}: ${(error as Error).message}`, {
       cause: error,
     })

@@ -1,18 +1,18 @@
 import type { OptionTable } from './option-table.ts'
 
-/** What to say of an option that a command does not have: the one that was probably meant, and all there are. */
+/** Describes an unknown option: suggests the most similar one, and lists all. */
 export function unknownOption(given: string, options: OptionTable): string {
   const names = Object.keys(options).map((name) => `--${name}`)
   const [nearest] = names
     .map((name) => ({ name, distance: editDistance(given, name) }))
     .filter(({ distance }) => distance <= 2)
     .toSorted((a, b) => a.distance - b.distance)
-  const known = names.length === 0 ? 'it takes none' : `it takes ${names.join(', ')}`
+  const known = names.length === 0 ? 'the command has no options' : `options: ${names.join(', ')}`
   const guess = nearest === undefined ? '' : `; did you mean ${nearest.name}?`
-  return `there is no option ${given} (${known})${guess}`
+  return `unknown option ${given} (${known})${guess}`
 }
 
-/** How many letters have to be added, removed or replaced. */
+/** Returns the number of letters to add, remove or replace. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at)
   for (const [y, letter] of Array.from(from).entries()) {

@@ -3,7 +3,7 @@ import { apiCommand } from './platform-api.ts'
 
 const TITLES = ['', 'rows read', 'rows written', 'bytes stored', 'bytes synced']
 
-/** What was used in this month: by a database, or by those of the organization and all together. */
+/** Prints the usage of this month: of a database, or of each database of the organization and in total. */
 export const showUsage = apiCommand(async (platform, { operands, signal }) => {
   const [name] = operands
   if (name !== undefined) {
@@ -19,7 +19,7 @@ export const showUsage = apiCommand(async (platform, { operands, signal }) => {
       ...figures(usage.usage),
       databases: each.map(({ name: of, total }) => ({ name: of, ...figures(total) })),
     },
-    text: [TITLES, ...each.map(({ name: of, total }) => row(of, total)), row('together', usage.usage)],
+    text: [TITLES, ...each.map(({ name: of, total }) => row(of, total)), row('total', usage.usage)],
   }
 })
 

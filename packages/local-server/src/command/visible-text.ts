@@ -1,12 +1,12 @@
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** A text on one line, without what a terminal would obey. */
+/** Escapes line breaks and control characters of a text. */
 export const visible = (text: string): string =>
   text.replaceAll(
-    // oxlint-disable-next-line no-control-regex -- these are what it looks for
+    // oxlint-disable-next-line no-control-regex -- matches them deliberately
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (mark) => ESCAPES[mark] ?? `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** The same for a text of several lines, which stay. */
+/** Does the same for a text of several lines, which are kept. */
 export const visibleLines = (text: string): string => text.split('\n').map(visible).join('\n')

@@ -91,7 +91,7 @@ test('a response that is sent for longer than databases are asked for is counted
   const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
   const body = new PassThrough()
   usage.touch(row.id)
-  usage.answered(row.id, body)
+  usage.onResponse(row.id, body)
   vi.advanceTimersByTime(15_000)
   await usage.sampleTouched()
   rowsWritten = 5_002

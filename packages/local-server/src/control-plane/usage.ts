@@ -50,7 +50,7 @@ export class Usage {
   }
 
   /** Marks a database as used after a response, and again after its body was sent. */
-  answered(id: DatabaseId, body: ServiceResponse['body']): void {
+  onResponse(id: DatabaseId, body: ServiceResponse['body']): void {
     this.touch(id)
     if (typeof body !== 'string') body.once('close', () => this.touch(id))
   }

@@ -14,9 +14,9 @@ import {
 import { copyDatabaseFile } from '../backend/copy-database-file.ts'
 import { hasDatabaseFile } from '../backend/database-file.ts'
 import { checkResult, type LoadResult, readDump } from '../backend/dumps.ts'
-import { answerExport, type RunningExports } from '../backend/export-response.ts'
+import { exportResponse, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
-import { moveUnknownAside } from '../backend/quarantine.ts'
+import { moveToQuarantine } from '../backend/quarantine.ts'
 import {
   accessEnded,
   accessEndedBefore,
@@ -137,7 +137,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
-    return await moveUnknownAside(this.#directory, known)
+    return await moveToQuarantine(this.#directory, known)
   }
 
   async start(): Promise<string> {
@@ -236,7 +236,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     const running = this.#running.begin(id, request.signal)
     try {
-      const response = await this.#answer(id, request, running)
+      const response = await this.#respond(id, request, running)
       // a change stream ends with its feed
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
@@ -249,7 +249,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  async #answer(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+  async #respond(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
     const permissions = this.#tokens.permissionsOf(request, id)
     if (request.path.startsWith('/v1/jobs')) {
       if (!permissions.read) throw PipelineFailure.service(403, 'Authorization forbidden')
@@ -262,7 +262,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (isExportRoute(request.path)) {
       checkReadsAll(call)
       this.#checkNotBlocked(id)
-      return await answerExport({ ...request, signal }, id, this.#runningExports, () =>
+      return await exportResponse({ ...request, signal }, id, this.#runningExports, () =>
         this.#exports.make(id, signal),
       )
     }

@@ -1,11 +1,11 @@
 /**
- * Which of the two families of servers the embedded one answers like, where they differ: `sqld` is libsql-server to the
- * letter, `cloud` the front end of the hosted service, as its protocol is written down.
+ * Which server the embedded one imitates where they differ: `sqld` is libsql-server exactly, `cloud` the front end of the hosted
+ * service, according to its protocol's documentation.
  */
 export type Dialect = 'sqld' | 'cloud'
 
-/** @throws TypeError for a name that is none */
+/** @throws TypeError for an unknown name */
 export function checkDialect(subject: string, name: string): Dialect {
   if (name === 'sqld' || name === 'cloud') return name
-  throw new TypeError(`${subject}: no such dialect: ${name}; it is "sqld" or "cloud"`)
+  throw new TypeError(`${subject}: unknown dialect ${name}; known: "sqld", "cloud"`)
 }

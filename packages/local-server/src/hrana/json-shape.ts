@@ -1,4 +1,4 @@
-/** The body of a request is not what the wire prescribes; the message continues the service's own sentence. */
+/** The body of a request violates the protocol; the message has the service's prefix. */
 export class JsonShapeError extends Error {
   constructor(detail: string) {
     super(`Cannot deserialize client message from JSON: ${detail}`)
@@ -7,7 +7,7 @@ export class JsonShapeError extends Error {
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Parses JSON text; throws {@link JsonShapeError} with the parser's own words. */
+/** Parses JSON text. @throws JsonShapeError with the parser's message */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -21,7 +21,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** How the service names a value of the wrong type. */
+/** Describes a value of the wrong type, as the service does. */
 export function describeJson(value: unknown): string {
   if (value === null || value === undefined) return 'null'
   if (typeof value === 'string') return `string ${JSON.stringify(value)}`
@@ -45,14 +45,14 @@ export function asArray(value: unknown): readonly unknown[] {
   return value
 }
 
-/** Text; a lone surrogate has no UTF-8 form and is refused like any other broken escape. */
+/** Returns a text. A lone surrogate has no UTF-8 form, and is rejected like any malformed escape. */
 export function asString(value: unknown, expected = 'a string'): string {
   if (typeof value !== 'string') throw wrongType(value, expected)
   if (!value.isWellFormed()) throw new JsonShapeError('unexpected end of hex escape')
   return value
 }
 
-/** A number, also as text: the service's documents write it so, though libsql-server refuses that. */
+/** Returns a number, also from a text: the service's documentation allows that, although libsql-server rejects it. */
 export function asNumber(value: unknown): number {
   const isText = typeof value === 'string' && /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value)
   if (typeof value !== 'number' && !isText) throw wrongType(value, 'f64')
@@ -71,20 +71,20 @@ export function asInteger(value: unknown, type: 'i32' | 'u32'): number {
   return value
 }
 
-/** A member that must be there. */
+/** Returns a required member. */
 export function required(object: JsonObject, name: string): unknown {
   if (!Object.hasOwn(object, name)) throw new JsonShapeError(`missing field \`${name}\``)
   return object[name]
 }
 
-/** A member that may be absent or null. */
+/** Returns an optional member; null if it is absent or null. */
 export function optional<T>(object: JsonObject, name: string, decode: (value: unknown) => T): T | null {
   if (!Object.hasOwn(object, name)) return null
   const value = object[name]
   return value === null ? null : decode(value)
 }
 
-/** The `type` of a tagged object. */
+/** Returns the `type` of a tagged object. */
 export function tag(object: JsonObject, known: readonly string[]): string {
   const type = asString(required(object, 'type'), 'variant identifier')
   if (known.includes(type)) return type

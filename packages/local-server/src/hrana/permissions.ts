@@ -1,6 +1,6 @@
 import type { Permissions } from './pipeline-types.ts'
 
-/** Everything, as for a server without tokens. */
+/** All permissions, as on a server without tokens. */
 export const OWNER: Permissions = {
   read: true,
   write: true,
@@ -10,5 +10,5 @@ export const OWNER: Permissions = {
   ignoresBlocks: false,
 }
 
-/** Everything, also while the database is blocked for everybody else. */
+/** All permissions, also while the database is blocked. */
 export const MIGRATION: Permissions = { ...OWNER, ignoresBlocks: true }

@@ -1,11 +1,11 @@
 export type FailureContentType = 'text/plain' | 'text/plain; charset=utf-8' | 'application/json'
 
-/** Ends a whole pipeline and its stream. The body is one of the service's three shapes, told apart by content type. */
+/** Fails a whole pipeline and closes its stream. The body has one of the service's three formats, according to its content type. */
 export class PipelineFailure extends Error {
   readonly status: number
   readonly contentType: FailureContentType
   readonly body: string
-  /** What is wrong with the baton; null where it is something else. */
+  /** The error of an invalid baton; null for other errors. */
   readonly lostStream: string | null
 
   private constructor(
@@ -21,34 +21,34 @@ export class PipelineFailure extends Error {
     this.lostStream = lostStream
   }
 
-  /** The client broke the protocol: a bare sentence. */
+  /** Returns the error for a violation of the protocol, a plain sentence. */
   static protocol(sentence: string): PipelineFailure {
     return new PipelineFailure(400, 'text/plain', sentence)
   }
 
-  /** A query of a URL that is not understood. */
+  /** Returns the error for a malformed query. */
   static query(reason: string): PipelineFailure {
     const sentence = `Failed to deserialize query string: ${reason}`
     return new PipelineFailure(400, 'text/plain; charset=utf-8', sentence)
   }
 
-  /** Anything else: `{"error"}`. */
+  /** Returns any other error, as `{"error"}`. */
   static service(status: number, error: string): PipelineFailure {
     return new PipelineFailure(status, 'application/json', JSON.stringify({ error }))
   }
 
-  /** The stream was idle for too long: `{"message","code"}`. */
+  /** Returns the error for a stream that was idle for too long, as `{"message","code"}`. */
   static expired(): PipelineFailure {
     const body = { message: 'The stream has expired due to inactivity', code: 'STREAM_EXPIRED' }
     return new PipelineFailure(400, 'application/json', JSON.stringify(body), body.message)
   }
 
-  /** There is no such stream. */
+  /** Returns the error for an unknown stream. */
   static invalidBaton(): PipelineFailure {
     return PipelineFailure.#ofBaton('Received an invalid baton')
   }
 
-  /** The stream has gone on, or a request works on it. */
+  /** Returns the error for a baton that was already used, or whose stream has a request in flight. */
   static usedBaton(): PipelineFailure {
     return PipelineFailure.#ofBaton('Received a baton that has already been used')
   }

@@ -1,15 +1,15 @@
 import type { TableAction } from './table-actions.ts'
 
-/** A value as the engine takes and gives it. Text is a string, a blob bytes; an integer is always a bigint. */
+/** A value of the engine: text is a string, a blob is bytes, an integer is always a bigint. */
 export type EngineValue = null | bigint | number | string | Uint8Array
 
-/** A statement of a request, decoded but with its SQL still by reference. */
+/** A decoded statement, whose SQL may be a reference. */
 export interface StatementRequest {
   readonly sql: string | null
   readonly sqlId: number | null
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
-  /** False where rows are not wanted, which only the cloud heeds. */
+  /** False to omit the rows, which only the cloud supports. */
   readonly wantRows?: boolean
 }
 
@@ -29,7 +29,7 @@ export interface SqlReference {
   readonly sqlId: number | null
 }
 
-/** One request of a pipeline. */
+/** A request of a pipeline. */
 export type PipelineRequest =
   | { readonly type: 'execute'; readonly statement: StatementRequest }
   | { readonly type: 'batch'; readonly steps: readonly BatchStep[] }
@@ -40,28 +40,28 @@ export type PipelineRequest =
   | { readonly type: 'get_autocommit' }
   | { readonly type: 'close' }
 
-/** What the sender of a request may do with the database. */
+/** Permissions of the sender of a request for a database. */
 export interface Permissions {
   readonly read: boolean
   readonly write: boolean
-  /** Whether it may change the schema of a database that shares one. */
+  /** Whether it may change the schema of a database with a shared schema. */
   readonly changeSharedSchema: boolean
-  /** Ids of the databases it may attach. */
+  /** Ids of the databases that it may attach. */
   readonly attach: 'all' | readonly string[]
-  /** What it may do with single tables; null = no further limits. */
+  /** Permissions for tables; null for no further limits. */
   readonly tables: readonly TablePermission[] | null
-  /** Whether blocks do not concern it: for migrations, while the database is blocked for everybody else. */
+  /** Whether blocks do not apply, for migrations while the database is blocked for others. */
   readonly ignoresBlocks: boolean
 }
 
-/** What may be done with some tables, with the actions as tokens name them. */
+/** Permissions for tables, with actions as in tokens. */
 export interface TablePermission {
-  /** Names of tables, without regard for case; null = all. */
+  /** Case-insensitive names of tables; null for all. */
   readonly tables: readonly string[] | null
   readonly actions: readonly TableAction[]
 }
 
-/** A pipeline with what it runs under. */
+/** A pipeline with its context. */
 export interface Pipeline {
   readonly requests: readonly PipelineRequest[]
   readonly version: 2 | 3

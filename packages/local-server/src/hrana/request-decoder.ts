@@ -24,7 +24,7 @@ import type {
   StatementRequest,
 } from './pipeline-types.ts'
 
-/** Nesting of arrays and objects that is accepted, the outermost object included. */
+/** Maximum nesting of arrays and objects, including the outermost object. */
 const MAX_JSON_DEPTH = 127
 const MIN_INTEGER = -(2n ** 63n)
 const MAX_INTEGER = 2n ** 63n - 1n
@@ -42,26 +42,26 @@ const REQUEST_TYPES = [
 const CONDITION_TYPES = ['ok', 'error', 'not', 'and', 'or', 'is_autocommit'] as const
 const VALUE_TYPES = ['null', 'integer', 'float', 'text', 'blob'] as const
 
-/** A pipeline request, decoded. */
+/** A decoded pipeline request. */
 export interface PipelineBody {
   readonly baton: string | null
   readonly requests: readonly PipelineRequest[]
 }
 
-/** A cursor request, decoded. */
+/** A decoded cursor request. */
 export interface CursorBody {
   readonly baton: string | null
   readonly steps: readonly BatchStep[]
 }
 
-/** Reads a body as text; throws `JsonShapeError` when it is not UTF-8. */
+/** Reads a body as text. @throws JsonShapeError unless it is UTF-8 */
 export async function readText(body: Readable): Promise<string> {
   const bytes = await readBytes(body)
   if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
   return bytes.toString('utf8')
 }
 
-/** Decodes the body of a pipeline request; throws `JsonShapeError`, whose message is the service's answer. */
+/** Decodes the body of a pipeline request. @throws JsonShapeError with the service's error message */
 export function decodePipelineBody(text: string): PipelineBody {
   const body = asObject(parseJson(text), 'struct PipelineReqBody')
   const baton = optional(body, 'baton', (value) => asString(value))
@@ -128,7 +128,7 @@ function decodeStatement(value: unknown): StatementRequest {
   }
 }
 
-/** The index a client has seen: a primary has it already, so only its form is checked. */
+/** Checks the form of a replication index; a primary never needs to wait for it. */
 function checkIndex(object: JsonObject): void {
   optional(object, 'replication_index', (value) => {
     const isIndex =
@@ -177,7 +177,7 @@ function decodeBlob(value: unknown): Buffer {
   const text = asString(value, 'a borrowed string')
   const bare = text.replace(/=+$/, '')
   const bytes = Buffer.from(bare, 'base64')
-  // Buffer skips what it does not know and ignores stray bits: only text that comes back the same was right
+  // Buffer skips invalid characters and ignores stray bits: a text is valid only if it is encoded the same again
   if (bytes.toString('base64').replace(/=+$/, '') === bare) return bytes
   throw new JsonShapeError(
     `invalid value: string ${JSON.stringify(text)}, expected binary data encoded as base64`,
@@ -191,7 +191,7 @@ function decodeBatch(value: unknown, depth: number): BatchStep[] {
     const step = asObject(entry, 'struct BatchStep')
     return {
       statement: decodeStatement(required(step, 'stmt')),
-      // the steps array and the step lie in between
+      // includes the array of steps and the step
       condition: optional(step, 'condition', (given) => decodeCondition(given, depth + 3)),
     }
   })

@@ -7,12 +7,12 @@ import type {
 } from './pipeline-types.ts'
 import type { CursorBody, PipelineBody } from './request-decoder.ts'
 
-/** Writes a pipeline request in the one form that everybody reads alike. */
+/** Encodes a pipeline request in canonical form, which all parsers read alike. */
 export function encodePipelineBody({ baton, requests }: PipelineBody): string {
   return `{${head(baton)}"requests":[${requests.map(encodeRequest).join()}]}`
 }
 
-/** Writes a cursor request. */
+/** Encodes a cursor request. */
 export function encodeCursorBody({ baton, steps }: CursorBody): string {
   return `{${head(baton)}"batch":${encodeBatch(steps)}}`
 }
@@ -84,7 +84,7 @@ function encodeValue(value: EngineValue): string {
   return `{"type":"blob","base64":"${Buffer.from(value).toString('base64')}"}`
 }
 
-/** JSON.stringify loses the sign of zero. */
+/** Encodes a float; JSON.stringify loses the sign of zero. */
 function encodeFloat(value: number): string {
   return Object.is(value, -0) ? '-0.0' : JSON.stringify(value)
 }

@@ -1,9 +1,9 @@
 import type { Dialect } from './dialect.ts'
 
-/** An error that stands in a result while the rest of the pipeline goes on; code and message are the wire's. */
+/** An error in a result, after which the pipeline continues. Code and message are those of the wire. */
 export class ResultError extends Error {
   readonly code: string
-  /** SQLite's extended code by name; null where it says no more. */
+  /** Name of SQLite's extended code; null if it adds nothing. */
   readonly extendedCode: string | null
 
   constructor(code: string, message: string, extendedCode: string | null = null) {
@@ -13,13 +13,13 @@ export class ResultError extends Error {
   }
 }
 
-/** Codes that have another name in the cloud. */
+/** Codes with another name in the cloud. */
 const CLOUD_CODES: Readonly<Record<string, string>> = {
   SQL_NO_STATEMENT: 'SQL_PARSE_ERROR',
   ARGS_INVALID: 'SQL_INPUT_ERROR',
 }
 
-/** Writes an error as the wire's JSON. */
+/** Encodes an error as JSON. */
 export function encodeError({ message, code, extendedCode }: ResultError, dialect: Dialect | null): string {
   if (dialect !== 'cloud') return JSON.stringify({ message, code })
   return JSON.stringify({
@@ -29,7 +29,7 @@ export function encodeError({ message, code, extendedCode }: ResultError, dialec
   })
 }
 
-/** An error in the words that libsql-server has for itself; `sql` is the statement's text. */
+/** Returns an error as libsql-server words it internally. @param sql text of the statement */
 export function logWords({ code, message }: Pick<ResultError, 'code' | 'message'>, sql: string): string {
   const input = /^SQL input error: (.*) \(at offset (\d+)\)$/s.exec(message)
   if (code === 'SQL_INPUT_ERROR' && input !== null) return `${input[1]} in ${sql} at offset ${input[2]}`

@@ -1,4 +1,4 @@
-/** What a token can be limited to for single tables, in the words of the claim `perm`. */
+/** Actions on tables that a token can allow, as named in the claim `perm`. */
 export const TABLE_ACTIONS = [
   'data_read',
   'data_add',

@@ -1,6 +1,6 @@
 import type { ServiceResponse } from './service-request.ts'
 
-/** A page without scripts, that no other page can show inside itself. */
+/** Returns a page without scripts that cannot be framed by other pages. */
 export function htmlResponse(
   status: number,
   title: string,

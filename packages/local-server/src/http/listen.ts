@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 
-/** Listens, and says in a sentence why it cannot. */
+/** Listens on a port. @throws Error that describes why this is not possible */
 export async function listen(http: Server, port: number, host: string): Promise<void> {
   try {
     await new Promise<void>((resolve, reject) => {
@@ -11,13 +11,13 @@ export async function listen(http: Server, port: number, host: string): Promise<
     const { code } = error as NodeJS.ErrnoException
     const where = `port ${port} of ${host}`
     if (code === 'EADDRINUSE')
-      throw new Error(`${where} is taken by another program; port 0 takes a free one`, { cause: error })
-    if (code === 'EACCES') throw new Error(`${where} needs more permissions than you have`, { cause: error })
+      throw new Error(`${where} is in use by another program; port 0 selects a free one`, { cause: error })
+    if (code === 'EACCES') throw new Error(`${where} requires additional permissions`, { cause: error })
     throw error
   }
 }
 
-/** The URL for programs on this machine. */
+/** Returns the URL for programs on this machine. */
 export function urlOf(host: string, port: number): string {
   const isEverywhere = host === '0.0.0.0' || host === '::'
   return `http://${isEverywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`

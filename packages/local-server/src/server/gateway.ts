@@ -15,8 +15,8 @@ import {
   type ServiceResponse,
   textResponse,
 } from '../http/service-request.ts'
-import { WindowFeed } from '../window/window-feed.ts'
-import { WindowPage } from '../window/window-page.ts'
+import { InspectorFeed } from '../inspector/inspector-feed.ts'
+import { InspectorPage } from '../inspector/inspector-page.ts'
 import { DISK_FAULTS, type DiskFault, watchDiskFaults } from './disk-faults.ts'
 import { metricsText, type RequestCount } from './metrics.ts'
 import type { ServerLog } from './server-log.ts'
@@ -35,7 +35,7 @@ type Method = 'POST' | 'GET,HEAD'
 /** The allowed methods of a path, and its handler. */
 interface Route {
   readonly allow: Method
-  readonly answer: () => ServiceResponse | Promise<ServiceResponse>
+  readonly handle: () => ServiceResponse | Promise<ServiceResponse>
 }
 
 /** Routes that the back end handles. */
@@ -58,7 +58,7 @@ export interface GatewayOptions {
   /** Decides which requests are accepted at all. */
   readonly access: AccessPolicy
   /** Whether to serve the request inspector. */
-  readonly window: boolean
+  readonly inspector: boolean
   readonly log: ServerLog
 }
 
@@ -73,14 +73,14 @@ export class Gateway {
   readonly #counts = new Map<DatabaseId, RequestCount>()
   /** Time of the last printed fault of a database. */
   readonly #faults = new Map<DatabaseId, number>()
-  readonly #feed: WindowFeed | null
-  readonly #window: WindowPage | null
+  readonly #feed: InspectorFeed | null
+  readonly #inspector: InspectorPage | null
   #total = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#feed = options.window ? new WindowFeed({ version: options.version }) : null
-    this.#window = this.#feed === null ? null : new WindowPage(this.#feed)
+    this.#feed = options.inspector ? new InspectorFeed({ version: options.version }) : null
+    this.#inspector = this.#feed === null ? null : new InspectorPage(this.#feed)
   }
 
   /** Returns the number of requests to one database, or to all. */
@@ -115,8 +115,9 @@ export class Gateway {
     const { access } = this.#options
     const refusal = access.refusalOf(request) ?? refusalOfBody(request)
     if (refusal !== null) return refusal
-    if (this.#window !== null && WindowPage.owns(request.path)) return await this.#window.handle(request)
-    const response = await this.#route(request).catch(answerTooLarge)
+    if (this.#inspector !== null && InspectorPage.owns(request.path))
+      return await this.#inspector.handle(request)
+    const response = await this.#route(request).catch(tooLargeResponse)
     return { ...response, headers: { ...response.headers, ...access.corsHeaders(request) } }
   }
 
@@ -137,7 +138,7 @@ export class Gateway {
     }
     if (!allow.split(',').includes(request.method)) return { status: 405, headers: { allow }, body: '' }
     const startedAt = performance.now()
-    const response = await route.answer()
+    const response = await route.handle()
     if (count) count.seconds += (performance.now() - startedAt) / 1_000
     if (count && response.status >= 500) count.failed += 1
     return response
@@ -152,11 +153,11 @@ export class Gateway {
   #routeOf(target: Target, request: ServiceRequest): Route | null {
     const { path, method, headers } = request
     const { version } = this.#options
-    const read = (answer: Route['answer']): Route => ({ allow: 'GET,HEAD', answer })
+    const read = (handle: Route['handle']): Route => ({ allow: 'GET,HEAD', handle })
     switch (path) {
       case '/': {
         const wantsPage = method === 'GET' && String(headers['accept'] ?? '').includes('text/html')
-        return wantsPage ? read(() => welcomePage(version, request, this.#window !== null)) : null
+        return wantsPage ? read(() => welcomePage(version, request, this.#inspector !== null)) : null
       }
       case '/v2':
       case '/v3':
@@ -169,7 +170,7 @@ export class Gateway {
       default: {
         const isRead = isExportRoute(path) || JOB.test(path)
         const allow = DATABASE_ROUTES.get(path) ?? (isRead ? 'GET,HEAD' : null)
-        return allow && { allow, answer: () => this.#forwardSeen(target, request) }
+        return allow && { allow, handle: () => this.#forwardSeen(target, request) }
       }
     }
   }
@@ -178,7 +179,7 @@ export class Gateway {
   async #health({ name, record }: Target): Promise<ServiceResponse> {
     // the bare URL reports on the server, which may have no default database
     if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
-    if (record === undefined || !this.#options.controlPlane.databases.isReady(record)) return notThere(name)
+    if (record === undefined || !this.#options.controlPlane.databases.isReady(record)) return notFound(name)
     const trouble = await this.#options.controlPlane.backend.healthProblem?.(record.id)
     return trouble ? errorResponse(503, `\`${name}\`: ${trouble}`) : textResponse(200, null, '')
   }
@@ -195,7 +196,7 @@ export class Gateway {
       return errorResponse(403, 'Pages of other sites may not load this')
     }
     const { backend, databases, externalTokens, usage } = this.#options.controlPlane
-    if (record === undefined || !databases.isReady(record)) return notThere(name)
+    if (record === undefined || !databases.isReady(record)) return notFound(name)
     const refusal = this.#refusalOf(name, record, request)
     if (refusal !== null) return refusal
     const exchanged = await externalTokens
@@ -209,9 +210,9 @@ export class Gateway {
     const response = await backend.handle(record.id, exchanged).catch((error: unknown) => {
       if (!(error instanceof MissingFileError)) throw error
       this.#noticeOnce(record.id, `${error.message}; it responds with 404, and the file is not created again`)
-      return notThere(name)
+      return notFound(name)
     })
-    usage.answered(record.id, response.body)
+    usage.onResponse(record.id, response.body)
     if (isExportRoute(request.path))
       usage.addBytesSynced(record.id, Number(response.headers['content-length'] ?? 0))
     const isOfStatements = request.method === 'POST'
@@ -227,7 +228,7 @@ export class Gateway {
   #refusalOf(name: string, { id }: DatabaseRow, { remoteAddress }: ServiceRequest): ServiceResponse | null {
     const { databases, groups } = this.#options.controlPlane.registry
     const row = databases.get(id)
-    if (row === undefined) return notThere(name)
+    if (row === undefined) return notFound(name)
     if (groups.get(row.group)?.isArchived === true)
       return errorResponse(502, `the group of \`${name}\` is archived; unarchive it first`)
     if (isAddressAllowed(row.configuration.allowedIps, remoteAddress)) return null
@@ -302,7 +303,7 @@ function refusalResponse(error: unknown): ServiceResponse {
   return errorResponse(error.status, error.message)
 }
 
-function notThere(name: string): ServiceResponse {
+function notFound(name: string): ServiceResponse {
   return errorResponse(404, `Namespace \`${name}\` doesn't exist`)
 }
 
@@ -328,7 +329,7 @@ function namespaceHeader(headers: ServiceRequest['headers']): string | ServiceRe
 }
 
 /** Closes the connection, because the rest of the body is still on it. */
-function answerTooLarge(error: unknown): ServiceResponse {
+function tooLargeResponse(error: unknown): ServiceResponse {
   if (!(error instanceof BodyTooLargeError)) throw error
   const { status, headers, body } = errorResponse(413, error.message)
   return { status, headers: { ...headers, connection: 'close' }, body }

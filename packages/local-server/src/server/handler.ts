@@ -116,7 +116,7 @@ export class LocalHandler implements AsyncDisposable {
       listenHost: 'localhost',
       organization: HOME_ORGANIZATION,
       domain: null,
-      window: false,
+      inspector: false,
       log: new ServerLog('none'),
     })
     return await this.#service

@@ -8,7 +8,7 @@ import { checkOptionNames } from '../base/known-options.ts'
 import { checkDialect, type Dialect } from '../hrana/dialect.ts'
 import { listen, urlOf } from '../http/listen.ts'
 import { errorResponse, type ServiceResponse } from '../http/service-request.ts'
-import { WINDOW_PATH } from '../window/window-page.ts'
+import { INSPECTOR_PATH } from '../inspector/inspector-page.ts'
 import { DEFAULT_DATABASE } from './gateway.ts'
 import { LocalPlatform } from './local-platform.ts'
 import { checkPlatformOptions, type PlatformOptions, PlatformServer } from './platform-server.ts'
@@ -58,7 +58,7 @@ export interface LocalServerOptions {
    * lock. It is limited to this machine: other machines and other web pages are rejected. It cannot be combined with `auth` or
    * `platform`, because it shows the statements of every database without a token. @default false
    */
-  readonly window?: boolean
+  readonly inspector?: boolean
   /**
    * Logs to stderr, one line of JSON for each event: `errors` logs failed and rejected requests, starts and stops; `requests`
    * logs all requests. @default 'none'
@@ -85,7 +85,7 @@ const OPTION_NAMES = [
   'domains',
   'allowOrigins',
   'platform',
-  'window',
+  'inspector',
   'log',
 ] as const
 
@@ -104,7 +104,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     throw new TypeError('startLocalServer: dialect needs the back end "embedded"')
   if (options.sqld !== undefined && backend !== 'sqld')
     throw new TypeError('startLocalServer: sqld needs the back end "sqld"')
-  if (options.window === true && takesTokens(options))
+  if (options.inspector === true && takesTokens(options))
     throw new TypeError(
       'startLocalServer: inspector cannot be combined with auth or platform, because it shows the statements of every database without a token',
     )
@@ -116,7 +116,7 @@ export async function startLocalServer(options: LocalServerOptions = {}): Promis
     const http = createServer({ requestTimeout: 0, ...strict }, (from, to) => void serve(service, from, to))
     log.watch(http, 'databases')
     await listen(http, port, host)
-    server = new LocalServer(service, http, host, options.window === true, log)
+    server = new LocalServer(service, http, host, options.inspector === true, log)
     if (platform !== undefined) await server.servePlatform(platform)
     log.event('info', 'start', {
       url: server.url,
@@ -149,7 +149,7 @@ function serviceOptions(
     listenHost: host,
     organization: platform?.organization ?? HOME_ORGANIZATION,
     domain: platform?.domain ?? null,
-    window: options.window ?? false,
+    inspector: options.inspector ?? false,
     log,
   }
 }
@@ -163,7 +163,7 @@ export class LocalServer implements AsyncDisposable {
   readonly #service: Service
   readonly #http: Server
   readonly #host: string
-  readonly #hasWindow: boolean
+  readonly #hasInspector: boolean
   readonly #log: ServerLog
   readonly port: number
   #platform: { readonly server: PlatformServer; readonly local: LocalPlatform } | null = null
@@ -171,11 +171,11 @@ export class LocalServer implements AsyncDisposable {
 
   /** Called only by {@link startLocalServer}. */
   // oxlint-disable-next-line max-params
-  constructor(service: Service, http: Server, host: string, hasWindow: boolean, log: ServerLog) {
+  constructor(service: Service, http: Server, host: string, hasInspector: boolean, log: ServerLog) {
     this.#service = service
     this.#http = http
     this.#host = host
-    this.#hasWindow = hasWindow
+    this.#hasInspector = hasInspector
     this.#log = log
     this.port = (http.address() as AddressInfo).port
   }
@@ -186,8 +186,10 @@ export class LocalServer implements AsyncDisposable {
   }
 
   /** URL of the request inspector; null without `inspector`, or if the server does not listen on a loopback address. */
-  get windowUrl(): string | null {
-    return this.#hasWindow && isLoopback(new URL(this.url).hostname) ? `${this.url}${WINDOW_PATH}` : null
+  get inspectorUrl(): string | null {
+    return this.#hasInspector && isLoopback(new URL(this.url).hostname)
+      ? `${this.url}${INSPECTOR_PATH}`
+      : null
   }
 
   get backend(): 'embedded' | 'sqld' {

@@ -19,7 +19,7 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
   listenHost: '127.0.0.1',
   organization: 'local',
   domain: null,
-  window: false,
+  inspector: false,
   log: new ServerLog('none'),
 })
 

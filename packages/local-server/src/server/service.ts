@@ -27,7 +27,7 @@ export interface ServiceOptions extends BackendChoice {
   /** Suffix of host names after `<database>-<organization>.`; null for none. */
   readonly domain: string | null
   /** Whether to serve the request inspector. */
-  readonly window: boolean
+  readonly inspector: boolean
   readonly log: ServerLog
 }
 
@@ -93,13 +93,13 @@ export class Service implements AsyncDisposable {
     this.#parts = parts
     this.version = version
     this.dataDirectory = parts.directory
-    const { controlPlane, access, domains, window, notices, log } = parts
-    this.#gateway = new Gateway({ controlPlane, version, domains, access, window, log })
+    const { controlPlane, access, domains, inspector, notices, log } = parts
+    this.#gateway = new Gateway({ controlPlane, version, domains, access, inspector, log })
     notices.on('notice', (id, text) => this.#gateway.notice(id, text))
   }
 
   static async start(options: ServiceOptions): Promise<Service> {
-    const { domains, auth, organization, domain, window } = options
+    const { domains, auth, organization, domain, inspector } = options
     const access = new AccessPolicy(options)
     const { directory, temporary } = await openDirectory(options.dataDirectory, 'baton-')
     // no other server uses a temporary directory
@@ -121,7 +121,7 @@ export class Service implements AsyncDisposable {
           access,
           domains,
           auth,
-          window,
+          inspector,
           notices,
           log: options.log,
         },
@@ -321,7 +321,7 @@ interface ServiceParts {
   readonly access: AccessPolicy
   readonly domains: ServiceOptions['domains']
   readonly auth: boolean
-  readonly window: boolean
+  readonly inspector: boolean
   readonly notices: Notices
   readonly log: ServerLog
 }

@@ -3,13 +3,17 @@ import { escapeHtml, htmlResponse } from '../http/html.ts'
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 
 /** Returns a page for browsers. Names no databases, because it is shown without a token. */
-export function welcomePage(version: string, request: ServiceRequest, hasWindow: boolean): ServiceResponse {
+export function welcomePage(
+  version: string,
+  request: ServiceRequest,
+  hasInspector: boolean,
+): ServiceResponse {
   const url = hostName(request) === null ? 'this address' : `http://${String(request.headers['host'])}`
   const content = `<h1>Baton local server</h1>
 <p>${escapeHtml(version)}</p>
 <p>This is a database server; its clients are programs. Give one of them this URL:</p>
 <pre>DATABASE_URL=${escapeHtml(url)}</pre>
 <p>Other databases have the URLs <code>${escapeHtml(url)}/NAME/</code>. <a href="/version">/version</a> and
-<a href="/health">/health</a> need no token.</p>${hasWindow ? '\n<p><a href="/_baton">/_baton</a> shows live requests, on this machine only.</p>' : ''}`
+<a href="/health">/health</a> need no token.</p>${hasInspector ? '\n<p><a href="/_baton">/_baton</a> shows live requests, on this machine only.</p>' : ''}`
   return htmlResponse(200, 'Baton local server', content, "form-action 'none'")
 }

@@ -1,29 +1,28 @@
 /**
- * The functions of SQL that statements may call, in lower case; what is not here is refused, on both back ends.
+ * SQL functions that statements may call, in lower case; all others are rejected on both back ends.
  *
- * Made from `pragma_function_list` of libsql-server 0.24.32 and of the embedded engine, by reading the source of each.
- * What is missing, and why:
+ * Derived from `pragma_function_list` of libsql-server 0.24.32 and of the embedded engine, by reading the source of each function.
+ * Excluded functions, and why:
  *
  * - `replicate`, `padl`, `padr`, `padc`, `strfilter`, `leftstr`, `rightstr`, `reverse`, `proper`, `charindex`,
- *   `difference`: they write or read outside of their memory, or never look whether there was any;
- * - `mode`, `median`, `lower_quartile`, `upper_quartile`: they call themselves once for each row of an ordered list, and so
- *   use up the stack;
- * - `regexp`, `regexpi`: they call themselves for each bracket of the pattern, and `a{2000000000}` needs as much memory. The
+ *   `difference`: they access memory out of bounds, or do not check allocations;
+ * - `mode`, `median`, `lower_quartile`, `upper_quartile`: they recurse for each row of an ordered list, and overflow the stack;
+ * - `regexp`, `regexpi`: they recurse for each parenthesis of the pattern, and `a{2000000000}` allocates as much memory. The
  *   embedded engine has them with limits, see `engine/source-changes.mjs`;
- * - `vector8`, `vector16`, `vectorb16`, `vector1bit`: of a text with a NUL in it they answer memory of others. The embedded
- *   engine has them mended;
- * - `fts3_tokenizer`, `fts5` (pointers), `sha3_query` (runs its argument), `optimize` (writes), `geopoly_debug`,
+ * - `vector8`, `vector16`, `vectorb16`, `vector1bit`: for a text with a NUL they return foreign memory. Fixed in the embedded
+ *   engine;
+ * - `fts3_tokenizer`, `fts5` (pointers), `sha3_query` (executes its argument), `optimize` (writes), `geopoly_debug`,
  *   `sqlite_log`, `load_extension`, `readfile`, `writefile`, `lsmode`, `sqlite_crypt`, `sqlite3mc_*`.
  *
- * `libsql_vector_idx` stands in definitions of indexes only, with one argument: without arguments, in a SELECT for instance, it
- * reads a pointer from anywhere, and libsql-server ends. The embedded engine looks.
+ * `libsql_vector_idx` is allowed only in definitions of indexes, with one argument: without arguments, for example in a SELECT, it
+ * reads an arbitrary pointer, and libsql-server crashes. The embedded engine checks this.
  *
- * `vector_top_k` of a broken blob writes outside of its memory: `vector_top_k('i', x'000004', 1)` with the type of eight or one
- * bits. On libsql-server its vector should be a text, or a blob that has been looked at. The embedded engine looks.
+ * `vector_top_k` of a malformed blob writes out of bounds: `vector_top_k('i', x'000004', 1)` with the type of eight or one bits. On
+ * libsql-server its vector should be a text, or a validated blob. The embedded engine checks this.
  *
- * For some numbers of rows both engines break: `vector-search.ts` puts a bound around the number.
+ * For some numbers of rows both engines crash: `vector-search.ts` bounds the number.
  *
- * Of tables that are called like functions only those of `ALLOWED_TABLE_FUNCTIONS`, and the pragmas.
+ * Of table-valued functions only those in `ALLOWED_TABLE_FUNCTIONS` and the pragmas are allowed.
  */
 export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
   `
@@ -56,7 +55,7 @@ export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
     .split(/\s+/),
 )
 
-/** The tables that are called like functions, besides those of pragmas (`pragma_…`), in lower case. */
+/** Table-valued functions, besides those of pragmas (`pragma_…`), in lower case. */
 export const ALLOWED_TABLE_FUNCTIONS: ReadonlySet<string> = new Set([
   'dbstat',
   'fts3tokenize',

@@ -1,4 +1,4 @@
-/** Whether a PRAGMA is let through, and which right it needs. */
+/** Whether a PRAGMA is allowed, and the permission it needs. */
 export type PragmaAccess = 'read' | 'write' | 'refused'
 
 const READ = words(
@@ -16,7 +16,7 @@ const WRITE_WITHOUT_ARGUMENT = words(
     'secure_delete soft_heap_limit synchronous temp_store threads trusted_schema wal_autocheckpoint',
 )
 
-/** The service's list of pragmas: what is not on it is refused, whatever the engine can do. */
+/** Returns the access of a pragma, according to the service's list. Others are rejected even if the engine has them. */
 export function pragmaAccess(name: string, hasArgument: boolean): PragmaAccess {
   const key = name.toLowerCase()
   if (READ.has(key)) return 'read'

@@ -1,4 +1,4 @@
-/** What a piece of SQL text is, as far as splitting, classifying and rewriting statements needs to know. */
+/** Kind of a token, as needed for splitting, classifying and rewriting statements. */
 type TokenKind = 'word' | 'quoted' | 'string' | 'number' | 'parameter' | 'symbol' | 'unterminated'
 
 export interface Token {
@@ -13,14 +13,14 @@ const NUMBER = /(?:0[xX][0-9a-fA-F]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]
 const PARAMETER = /\?[0-9]*|[:@#$][A-Za-z0-9_$\u0080-\uffff]+/y
 const BLANK = /(?:[ \t\n\f\r]+|--[^\n]*|\/\*[\s\S]*?\*\/)+/y
 
-/** Cuts SQL text into tokens the way the service does; blanks and comments are left out. */
+/** Tokenizes SQL text as the service does, without blanks and comments. */
 export function scanSql(sql: string): Token[] {
   const tokens: Token[] = []
   for (let token = nextToken(sql, 0); token !== null; token = nextToken(sql, token.end)) tokens.push(token)
   return tokens
 }
 
-/** The first token at an offset or after it; null at the end of the text. */
+/** Returns the first token at or after an offset; null at the end of the text. */
 export function nextToken(sql: string, offset: number): Token | null {
   const start = match(BLANK, sql, offset)
   return start < sql.length ? scanToken(sql, start) : null
@@ -32,7 +32,7 @@ function scanToken(sql: string, start: number): Token {
   if (first === "'") return quoted(sql, start, "'", 'string')
   if (first === '"' || first === '`') return quoted(sql, start, first, 'quoted')
   if (first === '[') return enclosed(sql, start, ']', 'quoted', 1)
-  // in a blob a quote cannot be doubled
+  // a quote in a blob cannot be doubled
   if ((first === 'x' || first === 'X') && sql[start + 1] === "'")
     return enclosed(sql, start, "'", 'string', 2)
   if (WORD_START.test(first)) return { kind: 'word', start, end: match(WORD, sql, start) }
@@ -43,13 +43,13 @@ function scanToken(sql: string, start: number): Token {
   return { kind: 'symbol', start, end: start + 1 }
 }
 
-/** What ends at the next `close`, behind so many characters. */
+/** Returns the token that ends at the next `close`. @param skip length of its beginning */
 function enclosed(sql: string, start: number, close: string, kind: TokenKind, skip: number): Token {
   const end = sql.indexOf(close, start + skip)
   return end < 0 ? { kind: 'unterminated', start, end: sql.length } : { kind, start, end: end + 1 }
 }
 
-/** What ends at the next quote that is not doubled. */
+/** Returns the token that ends at the next quote that is not doubled. */
 function quoted(sql: string, start: number, quote: string, kind: TokenKind): Token {
   let at = start + 1
   for (;;) {
@@ -65,16 +65,16 @@ function match(pattern: RegExp, sql: string, start: number): number {
   return pattern.test(sql) ? pattern.lastIndex : start
 }
 
-/** A run of tokens up to a semicolon that ends a statement. */
+/** The tokens of a statement, without its semicolon. */
 export interface StatementRange {
   readonly tokens: readonly Token[]
-  /** Offset after the last character, the semicolon included. */
+  /** Offset after the last character, including the semicolon. */
   readonly end: number
 }
 
 /**
- * Splits tokens into statements; empty ones are left out. The semicolons inside the body of a trigger do not count:
- * such a statement ends at the `;` after the `END` that follows a `;` (SQLite's own rule for complete input).
+ * Splits tokens into statements, without empty ones. Semicolons in the body of a trigger do not end the statement: it ends at the
+ * `;` after the `END` that follows a `;` (SQLite's own rule for complete input).
  */
 export function splitStatements(sql: string, tokens: readonly Token[]): StatementRange[] {
   const ranges: StatementRange[] = []
@@ -110,12 +110,12 @@ function endsTrigger(sql: string, tokens: readonly Token[], first: number, at: n
   return before.kind === 'symbol' && sql[before.start] === ';'
 }
 
-/** The text of a bare word in upper case; empty for every other token. */
+/** Returns a bare word in upper case; empty for other tokens. */
 export function upper(sql: string, token: Token | undefined): string {
   return token?.kind === 'word' ? sql.slice(token.start, token.end).toUpperCase() : ''
 }
 
-/** The name an identifier token stands for, without quotes; null for tokens that are no identifier. */
+/** Returns the unquoted name of an identifier; null for other tokens. */
 export function identifier(sql: string, token: Token | undefined): string | null {
   if (token === undefined) return null
   const text = sql.slice(token.start, token.end)

@@ -2,7 +2,7 @@ import { ResultError } from '../hrana/result-error.ts'
 import { pragmaAccess } from './pragma-policy.ts'
 import { identifier, type StatementRange, scanSql, splitStatements, type Token, upper } from './scanner.ts'
 
-/** What a statement does, as far as permissions, blocks, and the write lock are concerned. */
+/** Kind of a statement, as needed for permissions, blocks, and the write lock. */
 type StatementKind =
   | 'query'
   | 'insert'
@@ -16,24 +16,24 @@ type StatementKind =
   | 'detach'
   | 'unknown'
 
-/** One statement of a text, classified without asking the engine. */
+/** A statement of a text, classified without the engine. */
 export interface Statement {
-  /** Without blanks and comments around it. */
+  /** Without surrounding blanks and comments. */
   readonly sql: string
-  /** What the engine compiles: the whole text where it is the only statement, so that names and places are the same. */
+  /** The text that the engine compiles: the whole text if it is the only statement, so that names and positions match. */
   readonly source: string
   readonly kind: StatementKind
-  /** The right it needs; `unknown` statements do not get as far as needing one. */
+  /** The permission it needs; `unknown` statements are rejected before. */
   readonly access: 'none' | 'read' | 'write' | 'attach'
-  /** Whether it must hold the database's write lock while it runs. */
+  /** Whether it must hold the write lock while it is executed. */
   readonly needsWriteLock: boolean
-  /** Its first word, in upper case. */
+  /** First word in upper case. */
   readonly verb: string
-  /** What an EXPLAIN explains; null for everything else. */
+  /** Kind of the statement that an EXPLAIN explains; null for other statements. */
   readonly explains: StatementKind | null
-  /** Tokens with offsets into `sql`. */
+  /** Tokens, with offsets into `sql`. */
   readonly tokens: readonly Token[]
-  /** Where the statement begins in the text it came from. */
+  /** Offset of the statement in the original text. */
   readonly offset: number
 }
 
@@ -47,8 +47,8 @@ const PROTECTED_TABLES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Takes SQL text apart. Throws {@link ResultError} for what never ends, for U+0000, and for statements the service
- * never runs; syntax is left to the engine.
+ * Parses SQL text into statements. Leaves the syntax to the engine. @throws ResultError for unterminated tokens, U+0000, and
+ * statements that the service does not support
  */
 export function parseStatements(text: string): Statement[] {
   const tokens = scanSql(text)
@@ -57,7 +57,7 @@ export function parseStatements(text: string): Statement[] {
     const what = text.startsWith('/*', broken.start) ? 'block comment' : 'literal'
     throw parseError(`non-terminated ${what} at ${position(text, broken.start, 1)}`)
   }
-  // the engine would take this for the end of the text
+  // the engine would end the text here
   const nul = text.indexOf('\0')
   if (nul >= 0) throw parseError(`unrecognized token at ${position(text, nul, 1)}`)
   checkTokens(text, tokens)
@@ -69,14 +69,14 @@ export function parseStatements(text: string): Statement[] {
   })
 }
 
-/** Refuses what the engine would take, and the service's parser does not. */
+/** Rejects tokens that the engine accepts, but not the service's parser. */
 function checkTokens(text: string, tokens: readonly Token[]): void {
   for (const [index, { kind, start }] of tokens.entries()) {
     const character = kind === 'symbol' ? text.charAt(start) : ''
     if (character !== '' && ':@#$'.includes(character)) {
       throw parseError(`bad variable name at ${position(text, start, 1)}`)
     }
-    // the engine skips these where blanks are, the service's parser does not
+    // the engine skips these like blanks, the service's parser does not
     if (text.charCodeAt(start) === BYTE_ORDER_MARK || character === '\v') {
       throw parseError(`unrecognized token at ${position(text, start, 1)}`)
     }
@@ -86,7 +86,7 @@ function checkTokens(text: string, tokens: readonly Token[]): void {
   }
 }
 
-/** The first statement of a text, whether the service would run it or not. */
+/** Returns the first statement of a text, even if the service does not support it. */
 export function firstStatement(text: string): Statement | null {
   const ranges = splitStatements(text, scanSql(text))
   return ranges[0] === undefined ? null : toStatement(text, ranges[0], ranges.length === 1)
@@ -149,7 +149,7 @@ function classify(sql: string, tokens: readonly Token[]): StatementKind {
   }
 }
 
-/** The verb behind the common table expressions: the first one outside all parentheses. */
+/** Returns the verb after common table expressions: the first one outside of parentheses. */
 function mainVerb(sql: string, tokens: readonly Token[]): string {
   let depth = 0
   for (const token of tokens) {
@@ -164,7 +164,7 @@ function depthChange(sql: string, token: Token): number {
   return character === '(' ? 1 : character === ')' ? -1 : 0
 }
 
-/** What stands behind EXPLAIN or EXPLAIN QUERY PLAN. */
+/** Returns the tokens after EXPLAIN or EXPLAIN QUERY PLAN. */
 function explained(sql: string, tokens: readonly Token[]): readonly Token[] {
   return tokens.slice(upper(sql, tokens[1]) === 'QUERY' ? 3 : 1)
 }
@@ -241,18 +241,18 @@ function pragma(
   return { name, hasArgument, access: pragmaAccess(name, hasArgument) }
 }
 
-/** An error of the class that stops a whole program before its first statement runs. */
+/** Returns an error that stops a whole program before its first statement is executed. */
 export function parseError(detail: string): ResultError {
   return new ResultError('SQL_PARSE_ERROR', `SQL string could not be parsed: ${detail}`)
 }
 
-/** `(line, column)` of an offset as the service writes it; `shift` moves the column. */
+/** Formats an offset as `(line, column)`, as the service does. @param shift added to the column */
 export function position(text: string, offset: number, shift = 0): string {
   const { line, column } = lineAndColumn(text, offset)
   return `(${line}, ${column + shift})`
 }
 
-/** Line from 1 and column from 0, the column in bytes. */
+/** Returns the line from 1 and the column from 0, in bytes. */
 export function lineAndColumn(text: string, offset: number): { line: number; column: number } {
   const before = text.slice(0, offset)
   const lineStart = before.lastIndexOf('\n') + 1

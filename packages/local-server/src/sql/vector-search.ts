@@ -4,26 +4,26 @@ const NAME = 'vector_top_k'
 const MENTIONED = new RegExp(NAME, 'i')
 const ARGUMENTS = 3
 /**
- * A search for no row, or for 268,435,455 or more, ends libsql-server and breaks the memory of the embedded engine. For NULL
- * rows both answer with an error.
+ * Maximum number of rows. A search for 0, or for 268,435,455 or more, crashes libsql-server and corrupts the memory of the embedded
+ * engine. For NULL rows both return an error.
  */
 const MAX_ROWS = 100_000_000
 const PLAIN_ROWS = /^[1-9][0-9]{0,7}$/
 
-/** Fails in both engines. */
+/** A statement that fails in both engines. */
 const REFUSED = `SELECT "${NAME} (refused: it is called with three arguments, index, vector and number of rows)"()`
 
 /**
- * Puts a bound around the number of rows that each `vector_top_k(index, vector, rows)` asks for, unless it is a plain
- * number within it. The bound is an expression, so that it holds for parameters, columns and stored texts, too. A text that
- * names the search in another way is replaced by one that fails: a condition in another place could give the number.
+ * Bounds the number of rows that each `vector_top_k(index, vector, rows)` requests, unless it is a valid literal. The bound is an
+ * expression, so that it also applies to parameters, columns and stored texts. A text that uses the search in another way is replaced
+ * by one that fails, because a condition elsewhere could provide the number.
  */
 export function boundSearches(sql: string): string {
   if (!MENTIONED.test(sql)) return sql
   const tokens = scanSql(sql)
-  // modules make SQL of their arguments
+  // modules build SQL from their arguments
   if (tokens.some((token) => upper(sql, token) === 'VIRTUAL')) return REFUSED
-  // SQLite reads `$a(…)` as one parameter: its brackets are not those that are matched here
+  // SQLite reads `$a(…)` as one parameter, so that its parentheses must not be matched
   if (tokens.some((token) => isParameterWithBracket(sql, token))) return REFUSED
   const bounds = new Map<number, string>()
   let unbounded = tokens.filter(
@@ -40,11 +40,11 @@ export function boundSearches(sql: string): string {
 
 interface OpenBracket {
   readonly isSearch: boolean
-  /** Where the arguments after the first begin, in tokens. */
+  /** Positions, in tokens, of the arguments after the first. */
   readonly commas: number[]
 }
 
-/** Where the third of three arguments of each search is. */
+/** Returns the range of the third argument of each search with three arguments. */
 function rowsOfSearches(sql: string, tokens: readonly Token[]): { start: number; end: number }[] {
   const found: { start: number; end: number }[] = []
   const open: OpenBracket[] = []
@@ -62,7 +62,7 @@ function rowsOfSearches(sql: string, tokens: readonly Token[]): { start: number;
   return found
 }
 
-/** Whether a token names the search; a table can be named by a string, too. */
+/** Whether a token names the search; a string can name a table, too. */
 function isSearch(sql: string, token: Token | undefined): boolean {
   if (token === undefined) return false
   const text = token.kind === 'string' ? sql.slice(token.start + 1, token.end - 1) : identifier(sql, token)

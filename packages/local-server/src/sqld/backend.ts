@@ -15,9 +15,9 @@ import {
 import { hasDatabaseFile, MissingFileError } from '../backend/database-file.ts'
 import { newDatabaseId } from '../backend/database-id.ts'
 import { checkLoaded, readDump } from '../backend/dumps.ts'
-import { answerExport, type ExportedFile, type RunningExports } from '../backend/export-response.ts'
+import { type ExportedFile, exportResponse, type RunningExports } from '../backend/export-response.ts'
 import { isExportRoute } from '../backend/export-routes.ts'
-import { moveUnknownAside } from '../backend/quarantine.ts'
+import { moveToQuarantine } from '../backend/quarantine.ts'
 import { accessEnded, type RunningRequest, RunningRequests } from '../backend/running-requests.ts'
 import { JsonShapeError } from '../hrana/json-shape.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
@@ -152,7 +152,7 @@ export class SqldBackend implements DatabaseBackend {
 
   async quarantineUnknown(known: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
     if (this.#options.remote !== undefined) return []
-    return await moveUnknownAside(this.#dataFolder, known)
+    return await moveToQuarantine(this.#dataFolder, known)
   }
 
   get #dataFolder(): string {
@@ -347,7 +347,7 @@ export class SqldBackend implements DatabaseBackend {
   async handle(id: DatabaseId, request: ServiceRequest): Promise<ServiceResponse> {
     const running = this.#running.begin(id, request.signal)
     try {
-      return running.respond(await this.#answer(id, { ...request, signal: running.signal }, running))
+      return running.respond(await this.#respond(id, { ...request, signal: running.signal }, running))
     } catch (error) {
       if (running.isCut) return accessEnded()
       if (error instanceof MissingFileError) throw error
@@ -361,7 +361,7 @@ export class SqldBackend implements DatabaseBackend {
     }
   }
 
-  async #answer(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
+  async #respond(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
     const rights = this.#tokens.permissionsOf(request, id)
     await this.#upstream.alive()
     // before the counts include this request
@@ -374,7 +374,7 @@ export class SqldBackend implements DatabaseBackend {
     if (blockReads && (readsAll || request.path === '/beta/listen'))
       return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
     if (isExportRoute(request.path))
-      return await answerExport(request, id, this.#runningExports, () => this.#export(id))
+      return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
     if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
     return await this.#streams.handle(id, { request, running }, () => this.#rulesNow(id, request))
   }
@@ -423,8 +423,8 @@ export class SqldBackend implements DatabaseBackend {
 
   /** Handles routes without a body. */
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
-    const answer = await this.#upstream.send(call, null)
-    return await finish(answer, answer)
+    const response = await this.#upstream.send(call, null)
+    return await finish(response, response)
   }
 
   /**
@@ -433,8 +433,8 @@ export class SqldBackend implements DatabaseBackend {
    */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await allowedDump(await readDump(file))
-    const answer = await this.#own.run(id, sql)
-    checkLoaded(answer.statusCode ?? 0, (await readBytes(answer)).toString('utf8'))
+    const response = await this.#own.run(id, sql)
+    checkLoaded(response.statusCode ?? 0, (await readBytes(response)).toString('utf8'))
     this.#writes.onWrite(id)
   }
 

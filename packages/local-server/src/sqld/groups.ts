@@ -10,7 +10,7 @@ import type {
   UsageSample,
 } from '../backend/backend.ts'
 import { hasDatabaseFile } from '../backend/database-file.ts'
-import { moveUnknownAside } from '../backend/quarantine.ts'
+import { moveToQuarantine } from '../backend/quarantine.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { findSqld } from './process/binary.ts'
@@ -89,7 +89,7 @@ export class SqldGroups implements DatabaseBackend {
       groups.map((group) => {
         // includes copies that an interrupted move has left in another group
         const own = [...known].filter((id) => this.#options.groupOf(id) === group)
-        return moveUnknownAside(join(this.#folderOf(group), DATABASES), new Set(own))
+        return moveToQuarantine(join(this.#folderOf(group), DATABASES), new Set(own))
       }),
     )
     for (const [at, group] of groups.entries()) {

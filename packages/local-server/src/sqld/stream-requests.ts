@@ -102,15 +102,15 @@ export class StreamRequests {
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite
     const ticket = await this.#writes.enter(id, facts.writes, effect, request.signal)
-    const answer = await this.#sendToEnd(ticket, call, bytes)
-    if (answer.statusCode !== 200 && known === undefined) ticket.onStreamClosed()
+    const response = await this.#sendToEnd(ticket, call, bytes)
+    if (response.statusCode !== 200 && known === undefined) ticket.onStreamClosed()
     // a pipeline was executed when its response begins
-    if (request.path !== '/v3/cursor' || answer.statusCode !== 200) running.mayWrite = () => false
-    if (!running.mayWrite()) return await finish(answer, this.#watched(ticket.watch(answer), call, facts))
-    const rest = new WholeCursor(answer, () => this.#abandoned.add(id))
+    if (request.path !== '/v3/cursor' || response.statusCode !== 200) running.mayWrite = () => false
+    if (!running.mayWrite()) return await finish(response, this.#watched(ticket.watch(response), call, facts))
+    const rest = new WholeCursor(response, () => this.#abandoned.add(id))
     const whole = this.#watched(ticket.watch(rest.read()), call, facts)
     whole.once('close', () => rest.close())
-    return await finish(answer, whole)
+    return await finish(response, whole)
   }
 
   /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */
@@ -144,10 +144,10 @@ export class StreamRequests {
     const { mayHoldLock } = ticket
     try {
       const signal = mayHoldLock ? lateSignal(running, ABANDONED_MS) : request.signal
-      const answer = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
+      const response = await this.#upstream.send({ ...call, request: { ...request, signal } }, body)
       ticket.onResponse()
-      if (!mayHoldLock || !request.signal.aborted) return answer
-      await this.#closeAbandoned(call.id, ticket.watch(answer))
+      if (!mayHoldLock || !request.signal.aborted) return response
+      await this.#closeAbandoned(call.id, ticket.watch(response))
       ticket.onStreamClosed()
     } catch (error) {
       if (isBroken(error)) ticket.onStreamClosed()
@@ -162,8 +162,8 @@ export class StreamRequests {
   }
 
   /** Closes the stream of a response that no client reads. */
-  async #closeAbandoned(id: DatabaseId, answer: AsyncIterable<Buffer>): Promise<void> {
-    const baton = batonOf((await readBytes(Readable.from(answer))).toString('latin1'))
+  async #closeAbandoned(id: DatabaseId, response: AsyncIterable<Buffer>): Promise<void> {
+    const baton = batonOf((await readBytes(Readable.from(response))).toString('latin1'))
     if (baton !== null) await this.#own.closeStream(id, baton)
   }
 
@@ -175,9 +175,9 @@ export class StreamRequests {
   ): Promise<ServiceResponse> {
     const { id, request } = call
     try {
-      const answer = await this.#upstream.send(call, body)
-      const entries = answer.statusCode === 200 ? await awaitFirstEntry(answer) : answer
-      return await finish(answer, this.#watched(entries, call, facts))
+      const response = await this.#upstream.send(call, body)
+      const entries = response.statusCode === 200 ? await awaitFirstEntry(response) : response
+      return await finish(response, this.#watched(entries, call, facts))
     } catch (error) {
       const isBrokenOff =
         error instanceof TruncatedCursorError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
@@ -189,12 +189,12 @@ export class StreamRequests {
   }
 
   /** Passes a response on. Its stream cannot be continued if its access was revoked meanwhile. */
-  #watched(answer: AsyncIterable<Buffer>, { id, running }: Continued, facts: StreamFacts): Readable {
+  #watched(response: AsyncIterable<Buffer>, { id, running }: Continued, facts: StreamFacts): Readable {
     const gate = {
       isGood: () => !running.isEnding,
       drop: (baton: string) => void this.#own.closeStream(id, baton).catch(() => {}),
     }
-    return Readable.from(this.#batons.watch(answer, facts, gate), { objectMode: false })
+    return Readable.from(this.#batons.watch(response, facts, gate), { objectMode: false })
   }
 }
 

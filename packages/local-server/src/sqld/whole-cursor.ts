@@ -5,19 +5,19 @@ import type { Readable } from 'node:stream'
  * server would execute the remaining steps at an unknown time.
  */
 export class WholeCursor {
-  readonly #answer: Readable
+  readonly #response: Readable
   readonly #onCut: () => void
   #isRead = false
 
   /** @param onCut called if the response is truncated: the server may still execute the remaining steps */
-  constructor(answer: Readable, onCut: () => void) {
-    this.#answer = answer
+  constructor(response: Readable, onCut: () => void) {
+    this.#response = response
     this.#onCut = onCut
   }
 
   async *read(): AsyncGenerator<Buffer> {
     this.#isRead = true
-    const chunks = (this.#answer as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+    const chunks = (this.#response as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
     let next: IteratorResult<Buffer> | null = null
     try {
       for (next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value
@@ -27,7 +27,7 @@ export class WholeCursor {
       } catch {
         // truncated
       }
-      if (!this.#answer.readableEnded) this.#onCut()
+      if (!this.#response.readableEnded) this.#onCut()
     }
   }
 
@@ -35,6 +35,6 @@ export class WholeCursor {
   close(): void {
     if (this.#isRead) return
     this.#onCut()
-    this.#answer.destroy()
+    this.#response.destroy()
   }
 }

@@ -1,4 +1,4 @@
-/** The hooks of a test runner; each is given a function that is called before or after tests, and awaited. */
+/** Hooks of a test runner. Each receives a function that is called before or after tests, and awaited. */
 export interface TestHooks {
   beforeAll(work: () => Promise<void>): unknown
   beforeEach(work: () => Promise<void>): unknown
@@ -6,16 +6,16 @@ export interface TestHooks {
   afterAll(work: () => Promise<void>): unknown
 }
 
-/** What runners leave in the global object. */
+/** Globals that runners set. */
 interface RunnerGlobals extends Partial<TestHooks> {
-  /** Where vitest keeps its exports, of the copy that runs. */
+  /** Exports of the running copy of vitest. */
   readonly __vitest_index__?: TestHooks
 }
 
 /**
- * The hooks of the runner that runs this process: vitest, one with global hooks as jest has, or node:test. They have to be
- * registered while a test file is read, so nothing is awaited here.
- * @throws Error when the runner has hooks that cannot be found
+ * Returns the hooks of the test runner: vitest, one with global hooks like jest, or node:test. They must be registered while a test
+ * file is loaded, so that nothing is awaited here.
+ * @throws Error if the runner's hooks cannot be found
  */
 export function hooksOfRunner(): TestHooks {
   const globals = globalThis as RunnerGlobals
@@ -34,11 +34,11 @@ function hasHooks(globals: RunnerGlobals): globals is TestHooks {
   )
 }
 
-/** The module with the hooks of a runner that is not node:test; null for node:test. */
+/** Returns the module with the hooks of a runner other than node:test; null for node:test. */
 function runnerWithoutGlobals(): string | null {
   const { env, versions } = process
   if (versions['bun'] !== undefined) return 'bun:test'
-  // a `node --test` that one of them has started has its variables, too
+  // a `node --test` started by one of them inherits its variables
   if (env['NODE_TEST_CONTEXT'] !== undefined) return null
   if (env['JEST_WORKER_ID'] !== undefined) return '@jest/globals'
   return env['VITEST'] === undefined ? null : 'vitest'
@@ -46,7 +46,7 @@ function runnerWithoutGlobals(): string | null {
 
 function hooksOfNode(): TestHooks {
   const { before, beforeEach, afterEach, after } = process.getBuiltinModule('node:test')
-  // its hooks are called for the tests inside of a test, too, which have the database of that one
+  // hooks are also called for subtests, which share the database of their parent
   const running = new Set<string>()
   const isInside = ({ fullName }: NamedTest): boolean =>
     [...running].some((outer) => fullName.startsWith(`${outer} > `))
@@ -68,7 +68,7 @@ function hooksOfNode(): TestHooks {
   }
 }
 
-/** What hooks of node:test get for a test: its name behind those it is in, with ` > ` between them. */
+/** The test that a hook of node:test receives: its name after those of its parents, separated by ` > `. */
 interface NamedTest {
   readonly fullName: string
 }

@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { TemporaryDirectory } from '../base/temporary-directory.ts'
 import { type DatabaseAddress, type LocalServer, startLocalServer } from '../server/server.ts'
 
-/** Fills the database that the others are copies of, or the path of an SQLite file that they are copies of. */
+/** Fills the database that is copied for tests, or the path of an SQLite file to copy. */
 export type Template = ((config: DatabaseAddress) => unknown) | string
 
-/** A database of a test. */
+/** The database of a test. */
 export interface MadeDatabase {
   readonly name: string
   readonly address: DatabaseAddress
@@ -35,7 +35,7 @@ class SeededServer {
     }
   }
 
-  /** A database that begins as a copy of the template's file, or empty. @throws Error that names the template which failed */
+  /** Creates a database as a copy of a template, or empty. @throws Error with the name of a template that failed */
   async create(template: Template | undefined): Promise<MadeDatabase> {
     const fromFile = template === undefined ? undefined : await this.#seedOf(template)
     const name = `test-${(this.#count += 1)}`
@@ -43,11 +43,11 @@ class SeededServer {
     return { name, address }
   }
 
-  /** Removes a database, with what a test has left open; the next test does not wait for that. */
+  /** Removes a database, aborting what a test has left open. The next test does not wait for it. */
   discard({ name }: MadeDatabase): void {
     const removal = this.#server
       .removeDatabase(name)
-      .catch(() => {}) // it goes with the server's directory at the latest
+      .catch(() => {}) // removed later with the server's directory
       .finally(() => this.#removals.delete(removal))
     this.#removals.add(removal)
   }
@@ -58,7 +58,7 @@ class SeededServer {
     await this.#directory.remove()
   }
 
-  /** The file of a template, which is made once. */
+  /** Returns the file of a template, which is created once. */
   #seedOf(template: Template): Promise<string> {
     let seed = this.#seeds.get(template)
     if (seed === undefined) {
@@ -89,19 +89,19 @@ class SeededServer {
 let running: Promise<SeededServer> | null = null
 let users = 0
 
-/** The server of this process, started for its first user. Each call needs a `releaseServer`. */
+/** Returns the server of this process, started for its first user. Each call needs a `releaseServer`. */
 export function acquireServer(): Promise<SeededServer> {
   users += 1
   running ??= SeededServer.start()
   return running
 }
 
-/** Closes the server of this process when its last user has gone. */
+/** Closes the server of this process when its last user has released it. */
 export async function releaseServer(): Promise<void> {
   users -= 1
   if (users > 0) return
   const ended = running
   running = null
-  const server = await ended?.catch(() => null) // its users were told why it did not start
+  const server = await ended?.catch(() => null) // its users have received the error
   await server?.close()
 }

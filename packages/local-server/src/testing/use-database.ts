@@ -3,34 +3,34 @@ import type { DatabaseAddress } from '../server/server.ts'
 import { hooksOfRunner, type TestHooks } from './runner-hooks.ts'
 import { acquireServer, type MadeDatabase, releaseServer, type Template } from './seeded-server.ts'
 
-/** How {@link useDatabase} makes databases. */
+/** Options of {@link useDatabase}. */
 export interface UseDatabaseOptions {
   /**
-   * What each database begins as: a function that migrates and fills one, given its address, or the path of an SQLite file.
-   * The function is called once; databases are copies of the file it leaves. Without, they are empty.
+   * Initial content of the databases: a function that migrates and fills one, given its address, or the path of an SQLite file. The
+   * function is called once, and databases are copies of the result. By default they are empty.
    */
   readonly template?: Template
-  /** Whether each test has a database of its own, or all tests of the file share one. @default 'test' */
+  /** Whether each test has its own database, or all tests of the file share one. @default 'test' */
   readonly scope?: 'test' | 'file'
-  /** The hooks of the test runner. @default those of vitest or of node:test, whichever runs */
+  /** The hooks of the test runner. @default those of the running vitest or node:test */
   readonly hooks?: TestHooks
 }
 
-/** The database of the test that runs. */
+/** The database of the running test. */
 export interface TestDatabase {
-  /** What clients are configured with: `createClient(config)`, `new BatonDialect(config)`, `drizzle({ connection: config })`. */
+  /** Configuration for clients: `createClient(config)`, `new BatonDialect(config)`, `drizzle({ connection: config })`. */
   readonly config: DatabaseAddress
-  /** The address alone. */
+  /** Only the URL. */
   readonly url: string
 }
 
 const OPTION_NAMES = ['template', 'scope', 'hooks'] as const
 
 /**
- * Gives each test a fresh database, on an embedded server in the process of the tests. To be called while a test file is read, or
- * in a `describe`; what is made is removed and closed by hooks of the runner.
+ * Gives each test a fresh database, on an embedded server in the process of the tests. Call it while a test file is loaded, or in a
+ * `describe`; hooks of the runner remove the databases and close the server.
  *
- * @returns where the database is; reading it throws outside of tests and hooks, and when the template has failed
+ * @returns the address of the database; reading it throws outside of tests and hooks, and if the template has failed
  * @throws TypeError for unknown options
  */
 export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
@@ -40,14 +40,14 @@ export function useDatabase(options: UseDatabaseOptions = {}): TestDatabase {
   const isShared = scope === 'file'
   hooks.beforeAll(async () => {
     turn.begin()
-    // hooks of the file may want it; a failure is one of each test
+    // hooks of the file may use the database; its error is thrown in each test
     if (isShared) await turn.renew().catch(() => {})
   })
   hooks.beforeEach(async () => {
     if (isShared) turn.check()
     else await turn.start()
   })
-  // hooks of the file's own that come later still have the database
+  // registered first, so that later hooks of the file still have the database
   if (!isShared) hooks.afterEach(async () => turn.finish())
   hooks.afterAll(() => turn.end())
   return {
@@ -69,7 +69,7 @@ function checkOptions(options: UseDatabaseOptions): void {
     throw new TypeError(`useDatabase: scope must be "test" or "file", not ${JSON.stringify(scope)}`)
 }
 
-/** The databases of one `useDatabase`, one after the other. */
+/** Creates the databases of one `useDatabase` in sequence. */
 class DatabaseTurn {
   readonly #template: Template | undefined
   #server: ReturnType<typeof acquireServer> | null = null
@@ -85,21 +85,21 @@ class DatabaseTurn {
     this.check()
     if (this.#current !== null) return this.#current.address
     throw new Error(
-      'useDatabase: there is no database here; read `config` and `url` inside a test or a hook before it',
+      'useDatabase: no database here; read `config` and `url` inside a test or a hook before it',
     )
   }
 
   begin(): void {
     this.#server ??= acquireServer()
-    this.#server.catch(() => {}) // told by `renew`
+    this.#server.catch(() => {}) // reported by `renew`
   }
 
-  /** A database for a test that begins. */
+  /** Creates a database for a test that begins. */
   async start(): Promise<void> {
     this.#testsRunning += 1
     if (this.#testsRunning > 1)
       throw new Error(
-        'useDatabase: two tests run at the same time and would share a database; take scope "file", or run them in turn',
+        'useDatabase: two tests run at the same time and would share a database; use scope "file", or run them sequentially',
       )
     await this.renew()
   }
@@ -108,7 +108,7 @@ class DatabaseTurn {
     this.#testsRunning -= 1
   }
 
-  /** Puts a fresh database in the place of the one before. */
+  /** Replaces the previous database by a fresh one. */
   async renew(): Promise<void> {
     const server = await this.#discard()
     this.#failure = null
@@ -120,14 +120,14 @@ class DatabaseTurn {
     }
   }
 
-  /** @throws what kept the database from being made */
+  /** @throws the error that prevented the creation of the database */
   check(): void {
     if (this.#failure !== null) throw this.#failure
   }
 
   async end(): Promise<void> {
     if (this.#server === null) return
-    await this.#discard().catch(() => {}) // there is nothing to discard when the server did not start
+    await this.#discard().catch(() => {}) // nothing to discard if the server did not start
     this.#server = null
     await releaseServer()
   }

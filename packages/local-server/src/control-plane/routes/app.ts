@@ -15,17 +15,17 @@ export function createPlatformApp(platform: Platform): (request: Request) => Pro
   const app = new Hono({ strict: false })
   const wholePaths = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))
   for (const route of ROUTES) {
-    app.on(route.method, route.path, ({ req }) => answer(platform, route, req.raw, req.param()))
+    app.on(route.method, route.path, ({ req }) => respond(platform, route, req.raw, req.param()))
     // without a selected organization, clients omit it from the path and mean the user's own
     const short = route.path.replace(OWN_PREFIX, '$1')
     if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
-      app.on(route.method, short, ({ req }) => answer(platform, route, req.raw, req.param()))
+      app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
   }
   app.notFound(() => errorJson(404, 'route not found'))
   return async (request) => await app.fetch(request)
 }
 
-async function answer(
+async function respond(
   platform: Platform,
   route: Route,
   raw: Request,

@@ -120,11 +120,11 @@ async function download(url: string, share: ByteShare): Promise<Uint8Array> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw new Refusal(400, 'the URL of a dump must begin with http:// or https://')
   try {
-    const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
-    if (!answer.ok) throw new Error(`status ${answer.status}`)
+    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
+    if (!response.ok) throw new Error(`status ${response.status}`)
     const parts: Uint8Array[] = []
     let size = 0
-    for await (const part of answer.body ?? []) {
+    for await (const part of response.body ?? []) {
       size += part.length
       if (size > MAX_DUMP_BYTES) throw new Error(`it is larger than ${MAX_DUMP_BYTES} bytes`)
       share.take(part.length)

@@ -50,16 +50,16 @@ function fail(error: unknown): never {
   process.exit(1)
 }
 
-async function answer(message: StreamCall): Promise<void> {
+async function runCall(message: StreamCall): Promise<void> {
   let database: OpenDatabase
   try {
     database = current()
   } catch (error) {
     state.begin(message.call)
     const outcome = failureOutcome(error)
-    return send({ type: 'answer', call: message.call, outcome, usage: [] })
+    return send({ type: 'outcome', call: message.call, outcome, usage: [] })
   }
-  await database.answer(message).catch(fail)
+  await database.run(message).catch(fail)
 }
 
 function sqliteVersion(): string {
@@ -81,7 +81,7 @@ function receive(message: ToWorker): void {
     case 'dump':
     case 'migration':
     case 'snapshot':
-      void answer(message)
+      void runCall(message)
       return
     case 'watch':
       isWatched = message.isWatched

@@ -80,7 +80,7 @@ export class OpenDatabase {
   }
 
   /** Runs a call and sends its outcome. @throws WebAssembly.RuntimeError, RangeError if the engine has failed */
-  async answer(message: StreamCall): Promise<void> {
+  async run(message: StreamCall): Promise<void> {
     const { call, stream } = message
     if (this.#state.isEnding) return // retried in another worker
     let outcome: CallOutcome
@@ -97,7 +97,7 @@ export class OpenDatabase {
     this.#running.delete(call)
     // if the client left during a pipeline, it does not know the next baton; a cursor sends its baton in the first line
     const isLost = this.#state.isAbandoned(call) && message.type === 'pipeline'
-    this.#send({ type: 'answer', call, outcome, usage: this.#database.meter.take() })
+    this.#send({ type: 'outcome', call, outcome, usage: this.#database.meter.take() })
     if (isLost || outcome.type === 'failure' || outcome.isClosed) this.closeSession(stream)
   }
 

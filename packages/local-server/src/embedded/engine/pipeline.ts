@@ -59,14 +59,14 @@ async function respond(
   if (database.role === 'schema' && runsProgram(request)) {
     const migrated = await migrateSchema(session, database, request, call)
     if (migrated !== null) return encodeProgram(request, migrated, database.dialect)
-    const answer = await answerTo(session, database, request, call)
+    const response = await encodeResponse(session, database, request, call)
     checkNoTransaction(session)
-    return answer
+    return response
   }
-  return await answerTo(session, database, request, call)
+  return await encodeResponse(session, database, request, call)
 }
 
-async function answerTo(
+async function encodeResponse(
   session: Session,
   database: Database,
   request: OpenRequest,

@@ -109,7 +109,7 @@ export type FromWorker =
   /** The worker has closed its database, and can be given another one. */
   | { readonly type: 'released' }
   | {
-      readonly type: 'answer'
+      readonly type: 'outcome'
       readonly call: number
       readonly outcome: CallOutcome
       /** Usage since the last outcome that the worker sent. */

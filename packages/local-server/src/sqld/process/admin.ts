@@ -75,13 +75,13 @@ export async function retryTransient(change: () => Promise<void>): Promise<void>
   }
 }
 
-interface Answer {
+interface AdminResponse {
   readonly status: number
   readonly contentType: string
   readonly body: string
 }
 
-function checkAccepted(method: string, path: string, { status, contentType, body }: Answer): void {
+function checkAccepted(method: string, path: string, { status, contentType, body }: AdminResponse): void {
   // an unknown path has status 200 and a gRPC body, so that a typo would look like success
   if (status !== 200 || contentType.includes('grpc'))
     throw new SqldAdminError(`sqld rejected ${method} ${path}: ${body || status}`, status)
@@ -189,13 +189,13 @@ export class SqldAdmin {
   }
 
   /** Sends one change at a time: several at once, while a shared schema migrates, can block the server forever. */
-  async #change(method: string, path: string, body: object): Promise<Answer> {
+  async #change(method: string, path: string, body: object): Promise<AdminResponse> {
     const change = this.#lastChange.then(() => this.#send(method, path, body))
     this.#lastChange = change.catch(() => {})
     return await change
   }
 
-  #send(method: string, path: string, body?: object): Promise<Answer> {
+  #send(method: string, path: string, body?: object): Promise<AdminResponse> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = { authorization: `basic ${this.#key}` }
       const text = body === undefined ? undefined : JSON.stringify(body)

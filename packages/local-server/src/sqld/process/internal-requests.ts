@@ -27,19 +27,19 @@ export class InternalRequests {
   /** Executes one statement and returns the text of the response. */
   async query(id: DatabaseId, sql: string): Promise<string> {
     const statement = { sql, sqlId: null, args: [], namedArgs: [] }
-    const answer = await this.#ask(id, WRITE_RIGHTS, {
+    const response = await this.#ask(id, WRITE_RIGHTS, {
       baton: null,
       requests: [{ type: 'execute', statement }],
     })
-    const text = (await readBytes(answer)).toString('utf8')
-    if (answer.statusCode !== 200) throw new Error(text)
+    const text = (await readBytes(response)).toString('utf8')
+    if (response.statusCode !== 200) throw new Error(text)
     return text
   }
 
   /** Closes a stream with a token of our own, as the client's may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
-    const answer = await this.#ask(id, READ_RIGHTS, { baton, requests: [] })
-    answer.resume()
+    const response = await this.#ask(id, READ_RIGHTS, { baton, requests: [] })
+    response.resume()
   }
 
   /** Sends a pipeline that closes its stream. */

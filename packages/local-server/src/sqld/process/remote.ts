@@ -16,12 +16,12 @@ export interface SqldTarget {
 export async function connectSqld({ url, adminUrl, adminKey }: RemoteSqldOptions): Promise<SqldTarget> {
   const [data, control] = [addressOf('url', url), addressOf('adminUrl', adminUrl)]
   const admin = new SqldAdmin(control, adminKey)
-  const answer = await fetch(new URL('/version', url), { signal: AbortSignal.timeout(10_000) }).catch(
+  const response = await fetch(new URL('/version', url), { signal: AbortSignal.timeout(10_000) }).catch(
     (error: unknown) => {
       throw new Error(`no libsql-server responds at ${url}`, { cause: error })
     },
   )
-  const version = (await answer.text()).trim()
+  const version = (await response.text()).trim()
   if (!(await admin.isReady())) throw new Error(`no admin API at ${adminUrl} accepts the given key`)
   // a remote server is never stopped
   return { ...data, version, admin, isRunning: true, close: async () => {} }

@@ -109,10 +109,13 @@ export class Upstream {
   async responds(withinMs: number): Promise<boolean> {
     const { host, port } = await this.alive()
     return await new Promise((resolve) => {
-      const request = http.get({ host, port, path: '/health', timeout: withinMs, agent: false }, (answer) => {
-        answer.resume()
-        resolve(answer.statusCode === 200)
-      })
+      const request = http.get(
+        { host, port, path: '/health', timeout: withinMs, agent: false },
+        (response) => {
+          response.resume()
+          resolve(response.statusCode === 200)
+        },
+      )
       request.on('timeout', () => request.destroy(new Error('no response')))
       request.on('error', () => resolve(false))
     })
@@ -160,11 +163,11 @@ export class Upstream {
   /** Sends a request, and retries while the server denies a database that exists: nothing was executed then. */
   async send(call: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#sendWhenRunning(call, body)
+      const response = await this.#sendWhenRunning(call, body)
       const mayRepeat =
-        isDenial(answer, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
-      if (!mayRepeat || !(await (await this.alive()).admin.exists(call.id))) return answer
-      answer.resume()
+        isDenial(response, call.id) && attempt < DENIED_ATTEMPTS && !call.request.signal?.aborted
+      if (!mayRepeat || !(await (await this.alive()).admin.exists(call.id))) return response
+      response.resume()
       await sleep(DENIED_STEP_MS)
     }
   }

@@ -16,8 +16,8 @@ export class TruncatedCursorError extends Error {
 }
 
 /** Waits until the response of a cursor continues after its first line. Rejects with a {@link TruncatedCursorError}. */
-export async function awaitFirstEntry(answer: Readable): Promise<Readable> {
-  const chunks = (answer as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+export async function awaitFirstEntry(response: Readable): Promise<Readable> {
+  const chunks = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
   const begun: Buffer[] = []
   for (;;) {
     const next = await chunks.next().catch((error: unknown) => {

@@ -14,7 +14,7 @@ import { checkTokenCount } from './token-limit.ts'
 import { effectOfRequests, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 /** Response headers of the server that are passed on to clients. */
-const ANSWER_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
+const RESPONSE_HEADERS = ['content-type', 'cache-control', 'server-timing'] as const
 
 /** A request body in canonical form, which all parsers read alike. */
 export interface RebuiltBody {
@@ -67,14 +67,14 @@ function senderOf({ hadAttached, ...sender }: BodyRules, baton: string | null, a
 }
 
 /** Builds the response for a client. @param body the processed body of the server's response */
-export async function finish(answer: IncomingMessage, body: Readable): Promise<ServiceResponse> {
-  const status = answer.statusCode ?? 502
+export async function finish(response: IncomingMessage, body: Readable): Promise<ServiceResponse> {
+  const status = response.statusCode ?? 502
   const headers: Record<string, string> = {}
-  for (const name of ANSWER_HEADERS) {
-    const value = answer.headers[name]
+  for (const name of RESPONSE_HEADERS) {
+    const value = response.headers[name]
     // node:http reads headers as Latin-1 and writes them as UTF-8
     if (value !== undefined) headers[name] = Buffer.from(String(value), 'latin1').toString('utf8')
   }
-  if (status >= 400) return { status, headers, body: (await readBytes(answer)).toString('utf8') }
+  if (status >= 400) return { status, headers, body: (await readBytes(response)).toString('utf8') }
   return { status, headers, body }
 }

@@ -72,12 +72,12 @@ export class StallDetector {
   async #examine(id: DatabaseId): Promise<void> {
     // a statement that holds the lock is running, and a probe would compete with it
     if (!(await this.#isStuck(id))) return
-    const isAnswered = await Promise.race([
+    const hasResponse = await Promise.race([
       this.#writes.probe(id).then(() => true),
       sleep(this.#times.probeMs, false, { ref: false }),
     ])
     // a process that was suspended meanwhile reads its responses now
-    if (isAnswered || !(await this.#isStuck(id))) return
+    if (hasResponse || !(await this.#isStuck(id))) return
     await this.#writes.onStall(id, this.#writes.stalledMs().get(id) ?? 0)
   }
 

@@ -128,8 +128,8 @@ export class WriteService {
   }
 
   async #probe(id: DatabaseId): Promise<void> {
-    const answer = await this.#own.run(id, TAKE_AND_GIVE_BACK)
-    answer.resume()
+    const response = await this.#own.run(id, TAKE_AND_GIVE_BACK)
+    response.resume()
     this.#databases.get(id)?.gate.resetStall()
     this.#stalled.delete(id)
   }

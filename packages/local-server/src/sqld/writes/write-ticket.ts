@@ -42,18 +42,18 @@ export class WriteTicket {
   }
 
   /** Passes a response on and derives the state of the stream from it. */
-  watch(answer: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  watch(response: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
     const isOfInterest = this.#effect.mayWrite || this.#effect.opens || this.#stream.isOpen
-    return isOfInterest ? this.#read(answer) : answer
+    return isOfInterest ? this.#read(response) : response
   }
 
-  async *#read(answer: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  async *#read(response: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     // until the response shows otherwise
     let [isContinued, hasError] = [true, true]
     let end: Buffer = Buffer.alloc(0)
     let isErrorSeen = false
     try {
-      for await (const chunk of answer) {
+      for await (const chunk of response) {
         // a match may be divided between two chunks
         const border = Buffer.concat([end, chunk.subarray(0, ERROR.length)])
         if (end.length === 0) isContinued = border.includes(CONTINUED)

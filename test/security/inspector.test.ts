@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, pipeline, query } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
 import { BACKENDS } from './attacked-server.ts'
-import { lockScene, shopScene } from './window-scene.ts'
+import { lockScene, shopScene } from './inspector-scene.ts'
 
 const { path: browserPath, unavailable } = await findBrowser()
 const PICTURES = fileURLToPath(new URL('../../packages/local-server/docs/pictures/', import.meta.url))
@@ -29,11 +29,11 @@ async function statusOf(url: string, headers: Record<string, string> = {}, metho
   })
 }
 
-test('there is no window unless it is asked for', async () => {
-  await expect(startLocalServer({ window: true, auth: true })).rejects.toThrow('without a token')
-  await expect(startLocalServer({ window: true, platform: {} })).rejects.toThrow('without a token')
+test('there is no inspector unless it is asked for', async () => {
+  await expect(startLocalServer({ inspector: true, auth: true })).rejects.toThrow('without a token')
+  await expect(startLocalServer({ inspector: true, platform: {} })).rejects.toThrow('without a token')
   await using server = await startLocalServer()
-  expect(server.windowUrl).toBeNull()
+  expect(server.inspectorUrl).toBeNull()
   for (const path of [...PATHS, '/_baton/v3/pipeline'])
     expect([path, await statusOf(server.url + path)]).toEqual([path, 404])
   await using handler = createHandler()
@@ -41,11 +41,11 @@ test('there is no window unless it is asked for', async () => {
   await expect(server.createDatabase('_baton')).rejects.toThrow(TypeError)
 })
 
-describe('the window refuses', () => {
+describe('the inspector refuses', () => {
   let server: LocalServer
   beforeAll(async () => {
     server = await startLocalServer({
-      window: true,
+      inspector: true,
       allowOrigins: ['https://app.example'],
       domains: { 'db.example': 'default' },
     })
@@ -100,7 +100,7 @@ describe.skipIf(browserPath === null)(
     afterAll(() => browser.close())
 
     test.each(BACKENDS)('statements show up as they come, with what became of them: %s', async (backend) => {
-      await using server = await startLocalServer({ backend, window: true })
+      await using server = await startLocalServer({ backend, inspector: true })
       const { url } = await server.createDatabase('app')
       await using scene = await open(browser, server)
       const { page, problems } = scene
@@ -126,7 +126,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test('a transaction is on the time line, with its round trips', async () => {
-      await using server = await startLocalServer({ window: true })
+      await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page } = scene
       const db = createClient({ url: server.url })
@@ -146,7 +146,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test('the holder of the write lock, its waiters, and the one that has lost it', async () => {
-      await using server = await startLocalServer({ window: true })
+      await using server = await startLocalServer({ inspector: true })
       await query(server.url, 'create table t (a)')
       await using scene = await open(browser, server)
       const { page } = scene
@@ -173,7 +173,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test('fits on a narrow screen, and says when it is not live any more', async () => {
-      const server = await startLocalServer({ window: true })
+      const server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page } = scene
       await page.setViewportSize({ width: 480, height: 800 })
@@ -187,15 +187,15 @@ describe.skipIf(browserPath === null)(
     })
 
     test('the page of the server links to it, where there is one', async () => {
-      for (const window of [true, false]) {
-        await using server = await startLocalServer({ window })
+      for (const inspector of [true, false]) {
+        await using server = await startLocalServer({ inspector })
         const page = await (await fetch(server.url, { headers: { accept: 'text/html' } })).text()
-        expect(page.includes('href="/_baton"')).toBe(window)
+        expect(page.includes('href="/_baton"')).toBe(inspector)
       }
     })
 
     test('filter, errors only, pause, copy and keyboard', async () => {
-      await using server = await startLocalServer({ window: true })
+      await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page, problems } = scene
       const rows = page.locator('#rows tr')
@@ -247,7 +247,7 @@ describe.skipIf(browserPath === null)(
       '</script><script>globalThis.attacked = 1</script>',
       '<svg onload="globalThis.attacked = 1"><a href="javascript:globalThis.attacked=1">x</a>',
     ])('hostile text stays text: %s', async (text) => {
-      await using server = await startLocalServer({ window: true })
+      await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page, problems } = scene
       const sql = `select '${text}' as "${text.replaceAll('"', '""')}"`
@@ -262,7 +262,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test('its policy lets no script in, and no page around it', async () => {
-      await using server = await startLocalServer({ window: true })
+      await using server = await startLocalServer({ inspector: true })
       await using scene = await open(browser, server)
       const { page, problems } = scene
       await page.evaluate(`{
@@ -279,7 +279,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test('events of a client, written as lines of JSON, give the same time line', async () => {
-      await using server = await startLocalServer({ window: true })
+      await using server = await startLocalServer({ inspector: true })
       const lines: string[] = []
       const db = createClient({
         url: server.url,
@@ -324,7 +324,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test.each(['light', 'dark'] as const)('pictures of the manual: %s', async (colorScheme) => {
-      await using server = await startLocalServer({ window: true })
+      await using server = await startLocalServer({ inspector: true })
       for (const name of ['app', 'billing']) await server.createDatabase(name)
       await using scene = await open(browser, server, { colorScheme })
       const { page } = scene
@@ -375,7 +375,7 @@ async function open(
   page.on('console', (message) => {
     if (message.type() === 'error') problems.push(message.text())
   })
-  await page.goto(String(server.windowUrl))
+  await page.goto(String(server.inspectorUrl))
   await page.getByText('connected', { exact: true }).waitFor()
   return { page, context, problems, [Symbol.asyncDispose]: () => context.close() }
 }

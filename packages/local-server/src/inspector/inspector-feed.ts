@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream'
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 import { EventRing } from './event-ring.ts'
-import { batonAtStart, type Outcome, readAnswer, readRefusal } from './wire-answer.ts'
 import { readBody, readRequest, type SeenRequest, type SeenStatement } from './wire-request.ts'
+import { batonAtStart, type Outcome, readRefusal, readResponse } from './wire-response.ts'
 import { type SeenStream, WireStreams } from './wire-streams.ts'
 
-/** What the page gets for a request when its body is there. Times are milliseconds since 1970. */
+/** Sent to pages when the body of a request was received. Times are in ms since the Unix epoch. */
 export interface RequestEvent {
   readonly type: 'request'
-  /** The same number in the answer. */
+  /** Also the number of the response. */
   readonly n: number
   readonly at: number
   readonly database: string
@@ -21,26 +21,26 @@ export interface RequestEvent {
   readonly more: number
 }
 
-/** What the page gets when the answer is complete. */
-export interface AnswerEvent {
-  readonly type: 'answer'
+/** Sent to pages when a response is complete. */
+export interface ResponseEvent {
+  readonly type: 'response'
   readonly n: number
   readonly at: number
-  /** Null when there was none. */
+  /** Null if there was no response. */
   readonly status: number | null
   readonly bytes: number
   readonly rows: number
   readonly rowsRead: number
   readonly rowsWritten: number
   readonly outcomes: readonly Outcome[]
-  /** What was said instead of results. */
+  /** Error text instead of results. */
   readonly error: string | null
   /** Whether the stream can be continued. */
   readonly isOpen: boolean
   readonly isAutocommit: boolean | null
 }
 
-/** What the page gets for the server of a database. */
+/** Sent to pages for an event of the server of a database. */
 interface NoticeEvent {
   readonly type: 'notice'
   readonly at: number
@@ -48,24 +48,24 @@ interface NoticeEvent {
   readonly text: string
 }
 
-/** Bytes of a body that are looked at; longer ones are only counted. */
+/** Maximum number of bytes of a body that are parsed; of longer bodies only the size is shown. */
 const MAX_LOOKED_AT = 1_024 ** 2
-/** Events that are kept for a page that is opened, and the characters they may have together. */
+/** Limits of the events that are kept for new pages: number and total length. */
 const MAX_EVENTS = 2_000
 const MAX_CHARACTERS = 2 * 1_024 ** 2
-/** Pages that can look at the same time. */
+/** Maximum number of open pages. */
 const MAX_VIEWERS = 8
-/** What may wait for a page that reads slowly, in bytes; it misses what is beyond that. */
+/** Maximum number of bytes queued for a slow page, which misses later events. */
 const MAX_WAITING_BYTES = 4 * 1_024 ** 2
 const FLUSH_MS = 50
-/** What keeps a connection alive on which nothing happens. */
+/** Interval of heartbeats, which keep idle connections open. */
 const HEARTBEAT_MS = 15_000
 
 /**
- * Shows pages what goes over the wire. While no page is open it is not asked: no body is copied, none is read. When
- * one is open, copies of bodies are read; what is answered stays as it is.
+ * Sends the traffic to pages. Without an open page, bodies are neither copied nor read. With one, copies of bodies are read, and
+ * responses are unchanged.
  */
-export class WindowFeed {
+export class InspectorFeed {
   readonly #hello: string
   readonly #viewers = new Set<Viewer>()
   readonly #streams = new WireStreams()
@@ -75,7 +75,7 @@ export class WindowFeed {
   #beating: NodeJS.Timeout | null = null
   #last = 0
 
-  /** `about` is the first event of each page. */
+  /** @param about content of the first event for each page */
   constructor(about: { readonly version: string }) {
     this.#hello = JSON.stringify({ type: 'hello', ...about })
   }
@@ -84,7 +84,7 @@ export class WindowFeed {
     return this.#viewers.size > 0
   }
 
-  /** What a page reads: events of the past, then those that come. Null when too many look already. */
+  /** Returns the event stream of a page: past events, then live ones. Null if too many pages are connected. */
   open(): Readable | null {
     if (this.#viewers.size >= MAX_VIEWERS) return null
     this.#flush()
@@ -96,7 +96,7 @@ export class WindowFeed {
     return viewer.body
   }
 
-  /** Answers a request by `run`, and tells of both. To be called only while a page is open. */
+  /** Handles a request with `run`, and reports both request and response. Called only while a page is open. */
   async watch(
     database: string,
     request: ServiceRequest,
@@ -107,19 +107,19 @@ export class WindowFeed {
       this.#tell(event),
     )
     try {
-      return call.answered(await run({ ...request, body: call.copyOf(request.body) }))
+      return call.onResponse(await run({ ...request, body: call.copyOf(request.body) }))
     } catch (error) {
       call.failed(error)
       throw error
     }
   }
 
-  /** Tells what happened to the server of a database; also those who look later. */
+  /** Reports an event of the server of a database, also to pages that are opened later. */
   notice(database: string, text: string): void {
     this.#tell({ type: 'notice', at: now(), database, text })
   }
 
-  #tell(event: RequestEvent | AnswerEvent | NoticeEvent): void {
+  #tell(event: RequestEvent | ResponseEvent | NoticeEvent): void {
     const text = JSON.stringify(event)
     this.#ring.add(text)
     if (!this.isWatched) return
@@ -147,7 +147,7 @@ export class WindowFeed {
   }
 }
 
-/** One page that looks. */
+/** An open page. */
 class Viewer {
   readonly body = new Readable({ read() {} })
   #missed = 0
@@ -160,18 +160,18 @@ class Viewer {
     }
     const missed = this.#missed > 0 ? [JSON.stringify({ type: 'missed', count: this.#missed })] : []
     this.#missed = 0
-    // a JSON text has no line breaks, so it is one line of the stream of events
+    // a JSON text has no line breaks, so that it is one line of the event stream
     this.body.push(`data: [${[...missed, ...events].join(',')}]\n\n`)
   }
 }
 
-/** A request from its body to the end of its answer. */
+/** Observes a request from its body to the end of its response. */
 class WatchedCall {
   readonly #n: number
   readonly #database: string
   readonly #request: ServiceRequest
   readonly #streams: WireStreams
-  readonly #tell: (event: RequestEvent | AnswerEvent) => void
+  readonly #tell: (event: RequestEvent | ResponseEvent) => void
   #stream: SeenStream | null = null
   #seen: SeenRequest | null = null
   #isTold = false
@@ -181,7 +181,7 @@ class WatchedCall {
     database: string,
     request: ServiceRequest,
     streams: WireStreams,
-    tell: (event: RequestEvent | AnswerEvent) => void,
+    tell: (event: RequestEvent | ResponseEvent) => void,
   ) {
     this.#n = n
     this.#database = database
@@ -190,7 +190,7 @@ class WatchedCall {
     this.#tell = tell
   }
 
-  /** The same bytes, read only when the copy is read. */
+  /** Returns a stream of the same bytes, which are read only when it is. */
   copyOf(body: Readable): Readable {
     return Readable.from(
       copied(body, (copy) => this.#begun(copy)),
@@ -198,7 +198,7 @@ class WatchedCall {
     )
   }
 
-  answered(response: ServiceResponse): ServiceResponse {
+  onResponse(response: ServiceResponse): ServiceResponse {
     if (!this.#isTold) this.#begun(NOTHING)
     const { status, body } = response
     if (typeof body === 'string') {
@@ -210,7 +210,7 @@ class WatchedCall {
       copied(body, (seen) => this.#ended(status, seen)),
       { objectMode: false },
     )
-    // a copy that is never read would not end what it is a copy of
+    // destroying a copy that was never read does not destroy its source
     copy.once('close', () => body.destroy())
     return { ...response, body: copy }
   }
@@ -249,15 +249,15 @@ class WatchedCall {
   #ended(status: number, { bytes, text, isWhole }: Copy): void {
     const event = this.#noResults(status, bytes)
     if (status !== 200) return this.#tell({ ...event, error: readRefusal(text) })
-    const answer = isWhole && this.#seen !== null ? readAnswer(text, this.#seen) : null
-    const { baton, ...results } = answer ?? { baton: batonAtStart(text) }
+    const response = isWhole && this.#seen !== null ? readResponse(text, this.#seen) : null
+    const { baton, ...results } = response ?? { baton: batonAtStart(text) }
     if (baton !== null && this.#stream !== null) this.#streams.keep(baton, this.#stream)
     this.#tell({ ...event, ...results, isOpen: baton !== null })
   }
 
-  #noResults(status: number | null, bytes: number): AnswerEvent {
+  #noResults(status: number | null, bytes: number): ResponseEvent {
     return {
-      type: 'answer',
+      type: 'response',
       n: this.#n,
       at: now(),
       status,
@@ -273,18 +273,18 @@ class WatchedCall {
   }
 }
 
-/** What was seen of a body. */
+/** The observed part of a body. */
 interface Copy {
   readonly bytes: number
-  /** Its beginning. */
+  /** Beginning of the body. */
   readonly text: string
-  /** Whether that is all of it. */
+  /** Whether `text` is the whole body. */
   readonly isWhole: boolean
 }
 
 const NOTHING: Copy = { bytes: 0, text: '', isWhole: true }
 
-/** Passes a body on and says at its end, also when it is given up, what it was. */
+/** Passes a body on, and reports it at its end, also when it is aborted. */
 async function* copied(body: Readable, done: (copy: Copy) => void): AsyncGenerator<Buffer> {
   const parts: Buffer[] = []
   let bytes = 0

@@ -3,10 +3,10 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { hostName, isLoopback } from '../auth/access-policy.ts'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
-import type { WindowFeed } from './window-feed.ts'
+import type { InspectorFeed } from './inspector-feed.ts'
 
-/** Where the request inspector is. */
-export const WINDOW_PATH = '/_baton'
+/** Path of the request inspector. */
+export const INSPECTOR_PATH = '/_baton'
 
 const FILES: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
   ['', ['page.html', 'text/html; charset=utf-8']],
@@ -28,24 +28,24 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const
 
-/** Answers requests for the window: the page, what it is made of, and its events. */
-export class WindowPage {
-  readonly #feed: WindowFeed
+/** Handles requests for the request inspector: the page, its files, and its events. */
+export class InspectorPage {
+  readonly #feed: InspectorFeed
 
-  constructor(feed: WindowFeed) {
+  constructor(feed: InspectorFeed) {
     this.#feed = feed
   }
 
-  /** Whether a path is one of the window. */
+  /** Whether a path belongs to the request inspector. */
   static owns(path: string): boolean {
-    return path === WINDOW_PATH || path.startsWith(`${WINDOW_PATH}/`)
+    return path === INSPECTOR_PATH || path.startsWith(`${INSPECTOR_PATH}/`)
   }
 
   async handle(request: ServiceRequest): Promise<ServiceResponse> {
     const refusal = refusalOf(request)
     if (refusal !== null) return errorResponse(403, refusal)
     if (request.method !== 'GET') return { status: 405, headers: { allow: 'GET' }, body: '' }
-    const name = request.path.slice(WINDOW_PATH.length)
+    const name = request.path.slice(INSPECTOR_PATH.length)
     if (name === '/events') return this.#events()
     const known = FILES.get(name)
     if (known === undefined) return { status: 404, headers: HEADERS, body: '' }
@@ -56,30 +56,30 @@ export class WindowPage {
 
   #events(): ServiceResponse {
     const body = this.#feed.open()
-    if (body === null) return errorResponse(429, 'Too many pages look at this server')
+    if (body === null) return errorResponse(429, 'Too many inspector pages connected')
     return { status: 200, headers: { ...HEADERS, 'content-type': 'text/event-stream' }, body }
   }
 }
 
-/** Why a request may not look; null for a person in front of this machine. */
+/** Returns why a request is rejected; null for a browser on this machine. */
 function refusalOf(request: ServiceRequest): string | null {
   const { headers, remoteAddress } = request
   const address = remoteAddress?.replace(/^::ffff:/i, '') ?? ''
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
   const host = hostName(request) ?? ''
-  // names below it are those of databases and of other people's programs
+  // names below localhost belong to databases, and to other programs
   const isOwnName = isLoopback(host) && !/\.localhost$/i.test(host)
   if (!isLoopback(address) || !isOwnName || isForwarded)
-    return 'The request inspector is for this machine only'
+    return 'The request inspector is limited to this machine'
   const origin = headers['origin']
   const site = headers['sec-fetch-site']
   const isOwnOrigin = origin === undefined || origin === `http://${String(headers['host'])}`
   const isOwnSite = site === undefined || site === 'same-origin' || site === 'none'
-  return isOwnOrigin && isOwnSite ? null : 'Other pages may not read the request inspector'
+  return isOwnOrigin && isOwnSite ? null : 'Other pages cannot read the request inspector'
 }
 
-/** The files of the page are in the package as they are. */
+/** Returns the folder of the page's files in the package. */
 function pageFolder(): string {
   const manifest = createRequire(import.meta.url).resolve('@batonsql/local-server/package.json')
-  return join(dirname(manifest), 'src', 'window', 'page')
+  return join(dirname(manifest), 'src', 'inspector', 'page')
 }

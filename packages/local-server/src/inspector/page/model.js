@@ -3,44 +3,44 @@
  * @typedef {'ok' | 'skipped' | { code: string, message: string }} Outcome
  * @typedef {{ id: number, database: string, stream: number, begin: number, end: number | null,
  *   lockSince: number | null, trips: number, state: 'open' | 'committed' | 'rolled back' | 'lost' | 'expired' }} Span
- *   A transaction; `lockSince` is when it got the write lock.
+ *   A transaction; `lockSince` is when it acquired the write lock.
  * @typedef {{ n: number, at: number, end: number | null, database: string, method: string, path: string,
- *   stream: number | null, bytes: number, answerBytes: number, statements: readonly Statement[], more: number,
+ *   stream: number | null, bytes: number, responseBytes: number, statements: readonly Statement[], more: number,
  *   status: number | null, rows: number, rowsRead: number, rowsWritten: number, outcomes: readonly Outcome[],
  *   error: string | null, span: Span | null, waitedUntil: number | null }} WireRequest
- *   A request; `waitedUntil` is when it got the write lock, if it had to wait for that.
+ *   A request; `waitedUntil` is when it acquired the write lock, if it had to wait for it.
  * @typedef {{ number: number, database: string, opened: number, lastAt: number, inFlight: number,
  *   span: Span | null }} Stream
- * @typedef {{ type: 'answer', n: number, at: number, status: number | null, bytes: number, rows: number,
+ * @typedef {{ type: 'response', n: number, at: number, status: number | null, bytes: number, rows: number,
  *   rowsRead: number, rowsWritten: number, outcomes: readonly Outcome[], error: string | null, isOpen: boolean,
- *   isAutocommit: boolean | null }} AnswerEvent
+ *   isAutocommit: boolean | null }} ResponseEvent
  * @typedef {{ type: 'request', n: number, at: number, database: string, method: string, path: string,
  *   stream: number | null, bytes: number, statements: readonly Statement[], more: number }} RequestEvent
  */
 
-/** A writer that has waited until a transaction holds the write lock for so long takes it away. */
+/** Time after which a transaction loses the write lock if another writer waits. */
 export const WINDOW_MS = 5_000
-/** Streams end after 10 s without a request, at the next full second. */
+/** Streams expire after 10 s without a request, at the next full second. */
 const IDLE_MS = 11_000
 const MAX_REQUESTS = 1_000
 const MAX_SPANS = 500
 
-/** What is known of requests, streams and transactions from what went over the wire. */
+/** Tracks requests, streams and transactions by the observed traffic. */
 export class WireModel {
-  /** @type {Map<number, WireRequest>} from the oldest to the newest */
+  /** @type {Map<number, WireRequest>} oldest first */
   requests = new Map()
-  /** @type {Map<number, Stream>} those that are open */
+  /** @type {Map<number, Stream>} open streams */
   streams = new Map()
-  /** @type {Span[]} from the oldest to the newest */
+  /** @type {Span[]} oldest first */
   spans = []
-  /** @type {Map<string, Span>} by database: who has the write lock */
+  /** @type {Map<string, Span>} holders of the write lock, by database */
   holders = new Map()
-  /** @type {Map<string, number>} by database: when the write lock was given back last */
+  /** @type {Map<string, number>} time of the last release of the write lock, by database */
   #released = new Map()
   #lastSpan = 0
 
   /**
-   * A request has come.
+   * Adds a request.
    * @param {RequestEvent} event
    */
   begin(event) {
@@ -62,7 +62,7 @@ export class WireModel {
       statements,
       more,
       span,
-      answerBytes: 0,
+      responseBytes: 0,
       status: null,
       rows: 0,
       rowsRead: 0,
@@ -74,9 +74,9 @@ export class WireModel {
   }
 
   /**
-   * A request is answered.
-   * @param {AnswerEvent} event
-   * @returns {WireRequest | null} null for one that is not known (any more)
+   * Adds a response.
+   * @param {ResponseEvent} event
+   * @returns {WireRequest | null} null for an unknown request
    */
   end(event) {
     const request = this.requests.get(event.n)
@@ -85,7 +85,7 @@ export class WireModel {
     Object.assign(request, {
       end: at,
       status,
-      answerBytes: bytes,
+      responseBytes: bytes,
       rows,
       rowsRead,
       rowsWritten,
@@ -105,7 +105,7 @@ export class WireModel {
   }
 
   /**
-   * Streams that were not used for too long are over.
+   * Closes streams that have expired.
    * @param {number} now
    */
   settle(now) {
@@ -117,7 +117,7 @@ export class WireModel {
   }
 
   /**
-   * Requests that wait for the write lock of a database, the oldest first.
+   * Returns the requests that wait for the write lock of a database, oldest first.
    * @param {string} database
    */
   waiters(database) {
@@ -179,10 +179,10 @@ export class WireModel {
   }
 
   /**
-   * What the statements of an answered request have done to its transaction.
+   * Applies the effects of an answered request to its transaction.
    * @param {WireRequest} request
    * @param {Stream} stream
-   * @param {AnswerEvent} answer
+   * @param {ResponseEvent} response
    */
   #apply(request, stream, { at, outcomes, isAutocommit }) {
     let hasBegun = request.span !== null && request.span.begin < request.at
@@ -215,7 +215,7 @@ export class WireModel {
   }
 
   /**
-   * A stream has written, so that the one that had the lock before has it no more. `span` is null outside of transactions.
+   * Gives the write lock to a stream that has written; the previous holder has lost it. `span` is null outside of transactions.
    * @param {WireRequest} request
    * @param {Span | null} span
    * @param {number} at
@@ -224,9 +224,9 @@ export class WireModel {
     const { database, at: asked } = request
     const holder = this.holders.get(database)
     if (holder === span && span !== null) return
-    const isAnswering = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
-    // what its own answer will say is known better then
-    if (holder !== undefined && !isAnswering) this.closeSpan(holder, 'lost', at)
+    const isResponding = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
+    // its own response will contain more information
+    if (holder !== undefined && !isResponding) this.closeSpan(holder, 'lost', at)
     const since = Math.max(asked, this.#released.get(database) ?? 0)
     if (since > asked && span?.lockSince == null) request.waitedUntil ??= since
     if (span === null || span.end !== null) return
@@ -245,7 +245,7 @@ export class WireModel {
   }
 
   /**
-   * A transaction that was asked for has not begun.
+   * Removes a requested transaction that has not begun.
    * @param {Stream} stream
    * @param {WireRequest} request
    */
@@ -278,7 +278,7 @@ export class WireModel {
 }
 
 /**
- * What went wrong in a request, in one line; null when nothing did.
+ * Describes the error of a request in one line; null on success.
  * @param {WireRequest} request
  */
 export function problemOf({ outcomes, error, status, end }) {

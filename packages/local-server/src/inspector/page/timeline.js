@@ -15,7 +15,7 @@ const STEPS = [
 ]
 
 /**
- * Draws what happened between two times: a lane for what is at the same time, databases below each other.
+ * Draws the traffic between two times: concurrent transactions in separate lanes, one database below another.
  * @param {WireModel} model
  * @param {{ from: number, to: number, now: number, width: number, onSelect: (request: WireRequest) => void,
  *   isShown: (request: WireRequest) => boolean }} view

@@ -1,22 +1,22 @@
 import type { SeenRequest } from './wire-request.ts'
 
-/** How a statement has ended. */
+/** The outcome of a statement. */
 export type Outcome = 'ok' | 'skipped' | { readonly code: string; readonly message: string }
 
-/** What an answer says. */
-export interface SeenAnswer {
-  /** What continues the stream; null when it is closed, or the answer was not read. Never shown. */
+/** The parsed content of a response. */
+export interface SeenResponse {
+  /** Baton that continues the stream; null if it is closed, or if the response was not parsed. Never shown. */
   readonly baton: string | null
   /** In the order of the statements; may be shorter. */
   readonly outcomes: readonly Outcome[]
   readonly rows: number
   readonly rowsRead: number
   readonly rowsWritten: number
-  /** What `get_autocommit` has said last; null when it was not asked. */
+  /** Last result of `get_autocommit`; null without one. */
   readonly isAutocommit: boolean | null
 }
 
-/** Characters of an error that are shown. */
+/** Maximum length of a shown error. */
 const MAX_MESSAGE = 1_000
 
 interface WireError {
@@ -39,7 +39,7 @@ interface WireResponse {
   }
 }
 
-interface WireAnswer {
+interface WireBody {
   readonly baton?: unknown
   readonly results?: readonly { readonly response?: WireResponse; readonly error?: WireError }[]
 }
@@ -50,25 +50,25 @@ interface CursorLine extends WireResult {
   readonly error?: WireError
 }
 
-/** Reads an answer with status 200. Null for what cannot be read. */
-export function readAnswer(text: string, request: SeenRequest): SeenAnswer | null {
+/** Parses a response with status 200. Null if that is not possible. */
+export function readResponse(text: string, request: SeenRequest): SeenResponse | null {
   try {
-    const reader = new AnswerReader()
+    const reader = new ResponseReader()
     return request.shape === null ? reader.cursor(text) : reader.pipeline(text, request.shape)
   } catch {
     return null
   }
 }
 
-class AnswerReader {
+class ResponseReader {
   readonly #outcomes: Outcome[] = []
   #rows = 0
   #rowsRead = 0
   #rowsWritten = 0
   #isAutocommit: boolean | null = null
 
-  pipeline(text: string, shape: readonly number[]): SeenAnswer {
-    const { baton, results = [] } = JSON.parse(text) as WireAnswer
+  pipeline(text: string, shape: readonly number[]): SeenResponse {
+    const { baton, results = [] } = JSON.parse(text) as WireBody
     for (const [at, { response, error }] of results.entries()) {
       const statements = shape[at] ?? 0
       if (error !== undefined) for (let i = 0; i < statements; i += 1) this.#outcomes.push(outcomeOf(error))
@@ -76,17 +76,17 @@ class AnswerReader {
       else if (statements > 0) this.#ok(response?.result)
       if (response?.type === 'get_autocommit') this.#isAutocommit = response.is_autocommit === true
     }
-    return this.#answer(baton)
+    return this.#finish(baton)
   }
 
-  cursor(text: string): SeenAnswer {
+  cursor(text: string): SeenResponse {
     const [first = '{}', ...lines] = text.split('\n')
-    const { baton } = JSON.parse(first) as WireAnswer
+    const { baton } = JSON.parse(first) as WireBody
     for (const line of lines) {
       if (line.startsWith('{"type":"row"')) this.#rows += 1
       else if (line !== '') this.#cursorLine(JSON.parse(line) as CursorLine)
     }
-    return this.#answer(baton)
+    return this.#finish(baton)
   }
 
   #cursorLine(line: CursorLine): void {
@@ -126,7 +126,7 @@ class AnswerReader {
     this.#rowsWritten += Number(result?.rows_written ?? 0)
   }
 
-  #answer(baton: unknown): SeenAnswer {
+  #finish(baton: unknown): SeenResponse {
     return {
       baton: typeof baton === 'string' ? baton : null,
       outcomes: this.#outcomes.slice(0, 50),
@@ -145,12 +145,12 @@ function outcomeOf({ code, message }: WireError): Outcome {
   }
 }
 
-/** What an answer with another status says, as it is shown. */
+/** Returns the text of a response with another status, as it is shown. */
 export function readRefusal(text: string): string {
   return text.slice(0, MAX_MESSAGE)
 }
 
-/** The baton at the beginning of an answer that is too long to be read as a whole. */
+/** Returns the baton at the beginning of a response that is too long to be parsed. */
 export function batonAtStart(text: string): string | null {
   return /^\{"baton":"([^"]{1,200})"/.exec(text)?.[1] ?? null
 }

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts'
 import { EventRing } from './event-ring.ts'
-import { WindowFeed } from './window-feed.ts'
+import { InspectorFeed } from './inspector-feed.ts'
 
 const BATON = 'A'.repeat(64)
 
@@ -20,7 +20,7 @@ function request(body: string): ServiceRequest {
 }
 
 /** All that a page is told until now, without the first event, which says whom it looks at. */
-async function told(feed: WindowFeed): Promise<Record<string, unknown>[]> {
+async function told(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
   const page = feed.open()
   if (page === null) throw new Error('the feed is full')
   const [first] = (await page.take(1).toArray()) as Buffer[]
@@ -28,12 +28,16 @@ async function told(feed: WindowFeed): Promise<Record<string, unknown>[]> {
   return (JSON.parse(String(first).slice('data: '.length)) as Record<string, unknown>[]).slice(1)
 }
 
-/** Sends a body through a feed that is watched, to a server with this answer. */
-async function seen(body: string, answer: Partial<ServiceResponse>, feed = new WindowFeed({ version: 'v' })) {
+/** Sends a body through a feed that is watched, to a server with this response. */
+async function seen(
+  body: string,
+  given: Partial<ServiceResponse>,
+  feed = new InspectorFeed({ version: 'v' }),
+) {
   const page = feed.open()
   const response = await feed.watch('app', request(body), async (onward) => {
     expect(await text(onward.body)).toBe(body)
-    return { status: 200, headers: {}, body: '{"baton":null,"results":[]}', ...answer }
+    return { status: 200, headers: {}, body: '{"baton":null,"results":[]}', ...given }
   })
   const passedOn = typeof response.body === 'string' ? response.body : await text(response.body)
   page?.destroy()
@@ -46,7 +50,7 @@ const statement = (sql: string): string =>
   })
 
 test('is watched as long as a page is open, by eight at most', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   expect(feed.isWatched).toBe(false)
   const pages = Array.from({ length: 8 }, () => feed.open())
   expect([feed.isWatched, pages.includes(null), feed.open()]).toEqual([true, false, null])
@@ -62,13 +66,13 @@ test('tells statements, and neither arguments, nor tokens, nor batons', async ()
   expect(passedOn).toBe(body)
   expect(events).toMatchObject([
     { type: 'request', n: 1, database: 'app', statements: [{ sql: 'select ?', effects: ['other'] }] },
-    { type: 'answer', n: 1, status: 200, rows: 2, rowsRead: 7, outcomes: ['ok'], isOpen: true },
+    { type: 'response', n: 1, status: 200, rows: 2, rowsRead: 7, outcomes: ['ok'], isOpen: true },
   ])
   expect(JSON.stringify(events)).not.toMatch(/SECRET|AAAA/)
 })
 
 test('a baton leads to the same stream, once', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   const open = { body: JSON.stringify({ baton: BATON, results: [] }) }
   await seen('{"baton":null,"requests":[]}', open, feed)
   await seen(`{"baton":"${BATON}","requests":[]}`, {}, feed)
@@ -84,7 +88,7 @@ test.each([
   ['requests that are no list', '{"requests":{"length":4}}'],
 ])('a body that is %s goes through as it is', async (_, body) => {
   const { events } = await seen(body, { status: 400, body: 'no' })
-  expect(events).toMatchObject([{ type: 'request' }, { type: 'answer', status: 400, error: 'no' }])
+  expect(events).toMatchObject([{ type: 'request' }, { type: 'response', status: 400, error: 'no' }])
   expect(events[0]?.['statements']).toEqual([])
 })
 
@@ -93,16 +97,16 @@ test('long texts, many statements and large bodies are cut off, and counted', as
   const { events } = await seen(JSON.stringify({ requests }), {
     body: Readable.from([Buffer.alloc(2 ** 21)]),
   })
-  const [first, answer] = events
+  const [first, response] = events
   const statements = first?.['statements'] as { sql: string }[]
   expect([statements.length, first?.['more'], statements[0]?.sql.length]).toEqual([50, 10, 2_001])
-  expect(answer).toMatchObject({ bytes: 2 ** 21, rows: 0 })
+  expect(response).toMatchObject({ bytes: 2 ** 21, rows: 0 })
   const large = await seen(statement('y'.repeat(2 ** 20)), {})
   expect(large.events[0]).toMatchObject({ statements: [], stream: null })
 })
 
 test('what the server throws is thrown, and shown', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   const page = feed.open()
   const failing = feed.watch('app', request('{}'), () => Promise.reject(new Error('it broke')))
   await expect(failing).rejects.toThrow('it broke')
@@ -110,13 +114,13 @@ test('what the server throws is thrown, and shown', async () => {
   expect(await told(feed)).toMatchObject([{ type: 'request' }, { status: null, error: 'it broke' }])
 })
 
-test('an answer that is given up before it is read ends what it came from', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+test('a response that is destroyed before it is read destroys its source', async () => {
+  const feed = new InspectorFeed({ version: 'v' })
   const body = new Readable({ read() {} })
-  const answer = await feed.watch('app', request('{}'), () =>
+  const response = await feed.watch('app', request('{}'), () =>
     Promise.resolve({ status: 200, headers: {}, body }),
   )
-  ;(answer.body as Readable).destroy()
+  ;(response.body as Readable).destroy()
   await new Promise(setImmediate)
   expect(body.destroyed).toBe(true)
 })
@@ -131,7 +135,7 @@ test('what happened last is kept, as far as it fits', () => {
 })
 
 test('tells what happened to a server, also a page that is opened later', async () => {
-  const feed = new WindowFeed({ version: 'v' })
+  const feed = new InspectorFeed({ version: 'v' })
   feed.notice('app', 'it is started again')
   expect(await told(feed)).toEqual([
     { type: 'notice', at: expect.any(Number), database: 'app', text: 'it is started again' },

@@ -1,7 +1,7 @@
 /**
- * Makes an element. Children that are texts stay texts, whatever is in them.
+ * Creates an element. Text children are inserted as text, never as HTML.
  * @param {string} tag
- * @param {Record<string, string | number | boolean | null>} [attributes] null and false leave one out
+ * @param {Record<string, string | number | boolean | null>} [attributes] null and false omit an attribute
  * @param {...(Node | string)} children
  * @returns {HTMLElement}
  */
@@ -10,7 +10,7 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 /**
- * Makes an element of a drawing.
+ * Creates an SVG element.
  * @param {string} tag
  * @param {Record<string, string | number | boolean | null>} [attributes]
  * @param {...(Node | string)} children
@@ -21,7 +21,7 @@ export function drawn(tag, attributes = {}, ...children) {
 }
 
 /**
- * The element of the page with this id, which is there.
+ * Returns the element with an id. It must exist.
  * @param {string} id
  * @returns {HTMLElement}
  */
@@ -46,8 +46,8 @@ function fill(made, attributes, children) {
 }
 
 /**
- * A time of the day to the millisecond.
- * @param {number} at milliseconds since 1970
+ * Formats a time of day with milliseconds.
+ * @param {number} at milliseconds since the Unix epoch
  */
 export function clockText(at) {
   const date = new Date(at)

@@ -1,21 +1,21 @@
 import type { StoredTexts } from './wire-request.ts'
 
-/** A stream as the window knows it. */
+/** A stream as shown in the inspector. */
 export interface SeenStream {
-  /** What it is called in the window. */
+  /** Its number in the inspector. */
   readonly number: number
   readonly stored: StoredTexts
 }
 
-/** Batons that are remembered: more than there can be open streams. */
+/** Maximum number of remembered batons, more than open streams. */
 const MAX_BATONS = 512
 
-/** Which request goes on with which stream. Keeps batons, which are never shown. */
+/** Assigns requests to streams. Remembers batons, which are never shown. */
 export class WireStreams {
   readonly #byBaton = new Map<string, SeenStream>()
   #last = 0
 
-  /** The stream that a request works on: a new one without a baton, or with one from before anybody looked. */
+  /** Returns the stream of a request: a new one without a baton, or with one from before a page was open. */
   take(baton: string | null): SeenStream {
     const known = baton === null ? undefined : this.#byBaton.get(baton)
     if (baton !== null) this.#byBaton.delete(baton)
@@ -24,7 +24,7 @@ export class WireStreams {
     return { number: this.#last, stored: new Map() }
   }
 
-  /** The stream can be continued with this baton. */
+  /** Records the baton with which the stream can be continued. */
   keep(baton: string, stream: SeenStream): void {
     this.#byBaton.set(baton, stream)
     if (this.#byBaton.size <= MAX_BATONS) return

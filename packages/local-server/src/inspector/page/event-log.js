@@ -3,13 +3,13 @@ import { WireModel } from './model.js'
 /** @typedef {import('./model.js').WireRequest} WireRequest */
 /** @typedef {import('./model.js').Span} Span */
 
-/** Bytes of a file that are read: its end. */
+/** Maximum number of bytes that are read, from the end of a file. */
 const MAX_BYTES = 64 * 1_024 ** 2
 
 /**
- * Reads a file of events that `observe` was told, one JSON object a line, each with the time in `at`.
+ * Reads a file of `observe` events, one JSON object per line, each with its time in `at`.
  * @param {File} file
- * @returns {Promise<{ model: WireModel, events: number, skipped: number }>} `skipped`: lines that are no events with a time
+ * @returns {Promise<{ model: WireModel, events: number, skipped: number }>} `skipped`: lines that are not events with a time
  */
 export async function readEventLog(file) {
   const isCut = file.size > MAX_BYTES
@@ -43,7 +43,7 @@ class EventLog {
   #transactions = new Map()
   #extra = 0
 
-  /** @param {string} fallback what stands for the database when events do not name one */
+  /** @param {string} fallback name of the database for events that do not include it */
   constructor(fallback) {
     this.#fallback = fallback
   }
@@ -93,7 +93,7 @@ class EventLog {
   #begin(event, at, database) {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
     const request = newRequest(Number(event.id), at, database, sql)
-    // an event does not say which transaction it belongs to
+    // an event does not contain its transaction
     const open = [...this.#transactions.values()].filter((span) => span.database === database)
     if (event.inTransaction === true && open.length === 1) request.span = open[0] ?? null
     request.stream = request.span?.stream ?? null
@@ -131,14 +131,14 @@ class EventLog {
   }
 
   /**
-   * A request belongs to the one call that is under way, if it is one.
+   * Assigns a request to the call in flight, if there is exactly one.
    * @param {any} event
    */
   #trip(event) {
     const [call, ...others] = this.#calls.values()
     if (call === undefined || others.length > 0) return
     call.bytes += Number(event.requestBytes ?? 0)
-    call.answerBytes += Number(event.responseBytes ?? 0)
+    call.responseBytes += Number(event.responseBytes ?? 0)
     call.status = typeof event.status === 'number' ? event.status : null
     if (call.span !== null) call.span.trips += 1
   }
@@ -174,7 +174,7 @@ function newRequest(n, at, database, sql) {
     path: 'call',
     stream: null,
     bytes: 0,
-    answerBytes: 0,
+    responseBytes: 0,
     statements,
     more: sql.length - statements.length,
     status: null,

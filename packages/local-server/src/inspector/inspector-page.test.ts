@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { WindowFeed } from './window-feed.ts'
-import { WindowPage } from './window-page.ts'
+import { InspectorFeed } from './inspector-feed.ts'
+import { InspectorPage } from './inspector-page.ts'
 
 async function statusFor(remoteAddress: string | undefined, headers: Record<string, string>) {
-  const page = new WindowPage(new WindowFeed({ version: 'v' }))
-  const answer = await page.handle({
+  const page = new InspectorPage(new InspectorFeed({ version: 'v' }))
+  const response = await page.handle({
     method: 'GET',
     path: '/_baton',
     query: '',
@@ -14,7 +14,7 @@ async function statusFor(remoteAddress: string | undefined, headers: Record<stri
     remoteAddress,
     signal: new AbortController().signal,
   })
-  return answer.status
+  return response.status
 }
 
 test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])('%s may look', async (address) => {

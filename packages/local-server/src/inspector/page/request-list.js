@@ -6,7 +6,7 @@ import { problemOf } from './model.js'
 const MAX_ROWS = 500
 
 /**
- * The statements of a request in one line.
+ * Describes the statements of a request in one line.
  * @param {WireRequest} request
  */
 function lineOf({ statements, path }) {
@@ -17,7 +17,7 @@ function lineOf({ statements, path }) {
     .slice(0, 400)
 }
 
-/** The requests as a table, the newest first, and what is known of the one that is selected. */
+/** A table of requests, newest first, with details of the selected one. */
 export class RequestList {
   #body = byId('rows')
   #details = byId('details')
@@ -37,7 +37,7 @@ export class RequestList {
   }
 
   /**
-   * Shows these requests, the oldest first.
+   * Shows requests, given oldest first.
    * @param {readonly WireRequest[]} requests
    */
   show(requests) {
@@ -49,7 +49,7 @@ export class RequestList {
   }
 
   /**
-   * A request that is new, or has changed.
+   * Shows a new or changed request.
    * @param {WireRequest} request
    */
   update(request) {
@@ -91,7 +91,7 @@ export class RequestList {
   }
 
   /**
-   * Selects another row. Arrows work wherever the page has its focus, the other keys in the list.
+   * Selects another row. Arrow keys work anywhere on the page, other keys only in the list.
    * @param {KeyboardEvent} event
    */
   onKey(event) {
@@ -119,7 +119,7 @@ export class RequestList {
    * @returns {HTMLElement}
    */
   #row(request) {
-    const { n, at, end, database, stream, bytes, answerBytes, rows } = request
+    const { n, at, end, database, stream, bytes, responseBytes, rows } = request
     const problem = problemOf(request)
     const count = request.statements.length + request.more
     const text = element('td', { class: 'sql' })
@@ -136,7 +136,7 @@ export class RequestList {
       text,
       element('td', { class: 'number' }, end === null ? 'running' : durationText(end - at)),
       element('td', { class: 'number' }, end === null ? '' : String(rows)),
-      element('td', { class: 'number' }, end === null ? '' : bytesText(bytes + answerBytes)),
+      element('td', { class: 'number' }, end === null ? '' : bytesText(bytes + responseBytes)),
     )
     row.addEventListener('click', () => this.select(request))
     this.#rows.set(n, row)
@@ -147,7 +147,7 @@ export class RequestList {
     const request = this.#selected
     this.#details.hidden = request === null
     if (request === null) return
-    const { at, end, database, method, path, stream, bytes, answerBytes, status, span, more } = request
+    const { at, end, database, method, path, stream, bytes, responseBytes, status, span, more } = request
     const facts = [
       ['Database', database],
       ['Request', `${method} ${path}`.trim()],
@@ -155,9 +155,9 @@ export class RequestList {
       ['Transaction', span === null ? 'none' : `${span.state}, ${counted(span.trips, 'round trip')}`],
       ['Started', clockText(at)],
       ['Duration', end === null ? 'running' : durationText(end - at)],
-      ['Status', String(status ?? (end === null ? '' : 'no answer'))],
+      ['Status', String(status ?? (end === null ? '' : 'no response'))],
       ['Rows', `${request.rows} returned, ${request.rowsRead} read, ${request.rowsWritten} written`],
-      ['Bytes', `${bytesText(bytes)} sent, ${bytesText(answerBytes)} received`],
+      ['Bytes', `${bytesText(bytes)} sent, ${bytesText(responseBytes)} received`],
     ]
     const list = element('dl')
     for (const [name = '', value = ''] of facts)

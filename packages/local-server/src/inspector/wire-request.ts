@@ -7,50 +7,50 @@ import {
 } from '../hrana/request-decoder.ts'
 import { parseStatements, type Statement } from '../sql/statement.ts'
 
-/** What a statement does to the transaction and the write lock of its stream. */
+/** Effect of a statement on the transaction and the write lock of its stream. */
 type Effect = 'begin' | 'begin-write' | 'write' | 'commit' | 'rollback' | 'other'
 
-/** A statement as it is shown: its text, cut off where it is long, without arguments. */
+/** A statement as shown: its text without arguments, truncated if long. */
 export interface SeenStatement {
   readonly sql: string
-  /** One for each statement of the text; empty for what is not run (`describe`). */
+  /** One for each statement of the text; empty if it is not executed (`describe`). */
   readonly effects: readonly Effect[]
 }
 
-/** What a request asks for. */
+/** The parsed content of a request. */
 export interface SeenRequest {
   readonly statements: readonly SeenStatement[]
-  /** How many statements are left out because there are too many. */
+  /** Number of statements that are not shown because there are too many. */
   readonly more: number
-  /** How the answer is to be read: the number of statements of each request, in their order; null for a cursor. */
+  /** Number of statements of each request, needed to parse the response; null for a cursor. */
   readonly shape: readonly number[] | null
 }
 
-/** Statements of one request that are shown. */
+/** Maximum number of shown statements of a request. */
 const MAX_STATEMENTS = 50
-/** Characters of a statement that are shown. */
+/** Maximum length of a shown statement. */
 const MAX_TEXT = 2_000
-/** Characters of a text that is taken apart. */
+/** Maximum length of a parsed text. */
 const MAX_PARSED = 64 * 1_024
-/** Stored texts of one stream that are remembered. */
+/** Maximum number of remembered texts of a stream. */
 const MAX_STORED = 64
 
 /** Texts that a client has stored on its stream, by their number. */
 export type StoredTexts = Map<number | null, string>
 
-/** What a body says; null for what the server refuses to read. */
+/** Parses a body; null if the server rejects it. */
 export function readBody(text: string): PipelineBody | CursorBody | null {
   for (const decode of [decodePipelineBody, decodeCursorBody]) {
     try {
       return decode(text)
     } catch {
-      // it may be the other one
+      // may be a cursor
     }
   }
   return null
 }
 
-/** Reads what a body asks for. */
+/** Extracts the statements of a body. */
 export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts): SeenRequest {
   const list: SeenStatement[] = []
   let count = 0
@@ -86,7 +86,7 @@ export function readRequest(body: PipelineBody | CursorBody, stored: StoredTexts
 }
 
 function textOf({ sql, sqlId }: SqlReference, stored: StoredTexts): string {
-  return sql ?? stored.get(sqlId) ?? '(a text that was stored before this page was opened)'
+  return sql ?? stored.get(sqlId) ?? '(text stored before this page was opened)'
 }
 
 function seen(sql: string, isRun: boolean): SeenStatement {
@@ -99,14 +99,14 @@ function effectsOf(sql: string): readonly Effect[] {
   try {
     return parseStatements(sql).map(effectOf)
   } catch {
-    return ['other'] // the server refuses it
+    return ['other'] // rejected by the server
   }
 }
 
 function effectOf({ sql, verb, kind, needsWriteLock }: Statement): Effect {
   if (kind === 'begin') return needsWriteLock ? 'begin-write' : 'begin'
   if (verb === 'COMMIT' || verb === 'END') return 'commit'
-  // to a savepoint: the transaction goes on
+  // ROLLBACK TO a savepoint leaves the transaction open
   if (verb === 'ROLLBACK') return /\bto\b/i.test(sql) ? 'other' : 'rollback'
   return needsWriteLock ? 'write' : 'other'
 }

@@ -16,19 +16,19 @@ const pauseButton = byId('pause')
 const fileInput = /** @type {HTMLInputElement} */ (byId('file'))
 
 let model = new WireModel()
-/** Takes what comes while a file is shown, too. */
+/** Also updated while a file is shown. */
 let live = model
-/** When it was paused, or null. */
+/** Time of the pause, or null. */
 let pausedAt = /** @type {number | null} */ (null)
 let newWhilePaused = 0
 let missed = 0
-/** @type {Map<number, WireRequest>} requests of the last events, by their number */
+/** @type {Map<number, WireRequest>} changed requests since the last frame, by number */
 const changed = new Map()
 
 const list = new RequestList((text) => {
   navigator.clipboard.writeText(text).then(
     () => say('Copied'),
-    () => say('The browser does not let the page copy'),
+    () => say('Copying is not allowed by the browser'),
   )
 })
 
@@ -76,12 +76,12 @@ function take(event) {
     showNotice(event)
     return false
   }
-  const request = event.type === 'answer' ? live.end(event) : begun(event)
+  const request = event.type === 'response' ? live.end(event) : begun(event)
   if (request && !isFile()) changed.set(request.n, request)
   return false
 }
 
-/** @param {{ at: number, database: string, text: string }} event what happened to the server of a database */
+/** @param {{ at: number, database: string, text: string }} event event of the server of a database */
 function showNotice({ at, database, text }) {
   byId('notices').append(element('li', {}, `${clockText(at)} ${database}: ${text}`))
   byId('notices-panel').hidden = false
@@ -94,7 +94,7 @@ function begun(event) {
   return live.requests.get(event.n)
 }
 
-/** Shows what has changed: row by row, or all of it where that is less. */
+/** Updates changed rows, or the whole list if that is cheaper. */
 function showChanged() {
   const shown = [...changed.values()].filter(isShown)
   changed.clear()
@@ -104,7 +104,7 @@ function showChanged() {
 
 const isFile = () => model !== live
 
-/** What is looked at: the last seconds, or what the slider says. */
+/** Returns the visible period: the last seconds, or the selection of the slider. */
 function view() {
   const now = isFile() ? lastOf(model) : (pausedAt ?? Date.now())
   const first = model.requests.values().next().value?.at ?? now - 1_000
@@ -209,7 +209,7 @@ async function openFile(file) {
   if (file === undefined) return
   const { model: read, events, skipped } = await readEventLog(file)
   if (events === 0)
-    return say(`${file.name} has no events with a time; see the page "window" of the documentation`)
+    return say(`${file.name} has no events with a time; see "The request inspector" in the documentation`)
   model = read
   pausedAt = null
   range.value = 'all'
@@ -218,7 +218,7 @@ async function openFile(file) {
   byId('back').hidden = false
   pauseButton.hidden = true
   say(
-    `${counted(events, 'event')} of ${file.name}${skipped > 0 ? `, ${counted(skipped, 'line')} left out` : ''}`,
+    `${counted(events, 'event')} of ${file.name}${skipped > 0 ? `, ${counted(skipped, 'line')} skipped` : ''}`,
   )
   paintStreams(lastOf(read))
   showAll()
@@ -277,7 +277,7 @@ function showConnection(connection) {
   if (!isFile()) showSource()
 }
 
-/** What is shown are the requests as they come, as long as they can come. */
+/** Shows whether requests are live. */
 function showSource() {
   byId('source').textContent = document.body.dataset['connection'] === 'lost' ? 'not live' : 'live'
 }
@@ -293,7 +293,7 @@ events.addEventListener('message', ({ data }) => {
   else showChanged()
 })
 setInterval(() => {
-  // also while it is not seen, so that streams that are over are not kept
+  // also while the page is hidden, so that expired streams are removed
   live.settle(Date.now())
   if (!isFile() && pausedAt === null && !document.hidden) paint()
   else if (pausedAt !== null && newWhilePaused > 0) pauseButton.textContent = `Resume (${newWhilePaused} new)`

@@ -1,4 +1,4 @@
-/** The last events as JSON texts, as many as fit. */
+/** Keeps the latest events as JSON texts, up to a number and a total length. */
 export class EventRing {
   readonly #maxEvents: number
   readonly #maxCharacters: number
@@ -19,14 +19,14 @@ export class EventRing {
       this.#events[this.#first] = ''
       this.#first += 1
     }
-    // moved seldom, so that an event costs the same whatever the size
+    // removed in bulk, so that the cost of an event does not depend on the size
     if (this.#first > this.#maxEvents) {
       this.#events = this.#events.slice(this.#first)
       this.#first = 0
     }
   }
 
-  /** From the oldest to the newest. */
+  /** All events, oldest first. */
   get all(): readonly string[] {
     return this.#events.slice(this.#first)
   }
