@@ -240,6 +240,12 @@ export class SqldBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configured(id, settings)
+    const isThere = await this.#applyToServer(id, settings)
+    if (!this.#isAttachable(id)) await this.#running.cutAttaching(id)
+    return isThere
+  }
+
+  async #applyToServer(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     // without its file, the server would create the database again, empty
     if (!(await this.#hasFiles(id))) return false
     for (let attempt = 1; ; attempt += 1) {
@@ -268,7 +274,6 @@ export class SqldBackend implements DatabaseBackend {
 
   async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
     const closed = this.#streams.closeAll(id, access)
-    if (!this.#isAttachable(id)) await this.#running.cutAttaching(id)
     const left = await this.#running.end(id, access)
     for (const request of left) request.onForced()
     await closed
