@@ -35,6 +35,7 @@ export const ACCEPTED_DIFFERENCES: Readonly<Record<number, string>> = {
   118: 'a migration that has failed is over when that is answered; there it is in the way of the next one for a moment',
   126: 'a database whose reads are blocked hands out no dump either',
   128: 'a block ends open streams of clients who may write, with their transactions; there they go on, and commit',
+  129: 'a stream cannot be continued when a database that it has attached may no longer be attached',
   132: 'pages of other sites than those of this machine are refused; test/security/web-pages.test.ts',
   200: 'an integer written with JSON escapes is understood instead of refused',
   211: 'steps that a client who leaves has not seen begin are not begun; there they run, and commit',

@@ -9,6 +9,8 @@ export interface DatabaseSettings {
   readonly sizeLimitBytes: number | null
   /** Whether other databases may attach this one. */
   readonly allowAttach: boolean
+  /** Whether writes to it are migrations of the databases that share its schema. @default false */
+  readonly isSchema?: boolean
   readonly blockReads: boolean
   readonly blockWrites: boolean
   /** Included in the error of a blocked statement. */

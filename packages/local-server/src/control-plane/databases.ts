@@ -334,6 +334,7 @@ export class Databases {
     return {
       sizeLimitBytes,
       allowAttach,
+      isSchema: row.isSchema,
       blockReads: blockReads || organization?.blockedReads === true,
       blockWrites: blockWrites || organization?.blockedWrites === true,
       blockReason,

@@ -194,6 +194,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configure(id, settings)
+    if (!this.#isAttachable(id)) await this.#endAttaching(id)
     return await hasDatabaseFile(this.#fileOf(id))
   }
 
@@ -207,7 +208,10 @@ export class EmbeddedBackend implements DatabaseBackend {
       })
     this.#tokens.forget(id)
     this.#running.cut(id)
-    await this.#workers.forget(id)
+    const closed = this.#workers.forget(id)
+    // it cannot be attached without its settings
+    await this.#endAttaching(id)
+    await closed
     this.#usage.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
   }
@@ -217,6 +221,14 @@ export class EmbeddedBackend implements DatabaseBackend {
     for (const stream of this.#streams.closeAll(id, access)) this.#workers.find(id)?.closeStream(stream)
     const left = await this.#running.end(id, access)
     if (left.length > 0) await this.#workers.find(id)?.end()
+  }
+
+  /** Cuts the requests of other databases that have this one attached, and closes their streams. */
+  async #endAttaching(id: DatabaseId): Promise<void> {
+    const ended = this.#running.cutAttaching(id)
+    for (const { database, stream } of this.#streams.closeAttaching(id))
+      this.#workers.find(database)?.closeStream(stream)
+    await ended
   }
 
   async endRequests(): Promise<void> {
@@ -371,14 +383,19 @@ export class EmbeddedBackend implements DatabaseBackend {
       const { name, allowed, path } = request
       const target = this.#idOf(id, name)
       if (allowed !== 'all' && !allowed.includes(target ?? name)) return 'not permitted'
-      const settings = target && this.#workers.settingsOf(target)
-      if (target === undefined || settings?.allowAttach !== true || settings.blockReads) return 'not allowed'
+      if (target === undefined || !this.#isAttachable(target)) return 'not allowed'
+      // before the copy is made, so that the stream is closed if the database can no longer be attached
+      this.#streams.attach(request, target)
       await this.#snapshot(target, path)
-      // reads may have been blocked meanwhile
-      return this.#readRefusal(target) === null ? null : 'not allowed'
+      return this.#isAttachable(target) ? null : 'not allowed'
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
     }
+  }
+
+  #isAttachable(id: DatabaseId): boolean {
+    const { allowAttach = false, blockReads = false } = this.#workers.settingsOf(id) ?? {}
+    return allowAttach && !blockReads
   }
 
   /** For requests that read without statements. @throws PipelineFailure with status 403 */
@@ -458,9 +475,18 @@ export class EmbeddedBackend implements DatabaseBackend {
     return worker
   }
 
-  async #lease({ id, permissions }: ClientCall, baton: string | null): Promise<StreamLease> {
-    if (baton === null) return await this.#streams.open(id, permissions.write)
-    return this.#streams.resume(baton, id, permissions.write)
+  async #lease(
+    { id, permissions: { write, attach }, running }: ClientCall,
+    baton: string | null,
+  ): Promise<StreamLease> {
+    const mayAttach = (other: DatabaseId): boolean =>
+      (attach === 'all' || attach.includes(other)) &&
+      this.#idOf(id, other) === other &&
+      this.#isAttachable(other)
+    const lease =
+      baton === null ? await this.#streams.open(id, write) : this.#streams.resume(baton, id, write, mayAttach)
+    running.attached = this.#streams.attachedOf(lease)
+    return lease
   }
 
   #configure(id: DatabaseId, settings: DatabaseSettings): void {

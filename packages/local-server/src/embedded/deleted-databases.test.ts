@@ -1,5 +1,5 @@
 // What is on its way when its database is deleted.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -23,8 +23,7 @@ const SELECT = {
   sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
 }
 
-async function openBackend(): Promise<EmbeddedBackend> {
-  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+async function openBackend(directory = mkdtempSync(join(tmpdir(), 'baton-test-'))): Promise<EmbeddedBackend> {
   const backend = new EmbeddedBackend({ directory, isOpen: true, isKept: false })
   await backend.start()
   onTestFinished(async () => {
@@ -81,4 +80,19 @@ test('streams, cursors and dumps of deleted databases keep no places', async () 
     ),
   )
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: PLACES }, () => 200))
+})
+
+test('the copy that a stream of another database has attached is removed', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'baton-test-'))
+  const backend = await openBackend(directory)
+  const [app, secret] = ['app' as DatabaseId, 'secret' as DatabaseId]
+  await backend.create(app, { type: 'empty' }, SETTINGS)
+  await backend.create(secret, { type: 'empty' }, { ...SETTINGS, allowAttach: true })
+  const requests = [{ type: 'execute', stmt: { sql: 'attach secret as x' } }]
+  const { status } = await send(backend, app, '/v3/pipeline', { baton: null, requests })
+  expect(status).toBe(200)
+  const copies = () => readdirSync(join(directory, app, 'attached'))
+  expect(copies()).not.toEqual([])
+  await backend.remove(secret)
+  await expect.poll(copies).toEqual([])
 })

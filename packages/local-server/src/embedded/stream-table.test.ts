@@ -110,3 +110,26 @@ test('a stream that has expired is known as such when its database is closed, an
   expect(failure(() => table.resume(expired, A))).toContain('STREAM_EXPIRED')
   expect(failure(() => table.resume(open, A))).toBe('400 Received an invalid baton')
 })
+
+test('a stream is continued only by a sender who may attach what it has attached', async () => {
+  const { table } = setUp()
+  const lease = await table.open(A)
+  table.attach(lease, B)
+  const baton = table.release(lease) as string
+  expect(failure(() => table.resume(baton, A, true, (id) => id !== B))).toBe('400 Received an invalid baton')
+  // the refusal has not used up the baton
+  expect(table.resume(baton, A, true, (id) => id === B)).toEqual(lease)
+})
+
+test('streams that have a database attached are closed, others are not', async () => {
+  const { table } = setUp()
+  const [attaching, other] = [await table.open(A), await table.open(A)]
+  const attached = table.attachedOf(attaching)
+  table.attach(attaching, B)
+  expect(attached).toEqual([B])
+  expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attaching.stream }])
+  expect([table.has(attaching), table.has(other)]).toEqual([false, true])
+  expect(table.closeAttaching(B)).toEqual([])
+  // a request of a closed stream may still ask for a copy
+  expect(() => table.attach(attaching, B)).not.toThrow()
+})

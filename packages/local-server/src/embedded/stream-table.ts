@@ -18,6 +18,8 @@ interface Stream {
   sequence: bigint
   /** Whether a sender with write access has used it. */
   mayWrite: boolean
+  /** Databases that it has attached, including detached ones. */
+  readonly attached: DatabaseId[]
   cancelTimer: (() => void) | null
   isExpired: boolean
 }
@@ -56,12 +58,28 @@ export class StreamTable {
     this.#lastNumber += 1
     const number = this.#lastNumber
     const sequence = randomBytes(8).readBigUInt64BE() >> 1n
-    this.#streams.set(number, { number, database, sequence, mayWrite, cancelTimer: null, isExpired: false })
+    this.#streams.set(number, {
+      number,
+      database,
+      sequence,
+      mayWrite,
+      attached: [],
+      cancelTimer: null,
+      isExpired: false,
+    })
     return { stream: number }
   }
 
-  /** Takes up the stream of a baton; the baton is used up by it. */
-  resume(baton: string, database: DatabaseId, mayWrite = true): StreamLease {
+  /**
+   * Takes up the stream of a baton; the baton is used up by it.
+   * @param mayAttach whether the sender may attach a database now; the stream is not continued without those that it has attached
+   */
+  resume(
+    baton: string,
+    database: DatabaseId,
+    mayWrite = true,
+    mayAttach: (id: DatabaseId) => boolean = () => true,
+  ): StreamLease {
     const content = this.#signer.verify(baton)
     const stream = content === null ? undefined : this.#streams.get(Number(content.stream))
     if (content === null || stream === undefined || stream.database !== database) {
@@ -71,6 +89,7 @@ export class StreamTable {
     if (stream.sequence !== content.sequence) {
       throw PipelineFailure.usedBaton()
     }
+    if (!stream.attached.every(mayAttach)) throw PipelineFailure.invalidBaton()
     this.#take(stream)
     stream.mayWrite ||= mayWrite
     return { stream: stream.number }
@@ -112,6 +131,25 @@ export class StreamTable {
     )
     for (const { number } of open) this.close({ stream: number })
     return open.map(({ number }) => number)
+  }
+
+  /** Records that a stream attaches a database. Streams that are not in the table are ignored. */
+  attach({ stream }: StreamLease, database: DatabaseId): void {
+    this.#streams.get(stream)?.attached.push(database)
+  }
+
+  /** Returns the databases that a stream has attached; later ones are added to the same array. */
+  attachedOf({ stream }: StreamLease): readonly DatabaseId[] {
+    return this.#streams.get(stream)?.attached ?? []
+  }
+
+  /** Forgets the open streams that have a database attached. @returns the database and the number of each */
+  closeAttaching(id: DatabaseId): readonly { readonly database: DatabaseId; readonly stream: number }[] {
+    const open = [...this.#streams.values()].filter(
+      ({ attached, isExpired }) => attached.includes(id) && !isExpired,
+    )
+    for (const { number } of open) this.close({ stream: number })
+    return open.map(({ database, number }) => ({ database, stream: number }))
   }
 
   countOf(database: DatabaseId): number {

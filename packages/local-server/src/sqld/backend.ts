@@ -62,7 +62,7 @@ export interface SqldBackendOptions extends UpstreamOptions {
 const NO_SIZE_LIMIT = '1000pb'
 /** Number of attempts to apply settings, if the server is restarted meanwhile. */
 const APPLY_ATTEMPTS = 5
-/** Settings of the temporary databases of a probe. */
+/** Settings of the temporary databases of a probe, and of a database without settings. */
 const PROBE: DatabaseSettings = {
   sizeLimitBytes: null,
   allowAttach: false,
@@ -240,6 +240,12 @@ export class SqldBackend implements DatabaseBackend {
 
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configured(id, settings)
+    const isThere = await this.#applyToServer(id, settings)
+    if (!this.#isAttachable(id)) await this.#running.cutAttaching(id)
+    return isThere
+  }
+
+  async #applyToServer(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     // without its file, the server would create the database again, empty
     if (!(await this.#hasFiles(id))) return false
     for (let attempt = 1; ; attempt += 1) {
@@ -268,7 +274,6 @@ export class SqldBackend implements DatabaseBackend {
 
   async endAccess(id: DatabaseId, access: EndedAccess): Promise<void> {
     const closed = this.#streams.closeAll(id, access)
-    if (!this.#isAttachable(id)) await this.#running.cutAttaching(id)
     const left = await this.#running.end(id, access)
     for (const request of left) request.onForced()
     await closed
@@ -368,11 +373,11 @@ export class SqldBackend implements DatabaseBackend {
     await this.#baseOf(id).catch((error: unknown) => {
       if (error instanceof MissingFileError) throw error
     })
-    const { blockReads = false, blockReason = null } = this.#settings.get(id) ?? {}
+    const settings = this.#settings.get(id) ?? PROBE
     // the server itself would allow it
     const readsAll = request.path === '/dump' || isExportRoute(request.path)
-    if (blockReads && (readsAll || request.path === '/beta/listen'))
-      return errorResponse(403, `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`)
+    if (settings.blockReads && (readsAll || request.path === '/beta/listen'))
+      return errorResponse(403, blockedText(settings))
     if (isExportRoute(request.path))
       return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
     if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
@@ -381,9 +386,12 @@ export class SqldBackend implements DatabaseBackend {
 
   #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
     const rights = this.#tokens.permissionsOf(request, id)
+    const settings = this.#settings.get(id) ?? PROBE
+    const { isSchema = false, blockReads, blockWrites } = settings
     return {
       rights,
-      blockReads: this.#settings.get(id)?.blockReads === true,
+      blockReads,
+      migrationRefusal: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
       // does not reveal the ids of other databases
       idOf: (name) => {
         const other = this.#options.idOf?.(id, name)
@@ -454,6 +462,10 @@ export class SqldBackend implements DatabaseBackend {
     const { allowAttach = false, blockReads = false } = this.#settings.get(id) ?? {}
     return allowAttach && !blockReads
   }
+}
+
+function blockedText({ blockReason }: DatabaseSettings): string {
+  return `Operation was blocked${blockReason === null ? '' : `: ${blockReason}`}`
 }
 
 /** Converts the source of a database to the admin API's. */

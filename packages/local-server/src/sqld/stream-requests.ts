@@ -44,6 +44,8 @@ interface Continued {
 export interface StreamRules {
   readonly rights: SenderPermissions
   readonly blockReads: boolean
+  /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not refuse it. */
+  readonly migrationRefusal: string | null
   readonly idOf: IdOfName
 }
 
@@ -71,7 +73,7 @@ export class StreamRequests {
     running.isReceiving = true
     const given = await readText(request.body)
     running.isReceiving = false
-    const { rights, idOf: idOfName, ...rules } = rulesNow()
+    const { rights, migrationRefusal, idOf: idOfName, ...rules } = rulesNow()
     if (running.isEnding) return accessEndedBefore()
     const named: string[] = []
     const idOf: IdOfName = (name) => {
@@ -98,6 +100,7 @@ export class StreamRequests {
     if (request.path === '/v3/cursor' && !call.rights.write)
       return await this.#readOnlyCursor(call, bytes, facts)
     const effect = call.rights.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
+    if (effect.mayWrite && migrationRefusal !== null) throw PipelineFailure.service(403, migrationRefusal)
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
     running.hasWriteAccess = mayWrite

@@ -146,7 +146,7 @@ export class OpenDatabase {
         isAbandoned: (call) => this.#state.isAbandoned(call),
         attach: (name, allowed) =>
           this.#files.attach(async (path) => {
-            const refusal = await this.#ask({ type: 'attach', name, allowed, path })
+            const refusal = await this.#ask({ type: 'attach', stream, name, allowed, path })
             if (refusal !== null) throw attachRefused(name, refusal !== 'not permitted')
           }),
         migrate: (program) => this.#ask({ type: 'migrate', program }),

@@ -67,6 +67,7 @@ export type WorkerRequest =
   /** Requests a copy of a database that a statement attaches. */
   | {
       readonly type: 'attach'
+      readonly stream: number
       readonly name: string
       readonly allowed: Permissions['attach']
       readonly path: string

@@ -1,0 +1,108 @@
+// Streams that have another database attached, after that database may no longer be attached.
+import { describe, expect, test } from 'vitest'
+import { cursor, LONG_READ } from './database-in-use.ts'
+import { Scene, type SqlAnswer, sql } from './platform-scene.ts'
+
+/** Creates a database that may be attached, another one, and a token for that one that may attach the first. */
+async function attachable() {
+  const scene = await Scene.forTest()
+  const { id, host: secretHost } = await scene.create('secret')
+  const { host } = await scene.create('app')
+  const path = `${scene.own}/databases/secret`
+  const configure = (body: object) => scene.done('PATCH', `${path}/configuration`, { body })
+  await configure({ allow_attach: true })
+  const rows = `CREATE TABLE long AS ${LONG_READ}`
+  await sql(secretHost, await scene.tokenFor('secret'), [
+    'CREATE TABLE t (a)',
+    "INSERT INTO t VALUES ('secret')",
+    rows,
+  ])
+  const permissions = { read_attach: { databases: ['secret'] } }
+  const token = await scene.tokenFor('app', '', { permissions })
+  const run = (statements: readonly string[], baton: string | null = null): Promise<SqlAnswer> =>
+    sql(host, token, statements, { baton, keep: true })
+  /** Opens a stream that has read the database. */
+  const open = async (): Promise<string | null> => {
+    const { rows: read, baton } = await run([ATTACH(id), READ])
+    expect(read).toEqual([['secret']])
+    return baton
+  }
+  return { scene, id, path, host, token, configure, run, open }
+}
+
+type Attachable = Awaited<ReturnType<typeof attachable>>
+
+const ATTACH = (id: string): string => `ATTACH "${id}" AS x`
+const READ = 'SELECT a FROM x.t'
+
+const INVALID_BATON = { status: 400, error: 'Received an invalid baton' }
+
+describe.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
+  ['block_reads', ({ configure }) => configure({ block_reads: true })],
+  ['allow_attach', ({ configure }) => configure({ allow_attach: false })],
+  ['a deletion', ({ scene, path }) => scene.done('DELETE', path)],
+])('after %s', (_, change) => {
+  test('a stream with the database attached cannot be continued', async () => {
+    const database = await attachable()
+    const baton = await database.open()
+    await change(database)
+    expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
+    expect(await database.run(['SELECT 1'], baton)).toMatchObject(INVALID_BATON)
+  })
+
+  test('nor one that has a transaction open, or has detached it', async () => {
+    const database = await attachable()
+    const { baton: transaction } = await database.run([ATTACH(database.id), 'BEGIN', READ])
+    const { baton: detached } = await database.run([ATTACH(database.id), READ, 'DETACH x'])
+    await change(database)
+    expect(await database.run([READ], transaction)).toMatchObject(INVALID_BATON)
+    expect(await database.run(['SELECT 1'], detached)).toMatchObject(INVALID_BATON)
+  })
+
+  test('a stream without it is continued', async () => {
+    const database = await attachable()
+    const { baton } = await database.run(['SELECT 1'])
+    await database.open()
+    await change(database)
+    expect(await database.run(['SELECT 2'], baton)).toMatchObject({ status: 200, rows: [['2']] })
+  })
+
+  test('a cursor that reads it is cut', async () => {
+    const database = await attachable()
+    const reader = cursor(database, ATTACH(database.id), 'SELECT * FROM x.long')
+    await reader.begun
+    await change(database)
+    expect(await reader.outcome()).toMatchObject({ isWhole: false })
+  })
+})
+
+test.each<readonly [string, (database: Attachable) => Promise<unknown>]>([
+  ['its address is not allowed', ({ configure }) => configure({ allowed_ips: ['10.0.0.1'] })],
+  [
+    'the database is in another group',
+    async ({ scene, path }) => {
+      await scene.done('POST', `${scene.own}/groups`, { body: { name: 'far', location: 'local' } })
+      const body = { org: scene.platform.organization, group: 'far' }
+      await scene.done('POST', `${path}/transfer`, { body })
+    },
+  ],
+])('the stream cannot be continued when %s', async (_, change) => {
+  const database = await attachable()
+  const baton = await database.open()
+  await change(database)
+  expect(await database.run([READ], baton)).toMatchObject(INVALID_BATON)
+})
+
+test('a change that allows it to be attached ends nothing', async () => {
+  const { open, configure, run } = await attachable()
+  const baton = await open()
+  await configure({ block_writes: true })
+  expect(await run([READ], baton)).toMatchObject({ status: 200, rows: [['secret']] })
+})
+
+test('a token that may not attach the database does not continue the stream', async () => {
+  const { scene, open, host } = await attachable()
+  const baton = await open()
+  const other = await scene.tokenFor('app')
+  expect(await sql(host, other, READ, { baton })).toMatchObject(INVALID_BATON)
+})
