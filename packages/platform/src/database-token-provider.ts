@@ -1,6 +1,6 @@
 import { checkOptions } from './check-options.ts'
 import type { PlatformCallOptions } from './config.ts'
-import { type CreateTokenOptions, type Databases, RIGHTS } from './routes/databases.ts'
+import { type CreateTokenOptions, type Databases, PERMISSIONS } from './routes/databases.ts'
 import type { Groups } from './routes/groups.ts'
 import { type DatabaseToken, readClaims } from './token.ts'
 
@@ -47,7 +47,7 @@ export function databaseTokenProvider(
   { databases, groups }: { readonly databases: Databases; readonly groups: Groups },
   options: DatabaseTokenOptions,
 ): DatabaseTokenProvider {
-  checkOptions(options, { ...RIGHTS, ttl: 'string', database: 'string', group: 'string' })
+  checkOptions(options, { ...PERMISSIONS, ttl: 'string', database: 'string', group: 'string' })
   const { ttl, database, group, ...rights } = options
   if ((database === undefined) === (group === undefined))
     throw new TypeError('a token provider needs either database or group')

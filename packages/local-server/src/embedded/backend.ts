@@ -206,7 +206,7 @@ export class EmbeddedBackend implements DatabaseBackend {
         await this.#schemas.remove(id)
       })
     this.#tokens.forget(id)
-    this.#running.cut(id)
+    this.#running.abort(id)
     await this.#workers.forget(id)
     this.#usage.forget(id)
     await rm(this.#folderOf(id), { recursive: true, force: true })
@@ -220,7 +220,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async endRequests(): Promise<void> {
-    await this.#running.cutAll()
+    await this.#running.abortAll()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -240,7 +240,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // a change stream ends with its feed
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
-      if (running.isCut) return accessEnded()
+      if (running.isAborted) return accessEnded()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error

@@ -81,14 +81,14 @@ export interface CreateTokenOptions extends PlatformCallOptions {
 }
 
 /** Permissions of a token. */
-export const RIGHTS = {
+export const PERMISSIONS = {
   authorization: "'full-access' or 'read-only'",
   readAttach: 'object',
   permissions: 'object',
 }
 
 export const MINT = {
-  rules: { ...RIGHTS, expiration: 'string' },
+  rules: { ...PERMISSIONS, expiration: 'string' },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
     query: { expiration, authorization },
     body: bodyOrNone({
