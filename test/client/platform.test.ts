@@ -95,7 +95,7 @@ describe.skipIf(target !== 'embedded' && target !== 'sqld')('the platform API', 
     expect(made).toMatchObject({ created: true, database: { parent: { name: 'db' } } })
     expect(await platform.databases.ensure(branch)).toMatchObject({ created: false })
     await expect(platform.databases.ensure({ name: 'db', group: 'default' })).rejects.toThrow(
-      'not as asked for',
+      'differs from the request',
     )
 
     const names = []

@@ -9,7 +9,7 @@ import {
 } from '@batonsql/core'
 import { LibsqlBatchError, LibsqlError } from '@libsql/core/api'
 
-/** SQLite's numbers of errors, by which tools such as Prisma know them; the original has them for files only. */
+/** SQLite's error codes as numbers, which tools such as Prisma expect; the original sets them only for files. */
 const RAW_CODES: Readonly<Record<string, number>> = {
   SQLITE_BUSY: 5,
   SQLITE_CONSTRAINT_CHECK: 275,
@@ -22,8 +22,9 @@ const RAW_CODES: Readonly<Record<string, number>> = {
 }
 
 /**
- * The error of @libsql/client for one of Baton's, which is its `cause`. Others, such as a RangeError, stay as they are.
- * @param at place of the failed statement in its batch; null where there is none
+ * Converts an error of Baton to that of @libsql/client, with the original as its `cause`. Others, such as a RangeError, are returned
+ * as they are.
+ * @param at index of the failed statement in its batch; null if there is none
  */
 function toLibsqlError(error: unknown, at: (error: SqlError) => number | null): unknown {
   if (error instanceof SqlError) {
@@ -46,13 +47,13 @@ function codeOf(error: unknown): string | null {
     return error.cause instanceof SqlError ? error.cause.code : 'TRANSACTION_CLOSED'
   if (error instanceof HttpError) return error.serverCode ?? 'SERVER_ERROR'
   if (error instanceof ProtocolError) return 'HRANA_PROTO_ERROR'
-  // what splits a script, which the server does for the original
+  // thrown when a script is split, which the original leaves to the server
   if (error instanceof SyntaxError) return 'SQL_PARSE_ERROR'
   if (error instanceof TransportError) return error.code === 'CLOSED' ? 'UNKNOWN' : error.code
   return null
 }
 
-/** Runs something, and throws what it throws as @libsql/client does. @param at as in a batch, if not said otherwise */
+/** Runs something, and converts its errors to those of @libsql/client. @param at by default the index in a batch */
 export async function withLibsqlErrors<T>(
   run: () => Promise<T>,
   at: (error: SqlError) => number | null = ({ statementIndex }) => statementIndex,
@@ -65,14 +66,14 @@ export async function withLibsqlErrors<T>(
 }
 
 /**
- * Refuses what begins or ends a transaction where it would be one that the program does not think of: by itself, where a BEGIN is
- * over with its request; and in a batch, which is a transaction. @throws LibsqlError
+ * Rejects statements that begin or end a transaction where they have no lasting effect: outside of a transaction, where a BEGIN ends
+ * with its request, and in a batch, which is a transaction itself. @throws LibsqlError
  */
 export function refuseControl(sql: string, refused: readonly StatementKind[] = CONTROL): void {
   const kind = statementKind(sql)
   if (refused.includes(kind))
     throw new LibsqlError(
-      `${kind.toUpperCase()} cannot stand here: use client.transaction(), commit() and rollback()`,
+      `${kind.toUpperCase()} is not allowed here: use client.transaction(), commit() and rollback()`,
       'TRANSACTION_CONTROL',
     )
 }

@@ -20,18 +20,18 @@ import { type AnyStatement, toStatement } from './values.ts'
 export * from '@libsql/core/api'
 export { HttpTransaction }
 
-/** What a request may take, in ms: as long as `fetch` of node waits for an answer. */
+/** Request timeout in ms; as long as `fetch` of Node.js waits for a response. */
 const REQUEST_TIMEOUT_MS = 300_000
 
-/** Also found across copies of this package. */
+/** Shared by all copies of this package. */
 const BATON = Symbol.for('@batonsql/libsql-client')
 
 const MODES = { write: 'immediate', read: 'readonly', deferred: 'deferred' } as const
 
-/** Settings of a client. What is undefined is not given, also under `exactOptionalPropertyTypes`. */
+/** Configuration of a client. Undefined counts as not given, also with `exactOptionalPropertyTypes`. */
 export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
 
-/** Makes a client. @throws LibsqlError for a URL or an option that it cannot have */
+/** Creates a client. @throws LibsqlError for an invalid URL or option */
 export function createClient(config: ClientConfig): Client {
   return _createClient(expandConfig(config as Config, true))
 }
@@ -55,7 +55,7 @@ export function _createClient(config: ExpandedConfig): HttpClient {
       `A "${scheme}:" URL cannot opt ${tls ? 'into TLS by using ?tls=1' : 'out of TLS by using ?tls=0'}`,
       'URL_INVALID',
     )
-  // relative to the last folder, as the original's requests are
+  // relative to the last folder, like requests of the original
   return new HttpClient(new URL('.', encodeBaseUrl(isSecure ? 'https' : 'http', authority, path)), config)
 }
 
@@ -64,7 +64,7 @@ export class HttpClient implements Client {
   readonly protocol = 'http'
   readonly #open: () => BatonClient
   #baton: BatonClient
-  /** Those that are open: they end with the client, so that none keeps the write lock. */
+  /** Open transactions, which are closed with the client, so that none keeps the write lock. */
   #transactions: HttpTransaction[] = []
   #isClosed = false
 
@@ -79,7 +79,7 @@ export class HttpClient implements Client {
         intMode,
         concurrency: Math.max(1, Math.ceil(concurrency)),
         headers,
-        // a program that was written for @libsql/client gives one argument
+        // programs written for @libsql/client expect one argument
         fetch: fetch
           ? (input, init) => (fetch as typeof globalThis.fetch)(new Request(input, init))
           : undefined,
@@ -116,7 +116,7 @@ export class HttpClient implements Client {
     return await this.#batch(statements, mode, 'on')
   }
 
-  /** Like `batch`, without foreign keys. */
+  /** Like `batch`, with foreign keys disabled. */
   async migrate(statements: InStatement[]): Promise<ResultSet[]> {
     return await this.#batch(statements, 'deferred', 'off')
   }
@@ -147,7 +147,7 @@ export class HttpClient implements Client {
     throw new LibsqlError('sync not supported in http mode', 'SYNC_NOT_SUPPORTED')
   }
 
-  /** Lets no call begin any more, and rolls open transactions back. Calls under way go on to their end. */
+  /** Rejects new calls, and rolls open transactions back. Calls in flight continue. */
   close(): void {
     this.#isClosed = true
     for (const transaction of this.#transactions) transaction.close()
@@ -155,8 +155,8 @@ export class HttpClient implements Client {
     void this.#baton.close({ drainMs: REQUEST_TIMEOUT_MS })
   }
 
-  /** Closes it and opens it again. */
-  // oxlint-disable-next-line typescript/no-misused-promises -- the original returns a promise, too
+  /** Closes the client and opens it again. */
+  // oxlint-disable-next-line typescript/no-misused-promises -- the original also returns a promise
   async reconnect(): Promise<void> {
     this.close()
     this.#baton = this.#open()
@@ -168,7 +168,7 @@ export class HttpClient implements Client {
   }
 }
 
-/** A script is no batch. */
+/** A script has no index, unlike a batch. */
 const noIndex = (): null => null
 
 function modeOf(mode: TransactionMode) {
@@ -177,8 +177,8 @@ function modeOf(mode: TransactionMode) {
 }
 
 /**
- * The Baton client behind a client of this package, so that a program can move to it call by call. It is closed with that
- * client. @throws TypeError for any other client, such as that of a file
+ * Returns the Baton client of a client of this package, so that a program can be migrated call by call. It is closed with that client.
+ * @throws TypeError for any other client, such as that of a file
  */
 export function baton(client: Client): BatonClient {
   const found = (client as Partial<HttpClient>)[BATON]

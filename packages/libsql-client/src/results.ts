@@ -14,12 +14,12 @@ export function toResultSet(result: BatonResult<ArrayRow>): ResultSet {
 }
 
 /**
- * Makes the function that makes a row: an object with a property for each column, the first of those with one name, that is an
- * array as well, by properties that `Object.keys` does not show.
+ * Returns a function that creates rows: objects with a property for each column (the first, if several have the same name), and the
+ * cells as non-enumerable indexes.
  */
 function rowsOf(columns: readonly string[]): (cells: ArrayRow) => Row {
   const length = columns.length
-  // a name that is a place in the row or a setter needs care, and so does the second of two
+  // names that are indexes or setters need special handling, and so do duplicates
   const isPlain =
     new Set(columns).size === length && !columns.some((name) => /^(?:\d+|length|__proto__)$/.test(name))
   return (cells) => {
@@ -37,6 +37,6 @@ function rowsOf(columns: readonly string[]): (cells: ArrayRow) => Row {
   }
 }
 
-/** A blob is a buffer of its own. */
+/** Copies a blob to its own buffer. */
 const toValue = (value: ArrayRow[number]): Value =>
   value instanceof Uint8Array ? value.slice().buffer : value

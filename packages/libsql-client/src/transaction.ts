@@ -10,7 +10,7 @@ import { refuseControl, withLibsqlErrors } from './errors.ts'
 import { toResultSet } from './results.ts'
 import { type AnyStatement, toStatement } from './values.ts'
 
-/** A transaction that lasts until `commit`, `rollback` or `close`. BEGIN travels with its first statement. */
+/** A transaction that lasts until `commit`, `rollback` or `close`. BEGIN is sent with its first statement. */
 export class HttpTransaction implements Transaction {
   readonly #stream: Stream
 
@@ -32,7 +32,7 @@ export class HttpTransaction implements Transaction {
       const given = toStatement(statement, args)
       refuseControl(given.sql, ['begin'])
       const result = this.#stream.execute(given, undefined, { rowMode: 'array' })
-      // it was a COMMIT or a ROLLBACK: the stream ends with it
+      // after a COMMIT or a ROLLBACK the stream is closed
       if (this.closed) this.close()
       return toResultSet(await result)
     }
@@ -72,7 +72,7 @@ export class HttpTransaction implements Transaction {
     void this.#stream.close()
   }
 
-  /** In the same tick: the end of the transaction and that of the stream share a request. */
+  /** Closes the stream in the same tick, so that it shares a request with the end of the transaction. */
   async #end(ended: Promise<void>): Promise<void> {
     const closed = this.#stream.close()
     await withLibsqlErrors(() => ended)
@@ -85,8 +85,8 @@ export class HttpTransaction implements Transaction {
 }
 
 /**
- * Each call of a transaction is a batch there, also one of a single statement; one that does not parse has no place, nor has the
- * BEGIN in front of it.
+ * Returns the index of a failed statement. In the original, each call of a transaction is a batch, even of a single statement; a
+ * statement that does not parse has no index, nor has the implicit BEGIN.
  */
 const placeOf = ({ code, sql, statementIndex }: SqlError): number | null =>
   code.startsWith('SQL_') || sql?.startsWith('BEGIN ') ? statementIndex : (statementIndex ?? 0)

@@ -1,18 +1,18 @@
 import { type InArgs, type InValue, Real } from '@batonsql/core'
 import type { InArgs as GivenArgs, InStatement as GivenStatement } from '@libsql/core/api'
 
-/** A statement in any of the forms that the API takes. */
+/** A statement in any form that the API accepts. */
 export type AnyStatement = GivenStatement | readonly [string, GivenArgs?]
 
-/** A statement as Baton takes it. */
+/** A statement in Baton's form. */
 export interface BatonStatement {
   readonly sql: string
   readonly args: InArgs | undefined
 }
 
 /**
- * Brings a statement into one form. @param more arguments of a text
- * @throws TypeError for an argument that has no form in SQLite
+ * Converts a statement. @param more arguments of a text
+ * @throws TypeError for an argument that SQLite cannot represent
  */
 export function toStatement(statement: AnyStatement, more?: GivenArgs): BatonStatement {
   const [sql, args] =
@@ -29,12 +29,12 @@ function toArgs(args: GivenArgs): InArgs {
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, toValue(value)]))
 }
 
-/** Numbers travel as REAL, also whole ones: the column's affinity makes them integers where it is one of integers. */
+/** Numbers are sent as REAL, even whole ones: the affinity of an integer column converts them to integers. */
 function toValue(value: unknown): InValue {
   if (typeof value === 'number') return new Real(value)
   if (value instanceof Date) return new Real(value.valueOf())
   if (value === null || value instanceof ArrayBuffer || value instanceof Uint8Array) return value
-  // oxlint-disable-next-line typescript/no-base-to-string -- as the original does
+  // oxlint-disable-next-line typescript/no-base-to-string -- like the original
   if (typeof value === 'object') return String(value)
   if (typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean') return value
   throw new TypeError('Unsupported type of value')

@@ -8,22 +8,22 @@ import { causesOf, readRetryAfter, retryDelayMs, wasNeverConnected } from './ret
 import { TimeLimit } from './time-limit.ts'
 import { checkPlatformToken, redact } from './token.ts'
 
-/** What one call asks. */
+/** A request of the platform API. */
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Its segments are encoded. */
+  /** Path with encoded segments. */
   readonly path: string
   readonly query?: Query | undefined
-  /** Sent as JSON; a form is sent as it is. Without it there is no body. */
+  /** Sent as JSON, or as a form. If omitted, there is no body. */
   readonly body?: object | undefined
-  /** Whether it does no harm to run it twice. @default what the method says: GET, PUT and DELETE are */
-  readonly isRepeatable?: boolean | undefined
+  /** Whether the request may be executed twice. @default true for GET, PUT and DELETE */
+  readonly isIdempotent?: boolean | undefined
 }
 
-/** Takes an error for success, by whether an attempt before it may have taken effect. */
+/** Converts an error to a result. @param mayHaveRun whether an earlier attempt may have taken effect */
 type Accept<T> = (error: PlatformError, mayHaveRun: boolean) => T | null
 
-/** Sends a request and reads what came. */
+/** Sends a request and reads its response. */
 export const call = <T>(
   config: ResolvedConfig,
   request: Request,
@@ -32,7 +32,7 @@ export const call = <T>(
   accept: Accept<T> = () => null,
 ): PlatformCall<T> => callOf(new Call(config, request, options).run(read, accept))
 
-/** Longest text of the service that is kept on an error, in characters. */
+/** Maximum length of the response text that an error keeps. */
 const ERROR_TEXT_LENGTH = 4_096
 
 interface Received {
@@ -40,7 +40,7 @@ interface Received {
   readonly text: string
 }
 
-/** One call under way: its attempts, with token, time limit, events and errors. */
+/** A call in flight: its attempts, with token, time limit, events and errors. */
 class Call {
   readonly #config: ResolvedConfig
   readonly #request: Request
@@ -49,9 +49,9 @@ class Call {
   readonly #limit: TimeLimit
   #attempt = 0
   #token = ''
-  /** The attempt under way may have arrived. */
+  /** Whether the current attempt may have arrived. */
   #isSent = false
-  /** An attempt before this one may have taken effect. */
+  /** Whether an earlier attempt may have taken effect. */
   #mayHaveRun = false
 
   constructor(config: ResolvedConfig, request: Request, options: PlatformCallOptions) {
@@ -91,10 +91,10 @@ class Call {
     }
   }
 
-  /** Waits before the next attempt. @throws the error when there must be none */
+  /** Waits before the next attempt. @throws the error if there is none */
   async #waitForNext(error: PlatformError): Promise<void> {
-    const { method, isRepeatable = method !== 'POST' && method !== 'PATCH' } = this.#request
-    const delayMs = retryDelayMs(error, isRepeatable, this.#attempt)
+    const { method, isIdempotent = method !== 'POST' && method !== 'PATCH' } = this.#request
+    const delayMs = retryDelayMs(error, isIdempotent, this.#attempt)
     if (this.#attempt > this.#config.maxRetries || delayMs === null || delayMs >= this.#limit.leftMs)
       throw error
     this.#mayHaveRun ||= error.outcome === 'unknown'
@@ -138,7 +138,7 @@ class Call {
         },
         ...(body !== undefined && { body }),
         signal,
-        redirect: 'manual', // the token goes to the configured host and nowhere else
+        redirect: 'manual', // the token is sent only to the configured host
       })
       const received: Record<string, string> = {}
       answer.headers.forEach((value, name) => {
@@ -149,7 +149,7 @@ class Call {
       const requestId = requestIdOf(received)
       return { response: { status, headers: received, requestId, attempts: this.#attempt }, text }
     } catch (error) {
-      // not with the error of `fetch` as its cause: that may print the request, and the token with it
+      // without the error of `fetch` as its cause, which may print the request, including the token
       const root = causesOf(error).at(-1)
       const message = redact(root instanceof Error ? root.message : String(root), this.#token)
       const outcome = !this.#mayHaveRun && wasNeverConnected(error) ? 'not_applied' : 'unknown'
@@ -166,7 +166,7 @@ class Call {
     try {
       return { body: JSON.parse(text), fail }
     } catch {
-      // the parser's own words have a part of the text, which may be a secret
+      // the parser's message contains a part of the text, which may be a secret
       const type = response.headers['content-type'] ?? 'no type'
       throw fail(`is not JSON but ${text.length} characters of ${type}`)
     }
@@ -176,7 +176,7 @@ class Call {
     const { status, headers } = response
     const body = redact(text, this.#token).slice(0, ERROR_TEXT_LENGTH)
     const { reason, serverCode } = readRefusal(body)
-    // written in JSON with escapes, it was not found in the text
+    // a token in JSON with escapes was not found in the text
     const refusal = { reason: reason && redact(reason, this.#token), serverCode }
     const shown = refusal.reason ?? (/^\s*</.test(body) ? null : body.trim() || null)
     const hint = hintFor(status, shown)

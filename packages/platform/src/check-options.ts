@@ -1,4 +1,4 @@
-/** What each option takes, for the check and for the error: types of values, or words in quotes, or a rule for numbers. */
+/** Rules for options, used in checks and errors: types of values, words in quotes, or a rule for numbers. */
 export type Rules = Readonly<Record<string, string>>
 export type RulesOf<T> = { readonly [K in keyof T]-?: string }
 
@@ -6,17 +6,17 @@ export const TIME = 'a positive number of milliseconds, or Infinity'
 export const FROM_0 = 'an integer from 0 up'
 export const FROM_1 = 'an integer from 1 up'
 const NUMBERS: Readonly<Record<string, (value: number) => boolean>> = {
-  // timers count in 32 bits
+  // timers have 32 bits
   [TIME]: (value) => value > 0 && (value < 2 ** 31 || value === Infinity),
-  // Infinity is allowed, though it is not an integer
+  // Infinity is allowed, although it is not an integer
   [FROM_0]: (value) => value >= 0 && !(value % 1),
   [FROM_1]: (value) => value >= 1 && !(value % 1),
 }
 
-/** What each call takes. */
+/** Rules for the options of all calls. */
 export const CALL_OPTIONS = { signal: 'object', timeoutMs: TIME }
 
-/** @throws TypeError naming what was given and what can be given */
+/** @throws TypeError with the given and the allowed options */
 export function checkOptions(options: object, rules: Rules): void {
   const names = Object.keys(rules).join(', ')
   if (typeof options !== 'object' || options === null)
@@ -35,12 +35,12 @@ function meets(value: unknown, rule: string): boolean {
   return value !== null && rule.split(' or ').some((kind) => kinds.includes(kind))
 }
 
-/** A value where it can be no secret: a word in place of another, a number in place of a better one. */
+/** Describes a value only where it cannot be secret: a word instead of another word, a number instead of another number. */
 function shown(value: unknown, rule: string): string {
   if (typeof value === 'string' && rule.startsWith("'")) return `'${value}'`
   return typeof value === 'number' && rule in NUMBERS ? String(value) : kindOf(value)
 }
 
-/** A value by its type alone: it may be a token. */
+/** Describes a value only by its type, as it may be a token. */
 export const kindOf = (value: unknown): string =>
   value == null ? String(value) : `a value of type ${typeof value}`

@@ -18,7 +18,7 @@ export type PlatformFetch = (
   text(): Promise<string>
 }>
 
-/** What `observe` hears of each attempt of a call. No event holds a token, a header or a body. Times are in ms. */
+/** Event passed to `observe` for each attempt of a call. Contains no token, header or body. Times are in ms. */
 export type PlatformEvent = AttemptEvent & {
   readonly method: string
   /** Path with its query, without the base URL. */
@@ -31,50 +31,50 @@ export type AttemptEvent =
   | { readonly type: 'request:start' }
   | {
       readonly type: 'request'
-      /** Null when there was no answer. */
+      /** Null if there was no response. */
       readonly status: number | null
       readonly requestId: string | null
-      /** From the request to the end of the body. */
+      /** Time from the request to the end of the body. */
       readonly durationMs: number
     }
-  /** The request is sent once more after `delayMs`. */
+  /** The request is retried after `delayMs`. */
   | { readonly type: 'retry'; readonly delayMs: number; readonly error: unknown }
 
-/** Settings of a platform client. Copied when the client is made. */
+/** Options of a platform client, copied when the client is created. */
 export interface PlatformConfig {
-  /** API token, or a function that returns one; it is asked before every attempt. */
+  /** API token, or a function that returns one; called before every attempt. */
   readonly token: PlatformToken | (() => PlatformToken | Promise<PlatformToken>)
-  /** Slug of the organization, or of the personal account, that the calls are about. See also `forOrganization`. */
+  /** Slug of the organization, or of the personal account, that calls refer to. See also `forOrganization`. */
   readonly organization?: string | undefined
-  /** Where the API is; may have a path in front of its routes. @default 'https://api.turso.tech' */
+  /** URL of the API; may include a path prefix. @default 'https://api.turso.tech' */
   readonly url?: string | URL | undefined
-  /** Longest time for one call in ms: token, connecting, answer, and the waits before it is sent again. @default 60000 */
+  /** Timeout of a call in ms, including token, connection, response and delays before retries. @default 60000 */
   readonly requestTimeoutMs?: number | undefined
-  /** Sends the requests in place of the platform's own `fetch`. */
+  /** Sends the requests, instead of the platform's own `fetch`. */
   readonly fetch?: PlatformFetch | undefined
   /** Headers added to every request: an object, `Headers`, or pairs. */
   readonly headers?: Readonly<Record<string, string>> | Iterable<readonly [string, string]> | undefined
-  /** Name of your program, put before Baton's own in the header `user-agent`. */
+  /** Name of your program, which precedes Baton's in the header `user-agent`. */
   readonly userAgent?: string | undefined
   /**
-   * How often a request is sent again when that can do no harm: reads, deletes and settings after a failure on the way or
-   * HTTP 408, 429, 502–504; everything else after 429, or when no connection was made. 0 = never.
+   * Number of retries where they are safe: idempotent requests after a network error or HTTP 408, 429, 502–504; all others after 429, or if
+   * no connection was made. 0 disables retries.
    * @default 2
    */
   readonly maxRetries?: number | undefined
-  /** Called with events about each attempt. What it throws comes up as an uncaught exception, not in the call. */
+  /** Receives an event for each attempt. Its errors are uncaught exceptions, and do not affect the call. */
   readonly observe?: ((event: PlatformEvent) => void) | undefined
 }
 
-/** Settings of one call. */
+/** Options of a call. */
 export interface PlatformCallOptions {
-  /** Ends the call; it rejects with the code `ABORTED` and the signal's reason as its cause. */
+  /** Aborts the call, which rejects with the code `ABORTED` and the signal's reason as its cause. */
   readonly signal?: AbortSignal | undefined
-  /** Longest time for the call in ms. @default the client's `requestTimeoutMs` */
+  /** Timeout of the call in ms. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
 }
 
-/** A configuration that was checked, with its defaults. */
+/** A checked configuration with its defaults. */
 export type ResolvedConfig = Omit<PlatformConfig, 'url' | 'headers'> & {
   readonly url: string
   readonly fetch: PlatformFetch
@@ -97,7 +97,7 @@ const RULES: RulesOf<PlatformConfig> = {
 
 const USER_AGENT = 'batonsql-platform'
 
-/** Checks a configuration and fills in the defaults. @throws TypeError that names the option and the remedy */
+/** Checks a configuration and applies defaults. @throws TypeError with the option and how to fix it */
 export function resolveConfig(config: PlatformConfig): ResolvedConfig {
   checkOptions(config, RULES)
   const { token, url = 'https://api.turso.tech', userAgent, headers = {} } = config

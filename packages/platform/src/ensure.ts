@@ -1,20 +1,21 @@
 import { isAlreadyExists, isNotFound, PlatformError } from './platform-error.ts'
 
-/** What `ensure` is made of. */
+/** The parts of an `ensure` method. */
 interface Parts<T> {
-  /** Such as `group "eu"`. */
+  /** Name of the resource for errors, such as `group "eu"`. */
   readonly what: string
   readonly path: string
   readonly find: () => Promise<T>
   readonly make: () => Promise<T>
-  /** How one that is there is not as asked for. */
+  /** Describes how an existing resource differs from the request. */
   readonly differencesOf: (found: T) => readonly string[]
   readonly signal: AbortSignal | undefined
 }
 
 /**
- * Makes what is not there. May be repeated, also after an answer that was lost: it looks before and after it makes anything.
- * @returns `isNew`: whether it was not there at the first look
+ * Creates a resource unless it exists. Can be repeated, also after a lost response: it looks the resource up before and after it
+ * creates it.
+ * @returns `isNew`: whether it did not exist at first
  */
 export async function ensure<T>({ what, path, find, make, differencesOf, signal }: Parts<T>): Promise<{
   readonly created: boolean
@@ -31,7 +32,7 @@ export async function ensure<T>({ what, path, find, make, differencesOf, signal 
     }
     const differences = differencesOf(found).join(', ')
     if (differences === '') return found
-    const message = `${what} is not as asked for: ${differences}`
+    const message = `${what} differs from the request: ${differences}`
     throw new PlatformError({ code: 'MISMATCH', outcome: 'not_applied', method: 'GET', path, message })
   }
   const there = await look()

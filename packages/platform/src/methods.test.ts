@@ -523,7 +523,7 @@ describe('databaseToken', () => {
 
   test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])('a time that is none: %j', async (ttl) => {
     const { platform } = mints(1)
-    expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a length of time')
+    expect(() => platform.databaseToken({ database: 'db', ttl })).toThrow('ttl must be a duration')
   })
 
   test('either a database or a group', async () => {

@@ -1,10 +1,10 @@
 import type { Raw } from './view.ts'
 
-// What the service answers, in camel case. Fields that are not here come all the same; see also `raw` of each object.
+// Responses of the service, in camel case. Other fields are kept, too; see also `raw` of each object.
 
-/** One of the known words, or one that was added since. */
+/** A known word, or one that was added later. */
 export type Known<Words extends string> = Words | (string & {})
-/** The same fields, each of which may be left out. */
+/** The same fields, all optional. */
 export type Optional<T> = { readonly [K in keyof T]?: T[K] | undefined }
 type Model<T> = Readonly<T> & Raw
 type Texts<Names extends string> = Readonly<Record<Names, string>>
@@ -13,17 +13,17 @@ type Flags<Names extends string> = Readonly<Record<Names, boolean>>
 
 export interface Database extends Raw, Flags<'blockReads' | 'blockWrites' | 'deleteProtection'> {
   readonly name: string
-  /** UUID; with other engines than SQLite's it tells which. */
+  /** UUID, which also identifies the engine, if it is not SQLite's. */
   readonly dbId: string
-  /** Host of the database: always this one, never one put together from its name. */
+  /** Host of the database. Do not derive it from the name. */
   readonly hostname: string
   readonly group: string
   readonly primaryRegion: string
-  /** What it was branched from; null for a database that is no branch. */
+  /** The database from which it was branched; null if there is none. */
   readonly parent: Texts<'id' | 'name' | 'branchedAt'> | null
   /** @deprecated by the service */
   readonly regions?: readonly string[]
-  // seen, but not documented
+  // observed, but not documented
   readonly archived?: boolean
   readonly sleeping?: boolean
   readonly isSchema?: boolean
@@ -32,7 +32,7 @@ export interface Database extends Raw, Flags<'blockReads' | 'blockWrites' | 'del
   readonly type?: string
 }
 
-/** What the creation of a database answers. */
+/** Response to the creation of a database. */
 export type CreatedDatabase = Pick<Database, 'name' | 'dbId' | 'hostname'> & Raw
 
 export interface DatabaseConfiguration
@@ -54,7 +54,7 @@ export type UsageFigures = Numbers<'rowsRead' | 'rowsWritten' | 'storageBytes' |
 export interface DatabaseUsage extends Raw {
   readonly uuid: string
   readonly instances: readonly { readonly uuid: string; readonly usage: UsageFigures }[]
-  /** Null when the service sent neither of its two names for it. */
+  /** Null if the service sent neither of its two names for it. */
   readonly total: UsageFigures | null
 }
 
@@ -70,7 +70,7 @@ export interface Group extends Raw {
   readonly locations?: readonly string[]
   /** @deprecated by the service */
   readonly version?: string
-  // seen, but not documented
+  // observed, but not documented
   readonly archived?: boolean
 }
 
@@ -88,16 +88,16 @@ export interface Organization
 
 export interface OrganizationUsage extends Raw {
   readonly uuid: string
-  /** What was used in this period: the service's own tools read it so, though its documents call it the plan's allowance. */
+  /** Usage in this period: the documentation calls it the plan's allowance, but the service's own tools read it as usage. */
   readonly usage: UsageFigures & Numbers<'databases' | 'locations' | 'groups'>
-  /** What the plan allows, 0 is no limit. The local server sends it; of the cloud service it is in `plans()`. */
+  /** Quotas of the plan, 0 for unlimited. Sent by the local server; for the cloud service see `plans()`. */
   readonly allowance?: UsageFigures & Numbers<'databases' | 'locations' | 'groups'>
   readonly databases: readonly DatabaseUsage[]
 }
 
 export interface Plan extends Raw, Texts<'name' | 'price'> {
   readonly prices: readonly Texts<'value' | 'timeline'>[]
-  /** 0 means without limit. */
+  /** 0 means unlimited. */
   readonly quotas: { readonly databases: number | null } & Numbers<
     'rowsRead' | 'rowsWritten' | 'locations' | 'storage' | 'groups' | 'bytesSynced'
   >
@@ -129,19 +129,19 @@ export interface Invite extends Raw {
   readonly createdAt: string
 }
 
-/** What a token of one group may do. */
+/** Permissions of a token for a group. */
 export type Scope =
   | 'read'
   | `db:${'create' | 'delete' | 'configure' | 'mint-token' | 'rotate-creds'}`
   | `group:${'configure' | 'mint-token' | 'rotate-creds'}`
 
-/** Names for several scopes: `read-only` is `read`, `full-access` is all. The service stores what they stand for. */
+/** Presets: `read-only` is `read`, `full-access` is all scopes. The service stores the scopes. */
 export type ScopePreset = 'read-only' | 'full-access'
 
 export interface ApiToken extends Raw {
   readonly id: string
   readonly name: string
-  /** Slug of the one organization that it is for; absent for a token for all. */
+  /** Slug of its organization; absent for a token for all organizations. */
   readonly organization?: string
   readonly group?: string
   readonly scopes?: readonly Known<Scope>[]
@@ -150,19 +150,19 @@ export interface ApiToken extends Raw {
 }
 
 export type OrganizationApiToken = ApiToken & { readonly owner: Texts<'username' | 'email'> }
-/** The only time that the token itself is shown. */
+/** The only response that contains the token itself. */
 export type CreatedApiToken = Model<{ id: string; name: string; token: string }>
 
 export interface AuditLog extends Raw {
   /** Such as `db-create`. */
   readonly code: string
   readonly message: string
-  /** `cli` or `web`: told from the header `user-agent`. */
+  /** `cli` or `web`, according to the header `user-agent`. */
   readonly origin: string
   readonly author: string
   /** ISO 8601. */
   readonly createdAt: string
-  /** As the service sent it. */
+  /** As sent by the service. */
   readonly data: Readonly<Record<string, unknown>>
 }
 

@@ -1,14 +1,14 @@
 import type { PlatformCall } from './platform-call.ts'
 
-/** One page of a list. */
+/** A page of a list. */
 export interface Page<T> {
   readonly items: T[]
-  /** Where the next page begins: for `page(next)`. Null after the last one. */
+  /** Position of the next page, for `page(next)`. Null after the last page. */
   readonly next: string | null
 }
 
 /**
- * A list that comes in pages. Nothing is asked before it is read:
+ * A paginated list. Nothing is requested until it is read:
  *
  * ```ts
  * for await (const { name } of platform.databases.list()) …
@@ -22,12 +22,12 @@ export class Pages<T> implements AsyncIterable<T> {
     this.#get = get
   }
 
-  /** One page. @param at `next` of the page before it; without it the first */
+  /** Fetches a page. @param at `next` of the previous page; the first page if omitted */
   page(at: string | null = null): PlatformCall<Page<T>> {
     return this.#get(at)
   }
 
-  /** Every page, one after the other, each asked for when it is needed. */
+  /** Yields all pages, each fetched when it is needed. */
   async *pages(): AsyncGenerator<Page<T>, void, undefined> {
     const seen = new Set<string>()
     for (let at: string | null = null; ; ) {
@@ -44,7 +44,7 @@ export class Pages<T> implements AsyncIterable<T> {
     for await (const page of this.pages()) yield* page.items
   }
 
-  /** All of it, or the first of it. @param options `limit`: how many at most */
+  /** Fetches all items, or the first ones. @param options `limit`: maximum number of items */
   async toArray({ limit = Infinity }: { readonly limit?: number | undefined } = {}): Promise<T[]> {
     if (!(limit >= 0)) throw new TypeError('limit must be a number from 0 up')
     const items: T[] = []

@@ -1,6 +1,6 @@
 /**
- * Fills the parts in braces of a pattern, as `/v1/organizations/{organization}`, each of them encoded.
- * @throws TypeError for a value that is no string, is empty, or is `.` or `..`, which would lead to another route
+ * Replaces the parameters in braces of a pattern, such as `/v1/organizations/{organization}`, by encoded values.
+ * @throws TypeError for a value that is not a string, is empty, or is `.` or `..`, which would lead to another route
  */
 export function fillPath(pattern: string, valueOf: (name: string) => unknown): string {
   return pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
@@ -8,16 +8,16 @@ export function fillPath(pattern: string, valueOf: (name: string) => unknown): s
     if (typeof value !== 'string')
       throw new TypeError(`${name} must be a string, not a value of type ${typeof value}`)
     if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} cannot be "${value}"`)
-    if (!value.isWellFormed()) throw new TypeError(`${name} has half of a surrogate pair`)
+    if (!value.isWellFormed()) throw new TypeError(`${name} has a lone surrogate`)
     return encodeURIComponent(value)
   })
 }
 
-/** Checks a path of the caller's own, whose segments the caller has encoded. @throws TypeError saying what is wrong */
+/** Checks a path whose segments the caller has encoded. @throws TypeError with the reason */
 export function checkPath(path: string): string {
   if (typeof path !== 'string' || !/^\/(?!\/)(?:[\w\-.~!$&'()*+,;=:@/]|%[\da-f]{2})*$/i.test(path))
     throw new TypeError(
-      'the path must begin with one "/", with its segments encoded; a query goes into the option query',
+      'the path must begin with one "/", with its segments encoded; pass a query with the option query',
     )
   if (new URL(path, 'http://host').pathname !== path) throw new TypeError('the path cannot have "." or ".."')
   return path
@@ -25,7 +25,7 @@ export function checkPath(path: string): string {
 
 export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
 
-/** The query with its question mark, or nothing when no value is set. */
+/** Returns the query with its question mark; empty if no value is set. */
 export function queryText(query: Query): string {
   const given = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value != null) given.append(name, String(value))
@@ -33,8 +33,8 @@ export function queryText(query: Query): string {
 }
 
 /**
- * A base URL without its end slash: a prefix of its path stays.
- * @throws TypeError for what is no http or https URL, or has a query, a fragment or a user
+ * Parses a base URL and removes the slash at its end; a path prefix is kept.
+ * @throws TypeError unless it is an http or https URL without query, fragment and user
  */
 export function parseUrl(url: string | URL): string {
   const text = String(url)

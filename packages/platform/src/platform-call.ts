@@ -1,11 +1,11 @@
-/** What came with an answer. */
+/** Attributes of a response. */
 export interface PlatformResponse {
   readonly status: number
-  /** By their names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** Id that the service, or a proxy before it, gave the request; null when there is none. */
+  /** Id of the request from the service, or from a proxy in front of it; null if there is none. */
   readonly requestId: string | null
-  /** How often it was sent, from 1. */
+  /** Number of attempts, from 1. */
   readonly attempts: number
 }
 
@@ -14,16 +14,16 @@ export interface Answered<T> {
   readonly response: PlatformResponse
 }
 
-/** A call under way: a promise of its data, which can give the answer's headers, too. */
+/** A call in flight: a promise of its data, which also gives access to the response. */
 export interface PlatformCall<T> extends Promise<T> {
-  /** The data together with status, headers and request id. */
+  /** Returns the data with status, headers and request id. */
   withResponse(): Promise<Answered<T>>
 }
 
 export function callOf<T>(answered: Promise<Answered<T>>): PlatformCall<T> {
   const call = answered.then(({ data }) => data)
   const withResponse = (): Promise<Answered<T>> => {
-    call.catch(() => {}) // the promise that is asked for here reports a failure
+    call.catch(() => {}) // reported by the promise that is returned here
     return answered
   }
   return Object.assign(call, { withResponse })

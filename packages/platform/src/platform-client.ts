@@ -20,30 +20,30 @@ import { accountRoutes, organizationRoutes } from './routes/organizations.ts'
 
 export interface PlatformRequestOptions
   extends PlatformCallOptions,
-    Pick<Request, 'query' | 'body' | 'isRepeatable'> {}
+    Pick<Request, 'query' | 'body' | 'isIdempotent'> {}
 
 /**
- * Client of the platform API. Every call throws a PlatformError when it fails: its `status` says what the service answered,
- * its `code` whether there was no answer (`NETWORK`, `TIMEOUT`, `ABORTED`) or not the documented one (`DECODE`). It holds
- * nothing open and need not be closed.
+ * Client of the platform API. Failed calls reject with a PlatformError: its `status` is that of the response, its `code` tells whether
+ * there was no response (`NETWORK`, `TIMEOUT`, `ABORTED`) or an undocumented one (`DECODE`). A client holds no resources and need not
+ * be closed.
  */
 export interface PlatformClient
   extends ReturnType<typeof organizationRoutes>,
     ReturnType<typeof accountRoutes> {
   readonly databases: Databases
   readonly groups: Groups
-  /** The same client for another organization. @param slug its slug, or that of the personal account */
+  /** Returns the same client for another organization. @param slug its slug, or that of the personal account */
   forOrganization(slug: string): PlatformClient
   /**
-   * A function that gives a token that is valid, for `createClient({ authToken })`: it makes short ones, one at a time, and
-   * the next before the last one ends.
-   * @throws TypeError for a `ttl` that is no length of time; the function throws the PlatformError of the call that makes one
+   * Returns a function that provides a valid token, for `createClient({ authToken })`. It creates short-lived tokens, one at a time, and
+   * the next one before the current one expires.
+   * @throws TypeError for an invalid `ttl`; the function rejects with the PlatformError of the call that creates a token
    */
   databaseToken(options: DatabaseTokenOptions): DatabaseTokenProvider
   /**
-   * Sends a request of your own, to a route that has no method here, with the same token, repetitions and errors.
+   * Sends a custom request, to a route without a method here, with the same token, retries and errors.
    * @param path begins with `/` and a version; its segments are encoded
-   * @returns the JSON of the answer as it came; undefined for an empty one
+   * @returns the JSON of the response; undefined if it is empty
    */
   request<T = unknown>(
     method: Request['method'],
@@ -52,10 +52,10 @@ export interface PlatformClient
   ): PlatformCall<T>
 }
 
-const REQUEST_OPTIONS = { ...CALL_OPTIONS, query: 'object', body: 'object', isRepeatable: 'boolean' }
+const REQUEST_OPTIONS = { ...CALL_OPTIONS, query: 'object', body: 'object', isIdempotent: 'boolean' }
 const METHODS: readonly Request['method'][] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** Makes a client of the platform API. Sends nothing. @throws TypeError naming the option that is wrong */
+/** Creates a client of the platform API, without sending anything. @throws TypeError with the invalid option */
 export const createPlatformClient = (config: PlatformConfig): PlatformClient =>
   clientOf(resolveConfig(config))
 
@@ -73,8 +73,8 @@ function clientOf(config: ResolvedConfig): PlatformClient {
     request<T>(method: Request['method'], path: string, options: PlatformRequestOptions = {}) {
       checkOptions(options, REQUEST_OPTIONS)
       if (!METHODS.includes(method)) throw new TypeError(`method must be one of ${METHODS.join(', ')}`)
-      const { query, body, isRepeatable, ...callOptions } = options
-      const request = { method, path: checkPath(path), query, body, isRepeatable }
+      const { query, body, isIdempotent, ...callOptions } = options
+      const request = { method, path: checkPath(path), query, body, isIdempotent }
       return call(config, request, callOptions, (answer) => answer.body as T)
     },
   }

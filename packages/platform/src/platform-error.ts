@@ -1,43 +1,43 @@
-/** Whether a failed call took effect: certainly not, or this cannot be known here. */
+/** Whether a failed call took effect: certainly not, or unknown. */
 export type Outcome = 'not_applied' | 'unknown'
 
-/** What a PlatformError is made from. */
+/** Properties of a new PlatformError. */
 export type PlatformErrorDetails = Pick<PlatformError, 'code' | 'method' | 'path' | 'outcome'> &
   Partial<Omit<PlatformError, keyof Error>> & { readonly message: string; readonly cause?: unknown }
 
 /**
- * A call to the platform API failed. No part of it holds a token: what looks like one is replaced by `[token]`.
- * Mistakes of the caller are TypeErrors instead, before anything is sent.
+ * A failed call to the platform API. It contains no token: everything that looks like one is replaced by `[token]`.
+ * Invalid arguments are reported as TypeErrors, before anything is sent.
  */
 export class PlatformError extends Error {
   override readonly name = 'PlatformError'
   /**
    * What went wrong:
    *
-   * - `HTTP_STATUS`: the service, or a proxy before it, refused or failed; `status` says which
-   * - `NETWORK`: the connection failed, there is no answer
-   * - `TIMEOUT`: the time of the call was over
-   * - `ABORTED`: the signal ended the call; its reason is the `cause`
-   * - `DECODE`: the service answered that it went well, with a body that is not the documented one
-   * - `MISMATCH`: `ensure()` found a resource of that name which is not as asked for
+   * - `HTTP_STATUS`: the service, or a proxy in front of it, responded with an error; see `status`
+   * - `NETWORK`: the connection failed, there is no response
+   * - `TIMEOUT`: the timeout of the call has elapsed
+   * - `ABORTED`: the call was aborted by its signal, whose reason is the `cause`
+   * - `DECODE`: the service reported success, with a body that is not the documented one
+   * - `MISMATCH`: `ensure()` found a resource of that name that differs from the request
    */
   readonly code: 'HTTP_STATUS' | 'NETWORK' | 'TIMEOUT' | 'ABORTED' | 'DECODE' | 'MISMATCH'
   readonly method: string
-  /** Path with its query, without the base URL. */
+  /** Path with query, without the base URL. */
   readonly path: string
-  /** HTTP status; null when there was no answer. */
+  /** HTTP status; null if there was no response. */
   readonly status: number | null
-  /** The service's own code, such as `group_sleeping`; null when it gave none. */
+  /** Error code of the service, such as `group_sleeping`; null if it sent none. */
   readonly serverCode: string | null
-  /** The service's own words, without method and path; null when it said nothing. */
+  /** Error message of the service, without method and path; null if it sent none. */
   readonly reason: string | null
-  /** Whether the call may have taken effect all the same: `unknown` means look before you repeat it. */
+  /** Whether the call may have taken effect: for `unknown`, check before you repeat it. */
   readonly outcome: Outcome
-  /** Id that the service, or a proxy before it, gave the request; null when there is none. */
+  /** Id of the request from the service, or from a proxy in front of it; null if there is none. */
   readonly requestId: string | null
-  /** How long the service asks to wait, in ms; null when it does not say. */
+  /** Delay that the service requests before a retry, in ms; null if there is none. */
   readonly retryAfterMs: number | null
-  // not fields: a printed error does not show them
+  // not public fields, so that a printed error does not show them
   readonly #headers: Readonly<Record<string, string>>
   readonly #body: string | null
 
@@ -56,25 +56,25 @@ export class PlatformError extends Error {
     this.#body = details.body ?? null
   }
 
-  /** Headers of the answer by their names in lower case; none when there was no answer. */
+  /** Response headers with names in lower case; empty if there was no response. */
   get headers(): Readonly<Record<string, string>> {
     return this.#headers
   }
 
-  /** What the service wrote, at most 4,096 characters; null when there was no answer. */
+  /** Response text, at most 4,096 characters; null if there was no response. */
   get body(): string | null {
     return this.#body
   }
 }
 
-/** Whether a create was refused because there is one already: HTTP 409, or 400 in such words. */
+/** Whether a creation was rejected because the resource already exists: HTTP 409, or 400 with such a message. */
 export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof PlatformError &&
   (error.status === 409 || (error.status === 400 && /already exists/i.test(error.reason ?? '')))
 
 /**
- * Whether there is nothing of the name that the path ends with: HTTP 404 in the service's own words, which are JSON, and not
- * about the organization before it.
+ * Whether the resource at the end of the path does not exist: HTTP 404 with the service's own JSON, unless it refers to the
+ * organization.
  */
 export const isNotFound = (error: unknown): boolean =>
   error instanceof PlatformError &&

@@ -1,20 +1,20 @@
 import type { PlatformError } from './platform-error.ts'
 import { isObject, viewOf } from './view.ts'
 
-/** An answer that went well. */
+/** A successful response. */
 export interface Answer {
-  /** Undefined for an empty body. */
+  /** Undefined if the body is empty. */
   readonly body: unknown
-  /** Makes the error of a body that is not the documented one. */
+  /** Creates the error for an undocumented body. */
   readonly fail: (what: string) => PlatformError
 }
 
-/** Takes from an answer what a method returns. Nothing that is missing becomes empty: it is an error. */
+/** Extracts the result of a method from a response. Missing data is an error, never an empty result. */
 export type Reader<T> = (answer: Answer) => T
 
 export const nothing: Reader<void> = () => {}
 
-/** An object under `key`, or the body itself; it must have the field `own`. */
+/** Reads an object under `key`, or the body itself; it must have the field `own`. */
 export const one =
   <T>(key: string, own: string): Reader<T> =>
   ({ body, fail }) => {
@@ -24,7 +24,7 @@ export const one =
     return view as T
   }
 
-/** The body itself as an object. */
+/** Reads the body as an object. */
 export const whole =
   <T>(): Reader<T> =>
   ({ body, fail }) => {
@@ -32,7 +32,7 @@ export const whole =
     return viewOf<T>(body)
   }
 
-/** The objects of a list under `key`, or of a body that is one. @param opaque fields whose content is not converted */
+/** Reads the objects of a list under `key`, or of a body that is a list. @param opaque fields whose content is not converted */
 export const list =
   <T>(key: string, opaque: readonly string[] = []): Reader<T[]> =>
   ({ body, fail }) => {
@@ -44,7 +44,7 @@ export const list =
     })
   }
 
-/** A value of a type under `key`. */
+/** Reads a value of a type under `key`. */
 const value =
   <T>(type: 'string' | 'number' | 'object') =>
   <V extends T = T>(key: string): Reader<V> =>
@@ -56,7 +56,7 @@ const value =
 
 export const text = value<string>('string')
 export const number = value<number>('number')
-/** An object whose keys are data. */
+/** Reads an object whose keys are data. */
 export const map = value<Readonly<Record<string, unknown>>>('object')
 
 export const fieldOf = (body: unknown, key: string): unknown =>

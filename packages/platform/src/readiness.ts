@@ -6,26 +6,26 @@ import type { DatabaseToken } from './token.ts'
 
 export interface WaitUntilReadyOptions extends PlatformCallOptions {
   /**
-   * Token of the database, for servers that ask for one before they look whether there is such a database. Without it an
-   * answer that asks for one (401) counts as ready.
+   * Token of the database, for servers that require one before they check whether the database exists. Without it, a response that
+   * requires one (401) counts as ready.
    */
   readonly authToken?: DatabaseToken | (() => DatabaseToken | Promise<DatabaseToken>) | undefined
 }
 
-/** Waits between two looks, in ms: doubling, from the first to the last. */
+/** First and longest delay between two checks, in ms; doubled each time. */
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 1_000
 
-/** Asks for nothing and leaves nothing behind, by the route that a client uses. */
+/** A request without effect, on the route that clients use. */
 const CLOSE = '{"requests":[{"type":"close"}]}'
 
-/** URL of a database by the `hostname` that the service gave it: `http` on this machine, `https` elsewhere. */
+/** Returns the URL of a database by its `hostname`: `http` on this machine, `https` elsewhere. */
 export function databaseUrl(hostname: string): string {
   const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|[^/]*\.localhost)(:|\/|$)/.test(hostname)
   return `${isLocal ? 'http' : 'https'}://${hostname}`
 }
 
-/** Waits until a database answers at its own host. */
+/** Waits until a database responds at its host. */
 export async function waitForDatabase(
   { fetch }: { readonly fetch: PlatformFetch },
   hostname: string,
@@ -49,7 +49,7 @@ export async function waitForDatabase(
     const headers = { 'content-type': 'application/json', ...authorization }
     const sent = { method: 'POST', headers, body: CLOSE, signal: sending, redirect: 'manual' } as const
     const answer = await fetch(path, sent).catch(() => null)
-    await answer?.text().catch(() => {}) // to its end, so that the connection is free
+    await answer?.text().catch(() => {}) // read completely, to release the connection
     return answer?.status ?? 0
   }
   try {

@@ -1,6 +1,6 @@
 import { isObject } from './view.ts'
 
-/** What the service says of a refusal, where it is its own JSON. */
+/** Parses the error message and code of a response in the service's JSON. */
 export function readRefusal(text: string): { reason: string | null; serverCode: string | null } {
   try {
     const body: unknown = JSON.parse(text)
@@ -12,16 +12,16 @@ export function readRefusal(text: string): { reason: string | null; serverCode: 
   }
 }
 
-/** What to do about a refusal, where that is known. */
+/** Returns a hint for an error, if there is one. */
 export function hintFor(status: number, text: string | null): string | null {
   if (status === 401 && text?.includes('could not parse jwt id'))
-    return 'the token is one of a database: the platform API wants an API token'
+    return 'this is a database token: the platform API needs an API token'
   if (status === 401) return 'check token'
   return status === 0 ? 'a redirect, which is not followed' : null
 }
 
 const REQUEST_IDS = ['x-request-id', 'request-id', 'fly-request-id', 'x-amzn-requestid', 'cf-ray']
 
-/** Id of a request, by the headers of its answer. */
+/** Returns the id of a request from the headers of its response. */
 export const requestIdOf = (headers: Readonly<Record<string, string>>): string | null =>
   REQUEST_IDS.map((name) => headers[name]).find(Boolean) ?? null

@@ -1,36 +1,36 @@
 import type { PlatformError } from './platform-error.ts'
 
-/** Wait before the first repetition, and the longest, in ms. */
+/** First and longest delay before a retry, in ms. */
 const FIRST_DELAY_MS = 500
 const LONGEST_DELAY_MS = 8_000
 
-/** Longest wait that the service may ask for, in ms. Asked for more, the call fails, and the caller decides. */
+/** Longest delay that the service may request, in ms. If it requests more, the call fails and the caller decides. */
 const LONGEST_RETRY_AFTER_MS = 60_000
 
-/** Statuses after which only what does no harm twice is sent again. 429 was certainly not done. */
+/** Statuses after which only idempotent requests are retried. A request with status 429 was certainly not executed. */
 const TRANSIENT = [408, 502, 503, 504]
 
 /**
- * How long to wait before a request is sent again, in ms; null when it must not be. A conflict (409) is never repeated:
- * here it means that there is one already. What makes something, a token above all, only when it certainly was not done.
+ * Returns the delay before a retry, in ms; null if there is none. A conflict (409) is never retried, as it means that the resource
+ * already exists. A creation, above all of a token, is retried only if it was certainly not executed.
  * @param attempt from 1
  */
-export function retryDelayMs(error: PlatformError, isRepeatable: boolean, attempt: number): number | null {
+export function retryDelayMs(error: PlatformError, isIdempotent: boolean, attempt: number): number | null {
   const { code, status, outcome, retryAfterMs } = error
   const isSafe = status === 429 || (code === 'NETWORK' && outcome === 'not_applied')
   const isTransient = code === 'NETWORK' || TRANSIENT.includes(status ?? 0)
-  if (!isSafe && !(isRepeatable && isTransient)) return null
+  if (!isSafe && !(isIdempotent && isTransient)) return null
   if (retryAfterMs !== null) return retryAfterMs <= LONGEST_RETRY_AFTER_MS ? retryAfterMs : null
   return Math.random() * Math.min(FIRST_DELAY_MS * 2 ** (attempt - 1), LONGEST_DELAY_MS)
 }
 
-/** How long an answer asks to wait, in ms; null when it does not say. */
+/** Returns the delay that a response requests, in ms; null if there is none. */
 export function readRetryAfter(headers: Readonly<Record<string, string>>): number | null {
   const text = headers['retry-after']
   const ms = positive(headers['retry-after-ms']) ?? positive(text, 1_000)
   if (ms !== null) return ms
   const at = Date.parse(/^[a-z]/i.exec(text ?? '')?.input ?? '')
-  // by the service's own clock, where it tells the time
+  // relative to the service's clock, if it sends the time
   const now = Date.parse(headers['date'] ?? '') || Date.now()
   return Number.isNaN(at) ? null : Math.max(0, at - now)
 }
@@ -40,11 +40,11 @@ function positive(text = '', factor = 1): number | null {
   return number >= 0 && number < Infinity ? number : null
 }
 
-/** Codes of runtimes for connections that were never made. */
+/** Error codes of runtimes for connections that were never made. */
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
 
-/** What a failure of `fetch` comes from: it stands one or two levels down. An error may have itself as its cause. */
+/** Returns the causes of a failure of `fetch`, which are nested one or two levels. An error may be its own cause. */
 export function causesOf(failure: unknown): readonly unknown[] {
   const causes = [failure]
   for (let depth = 0; depth < 5; depth++) {
@@ -56,11 +56,11 @@ export function causesOf(failure: unknown): readonly unknown[] {
   return causes
 }
 
-/** Whether a failure of `fetch` says that no connection was made, so that nothing has arrived. */
+/** Whether a failure of `fetch` means that no connection was made, so that nothing has arrived. */
 export const wasNeverConnected = (failure: unknown): boolean =>
   causesOf(failure).some((error) => {
     const { code, syscall } = (error ?? {}) as { code?: unknown; syscall?: unknown }
-    // a host can become unreachable in the middle of a connection, too
+    // a host can also become unreachable during a connection
     const isInMiddle = String(code).endsWith('UNREACH') && syscall !== 'connect'
     return NOT_CONNECTED.test(String(code)) && !isInMiddle
   })

@@ -8,10 +8,10 @@ import { isNotFound } from './platform-error.ts'
 import type { Reader } from './readers.ts'
 import { bodyOf } from './view.ts'
 
-// A method of the client is a line of a table: `GET /path/{name}`, what its answer holds, and what it takes besides the parts
-// of its path. The types of its arguments and of its result follow from these.
+// A method of the client is a line of a table: `GET /path/{name}`, how its response is read, and its arguments besides the
+// parameters of its path. The types of its arguments and of its result are derived from these.
 
-/** What the parts of a path are called as arguments. That of the organization comes from the client. */
+/** Names of path parameters as arguments. The organization is that of the client. */
 interface Labels {
   organization: []
   name: [name: string]
@@ -26,44 +26,44 @@ type ParametersOf<P> = P extends `${string}{${infer Name extends keyof Labels}}$
   ? [...Labels[Name], ...ParametersOf<Rest>]
   : []
 
-/** What a method takes: an argument that makes the body, and options, which may make a query or a body. */
+/** Arguments of a method: one that makes the body, and options, which may make a query or a body. */
 interface Takes<I extends readonly unknown[], O> {
   readonly body?: ((...input: I) => object) | undefined
   readonly rules?: RulesOf<Omit<O, keyof PlatformCallOptions>> | undefined
   readonly send?: ((options: O) => Pick<Request, 'query' | 'body'>) | undefined
-  readonly isRepeatable?: boolean | undefined
+  readonly isIdempotent?: boolean | undefined
 }
 
-/** For options that put nothing into the request. */
+/** For options that are not part of the request. */
 export const unsent =
   <O>(): ((options: O) => object) =>
   () => ({})
 
 type Pattern<Verb extends Request['method'] = Request['method']> = `${Verb} /${string}`
 
-/** Whether something was deleted. */
+/** The outcome of a deletion. */
 export interface Deleted {
-  /** False when there was none, which only `missingOk` lets pass. */
+  /** False if the resource did not exist, which is an error without `missingOk`. */
   readonly deleted: boolean
-  /** Body of the answer; undefined when there was none. */
+  /** Body of the response; undefined if it was empty. */
   readonly raw: unknown
 }
 
 export interface RemoveOptions extends PlatformCallOptions {
-  /** That it is no error when there is nothing of that name. @default false */
+  /** Whether a missing resource is not an error. @default false */
   readonly missingOk?: boolean | undefined
 }
 
 export interface PagedOptions extends PlatformCallOptions {
-  /** How many at a time. @default 100 */
+  /** Number of items per page. @default 100 */
   readonly pageSize?: number | undefined
 }
 
-/** What makes the methods of a client. They throw a TypeError for a mistake of the caller, before anything is sent. */
+/** Creates the methods of a client, which throw a TypeError for invalid arguments before anything is sent. */
 export type Routes = ReturnType<typeof routesOf>
 
 export function routesOf(config: ResolvedConfig) {
-  /** A method that sends one request. */
+  /** Creates a method that sends one request. */
   const route = <
     const P extends Pattern,
     T,
@@ -77,8 +77,8 @@ export function routesOf(config: ResolvedConfig) {
     method(config, pattern, takes, (request, options) => call(config, request, options, read))
 
   /**
-   * A method that deletes what its path names. When an answer was lost and there is nothing to delete any more afterwards, it
-   * is done; otherwise that is an error, unless `missingOk`.
+   * Creates a method that deletes the resource of its path. If a response was lost and the resource does not exist afterwards, this
+   * counts as success; otherwise a missing resource is an error, unless `missingOk`.
    */
   const removal = <const P extends Pattern<'DELETE'>>(
     pattern: P,
@@ -94,7 +94,7 @@ export function routesOf(config: ResolvedConfig) {
     return method(config, pattern, { rules: { missingOk: 'boolean' } }, start)
   }
 
-  /** A method that gives a list in pages. @param queryOf asks for a page of a size, the one that `at` names */
+  /** Creates a method for a paginated list. @param queryOf returns the query for a position and a page size */
   const pages = <const P extends Pattern<'GET'>, T, O extends PagedOptions = PagedOptions>(
     pattern: P,
     queryOf: (at: string | null, size: number) => Query,
@@ -117,13 +117,13 @@ export function routesOf(config: ResolvedConfig) {
 function method<R>(
   config: ResolvedConfig,
   pattern: Pattern,
-  // oxlint-disable-next-line typescript/no-explicit-any -- each method has its own
-  { body, rules, send, isRepeatable }: Takes<any, any>,
+  // oxlint-disable-next-line typescript/no-explicit-any -- differs between methods
+  { body, rules, send, isIdempotent }: Takes<any, any>,
   start: (request: Request, options: PlatformCallOptions) => R,
 ): (...args: unknown[]) => R {
   const [verb, path] = pattern.split(' ') as [Request['method'], string]
   return (...args) => {
-    const request = { method: verb, path: pathOf(path, config, args), isRepeatable }
+    const request = { method: verb, path: pathOf(path, config, args), isIdempotent }
     const sent = body && { body: body(args.shift()) }
     const options = (args.shift() ?? {}) as PlatformCallOptions
     checkOptions(options, { ...CALL_OPTIONS, ...(rules as Rules) })
@@ -131,7 +131,7 @@ function method<R>(
   }
 }
 
-/** A body of an object's fields. @param rules names by what they take @throws TypeError for any other field or value */
+/** Returns a body of an object's fields. @param rules names of fields by type @throws TypeError for any other field or value */
 export function checkedBody<T extends object>(
   input: T,
   rules: { readonly [Rule in string]: readonly (keyof T & string)[] },
@@ -141,7 +141,7 @@ export function checkedBody<T extends object>(
   return bodyOf(input)
 }
 
-/** Fills a path. @param args the values of its parts, which are taken off @throws TypeError when there is no organization */
+/** Fills a path. @param args values of its parameters, which are removed @throws TypeError without an organization */
 export const pathOf = (pattern: string, { organization }: ResolvedConfig, args: unknown[]): string =>
   fillPath(pattern, (name) => {
     if (name !== 'organization') return args.shift()

@@ -1,4 +1,4 @@
-/** What ends a call too early, and the errors for it. */
+/** The limits of a call, and their errors. */
 interface Ends {
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
@@ -6,11 +6,11 @@ interface Ends {
   readonly aborted: (reason: unknown) => Error
 }
 
-/** The time of a call and the signal of its caller in one. It also ends a wait for something that ignores its signal. */
+/** Combines the timeout of a call and the signal of its caller. Also ends waiting for something that ignores its signal. */
 export class TimeLimit {
-  /** Gives up the timer and the listener, when the call is over. */
+  /** Releases the timer and the listener when the call has ended. */
   readonly stop: () => void
-  // not AbortSignal.any: Vercel's edge-runtime 4 does not have it
+  // not AbortSignal.any, which Vercel's edge-runtime 4 lacks
   readonly #controller = new AbortController()
   readonly #endsAt: number
 
@@ -27,12 +27,12 @@ export class TimeLimit {
     }
   }
 
-  /** What is left of the time in ms. */
+  /** Remaining time in ms. */
   get leftMs(): number {
     return this.#endsAt - performance.now()
   }
 
-  /** Waits for something no longer than the call may take. */
+  /** Waits for something within the time limit. */
   async within<T>(start: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { signal } = this.#controller
     signal.throwIfAborted()
@@ -46,7 +46,7 @@ export class TimeLimit {
     }
   }
 
-  /** Lets some time pass. */
+  /** Waits for some time. */
   async wait(ms: number): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const pass = (): Promise<void> => new Promise((resolve) => (timer = setTimeout(resolve, ms)))

@@ -1,12 +1,12 @@
 import { kindOf } from './check-options.ts'
 
-/** Token of the platform API. Any string will do, except one that is known to be a database token. */
+/** Token of the platform API. Accepts any string except a known database token. */
 export type PlatformToken = string & { readonly tokenKind?: 'platform' }
 
-/** Token of a database or group, for `createClient({ authToken })`. Not for the platform API. */
+/** Token of a database or group, for `createClient({ authToken })`. Not valid for the platform API. */
 export type DatabaseToken = string & { readonly tokenKind?: 'database' }
 
-/** What a JWT says of itself. Nothing is verified. @returns null for what is no JWT */
+/** Returns the claims of a JWT, without verifying it; null if it is not a JWT. */
 export function readClaims(token: string): Readonly<Record<string, unknown>> | null {
   const [, payload, signature] = token.split('.')
   if (payload === undefined || signature === undefined) return null
@@ -24,20 +24,20 @@ export function readClaims(token: string): Readonly<Record<string, unknown>> | n
 /** Claims that only tokens of databases and groups have. */
 const DATABASE_CLAIMS = ['a', 'p', 'id', 'gid', 'rid', 'perm']
 
-/** @throws TypeError for what cannot be a token of the platform API; its text has no part of the token */
+/** @throws TypeError for an invalid token of the platform API, without any part of the token */
 export function checkPlatformToken(token: unknown): asserts token is PlatformToken {
   if (typeof token !== 'string')
     throw new TypeError(`token must be a string, not ${kindOf(token)}: is its environment variable set?`)
   if (!/^[\x21-\x7e]+$/.test(token))
-    throw new TypeError(token === '' ? 'token is empty' : 'token has characters that no token has')
+    throw new TypeError(token === '' ? 'token is empty' : 'token contains invalid characters')
   const claims = readClaims(token)
   if (claims && !('jti' in claims) && DATABASE_CLAIMS.some((claim) => claim in claims))
     throw new TypeError(
-      'token is a database token, which the platform API refuses: it wants an API token, from `apiTokens.create`',
+      'token is a database token, which the platform API rejects: create an API token with `apiTokens.create`',
     )
 }
 
-/** Replaces a token, and anything else that looks like a JWT. */
+/** Replaces a token, and everything that looks like a JWT. */
 export function redact(text: string, token: string): string {
   const inJson = JSON.stringify(token).slice(1, -1)
   const forms = token === '' ? [] : [token, inJson, inJson.replaceAll('/', '\\/')]

@@ -1,6 +1,6 @@
-/** What every object of an answer has besides its fields: itself as it came. Not enumerable. */
+/** An object of a response, with its original form as a non-enumerable property. */
 export interface Raw {
-  /** The object as the service sent it. */
+  /** The object as sent by the service. */
   readonly raw: Readonly<Record<string, unknown>>
 }
 
@@ -14,15 +14,15 @@ export const withRaw = <T>(view: object, raw: JsonObject): T =>
   Object.defineProperty(view, 'raw', { value: raw }) as T
 
 /**
- * The same object with keys in camel case, at every depth, and with `raw`. Fields and values that are not known are kept.
- * @param opaque keys, in camel case, of what is not converted: data of users
+ * Converts the keys of an object to camel case at all depths, and adds `raw`. Unknown fields and values are kept.
+ * @param opaque keys, in camel case, of user data that is not converted
  */
 export function viewOf<T>(raw: JsonObject, opaque: readonly string[] = []): T {
   const names = new Set(Object.keys(raw))
   const entries: [string, unknown][] = []
   for (const [name, value] of Object.entries(raw)) {
     const key = camelCase(name)
-    // both spellings: each keeps its own
+    // if both spellings exist, each is kept
     if (key !== name && names.has(key)) continue
     entries.push([key, opaque.includes(key) ? value : convert(value, opaque)])
   }
@@ -34,7 +34,7 @@ function convert(value: unknown, opaque: readonly string[]): unknown {
   return isObject(value) ? viewOf(value, opaque) : value
 }
 
-/** `DbId`, `block_reads`, `OrganizationID`, `ID` and `primaryRegion` as JavaScript spells them. */
+/** Converts `DbId`, `block_reads`, `OrganizationID`, `ID` and `primaryRegion` to JavaScript's spelling. */
 function camelCase(name: string): string {
   if (/^[A-Z]+$/.test(name)) return name.toLowerCase()
   return name
@@ -43,13 +43,13 @@ function camelCase(name: string): string {
     .replace(/^[A-Z]/, (letter) => letter.toLowerCase())
 }
 
-/** A body with keys in snake case, without those that are undefined. */
+/** Converts keys to snake case, without undefined fields. */
 export function bodyOf(input: object): Record<string, unknown> {
   const given = Object.entries(input).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given.map(([name, value]) => [snakeCase(name), encode(value)]))
 }
 
-/** The same, or none when nothing is in it. */
+/** Does the same; undefined if the result is empty. */
 export function bodyOrNone(input: object): Record<string, unknown> | undefined {
   const body = bodyOf(input)
   return Object.keys(body).length > 0 ? body : undefined

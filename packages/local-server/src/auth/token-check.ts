@@ -47,7 +47,7 @@ export class TokenCheck {
   permissionsOf(request: ServiceRequest, database: DatabaseId): Permissions {
     if (this.#isOpen) return OWNER
     const claims = readClaims(bearerToken(request), this.#keys.get(database) ?? [])
-    const permissions = rightsFrom(claims, database)
+    const permissions = permissionsFrom(claims, database)
     // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
     const { attach } = permissions
@@ -107,12 +107,14 @@ function hasSoundTypes({ exp, id, a, p, perm }: Claims): boolean {
 }
 
 /** Returns null if the token is not for this database. */
-function rightsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
-  const rights =
-    typeof p === 'object' && p !== null ? scopedRights(p as Claims, database) : legacyRights(id, a, database)
+function permissionsFrom({ id, a, p, perm }: Claims, database: DatabaseId): Permissions | null {
+  const granted =
+    typeof p === 'object' && p !== null
+      ? scopedPermissions(p as Claims, database)
+      : legacyPermissions(id, a, database)
   // tokens without such limits have an empty list
-  if (rights === null || !Array.isArray(perm) || perm.length === 0) return rights
-  return { ...rights, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
+  if (granted === null || !Array.isArray(perm) || perm.length === 0) return granted
+  return { ...granted, attach: [], tables: (perm as readonly TableClaim[]).map(tablePermission) }
 }
 
 /** Permissions for tables: `t` are their names (null or none = all), `a` the actions. */
@@ -132,13 +134,13 @@ function isTableClaim(claim: unknown): boolean {
   return isNames && Array.isArray(a) && a.every((action) => known.includes(action))
 }
 
-function legacyRights(id: unknown, a: unknown, database: DatabaseId): Permissions | null {
+function legacyPermissions(id: unknown, a: unknown, database: DatabaseId): Permissions | null {
   if (typeof id === 'string' && id !== database) return null
   if (a === 'roa') return { ...READ, attach: typeof id === 'string' ? [id] : 'all' }
   return a === 'ro' ? READ : FULL
 }
 
-function scopedRights(permissions: Claims, database: DatabaseId): Permissions | null {
+function scopedPermissions(permissions: Claims, database: DatabaseId): Permissions | null {
   const namesOf = (level: string): readonly string[] => {
     const scope = permissions[level] as { ns?: unknown } | null | undefined
     return Array.isArray(scope?.ns) ? scope.ns.filter((name) => typeof name === 'string') : []

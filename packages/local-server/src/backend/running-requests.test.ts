@@ -34,13 +34,18 @@ test('a request that only reads is cut, one that may write has time to finish', 
   const running = new RunningRequests()
   const [read, write] = [reader(running), writer(running)]
   const end = running.end(ID, 'all')
-  expect([read.isCut, read.signal.aborted, write.isCut, write.isEnding]).toEqual([true, true, false, true])
+  expect([read.isAborted, read.signal.aborted, write.isAborted, write.isEnding]).toEqual([
+    true,
+    true,
+    false,
+    true,
+  ])
   read.release()
   await vi.advanceTimersByTimeAsync(1_999)
   expect(await isDone(end)).toBe(false)
   write.release()
   expect(await end).toEqual([])
-  expect([write.isCut, vi.getTimerCount()]).toEqual([false, 0])
+  expect([write.isAborted, vi.getTimerCount()]).toEqual([false, 0])
 })
 
 test('a request that does not finish in time is cut, and returned if that does not end it', async () => {
@@ -48,7 +53,7 @@ test('a request that does not finish in time is cut, and returned if that does n
   const write = writer(running)
   const end = running.end(ID, 'writes')
   await vi.advanceTimersByTimeAsync(2_000)
-  expect([write.isCut, await isDone(end)]).toEqual([true, false])
+  expect([write.isAborted, await isDone(end)]).toEqual([true, false])
   await vi.advanceTimersByTimeAsync(1_000)
   expect(await end).toEqual([write])
 })
@@ -71,7 +76,7 @@ test('a stream that may have written is not continued after write access has end
   const read = reader(running)
   read.hasWriteAccess = true
   expect(await running.end(ID, 'writes')).toEqual([])
-  expect([read.isEnding, read.isCut]).toEqual([true, false])
+  expect([read.isEnding, read.isAborted]).toEqual([true, false])
 })
 
 test('two concurrent changes wait for the same request', async () => {
@@ -88,7 +93,7 @@ test('a request whose body is being received is not awaited, and is marked as en
   const request = reader(running)
   request.isReceiving = true
   expect(await running.end(ID, 'all')).toEqual([])
-  expect([request.isCut, request.isEnding]).toEqual([false, true])
+  expect([request.isAborted, request.isEnding]).toEqual([false, true])
 })
 
 test('a body keeps its request running, and is destroyed when that is cut', async () => {
@@ -109,12 +114,12 @@ test('a body keeps its request running, and is destroyed when that is cut', asyn
 test('a response that comes after the cut is not sent', async () => {
   const running = new RunningRequests()
   const request = reader(running)
-  running.cut(ID)
+  running.abort(ID)
   const body = new PassThrough()
   expect(request.respond({ status: 200, headers: {}, body })).toMatchObject({ status: 502 })
   expect(body.destroyed).toBe(true)
   const text = reader(running)
-  const cut = running.cutAll()
+  const cut = running.abortAll()
   expect(text.respond({ status: 200, headers: {}, body: 'rows' }).body).not.toBe('rows')
   for (const each of [request, text]) each.release()
   await cut
@@ -126,6 +131,6 @@ test('a client that leaves ends its request, which leaves no listener behind', a
   const [left, done] = [running.begin(ID, client.signal), running.begin(ID, client.signal)]
   done.release()
   client.abort(new Error('left'))
-  expect([left.signal.aborted, left.isCut, done.signal.aborted]).toEqual([true, false, false])
+  expect([left.signal.aborted, left.isAborted, done.signal.aborted]).toEqual([true, false, false])
   expect(running.begin(ID, client.signal).signal.aborted).toBe(true)
 })

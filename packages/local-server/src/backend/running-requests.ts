@@ -5,7 +5,7 @@ import type { DatabaseId, EndedAccess } from './backend.ts'
 /** How long a request that may write may take to finish after its access was revoked. */
 const FINISH_MS = 2_000
 /** How long an aborted request may take to end. */
-const CUT_MS = 1_000
+const ABORT_MS = 1_000
 
 const ACCESS_ENDED = 'access to the database was revoked'
 
@@ -20,7 +20,7 @@ export class RunningRequest {
   #holds = 1
   #body: Readable | null = null
   #waiting: (() => void)[] = []
-  #isCut = false
+  #isAborted = false
   #isEnding = false
   /** Whether it may still write. Nothing of it is executed before a back end sets this. */
   mayWrite: () => boolean = NEVER
@@ -51,8 +51,8 @@ export class RunningRequest {
     return this.#isEnding
   }
 
-  get isCut(): boolean {
-    return this.#isCut
+  get isAborted(): boolean {
+    return this.#isAborted
   }
 
   /** Keeps the request running until a matching `release`. */
@@ -73,14 +73,14 @@ export class RunningRequest {
     const { body } = response
     if (typeof body !== 'string') {
       body.on('error', () => {}) // handled by its reader
-      if (this.#isCut) body.destroy()
+      if (this.#isAborted) body.destroy()
       if (!body.closed) {
         this.#body = body
         this.hold()
         body.once('close', () => this.release())
       }
     }
-    return this.#isCut ? accessEnded() : response
+    return this.#isAborted ? accessEnded() : response
   }
 
   /** Marks its access as revoked. @returns whether it has begun */
@@ -90,8 +90,8 @@ export class RunningRequest {
   }
 
   /** Aborts the request: sends nothing more to the client, and begins nothing more. */
-  cut(): void {
-    this.#isCut = true
+  abort(): void {
+    this.#isAborted = true
     this.#controller.abort()
     // with an error, because a pipe does not detect that a body was destroyed without one before its end
     this.#body?.destroy(new Error(ACCESS_ENDED))
@@ -145,33 +145,33 @@ export class RunningRequests {
         (access === 'all' || request.hasWriteAccess || writers.has(request)) && request.beginEnding(),
     )
     const ending = access === 'all' ? ended : ended.filter((request) => writers.has(request))
-    for (const request of ending) if (!writers.has(request)) request.cut()
+    for (const request of ending) if (!writers.has(request)) request.abort()
     const unfinished = await stillRunning(ending, FINISH_MS)
-    for (const request of unfinished) request.cut()
-    return await stillRunning(unfinished, CUT_MS)
+    for (const request of unfinished) request.abort()
+    return await stillRunning(unfinished, ABORT_MS)
   }
 
   /** Aborts all requests of a database at once. */
-  cut(id: DatabaseId): void {
+  abort(id: DatabaseId): void {
     for (const request of this.#of(id)) {
       if (!request.beginEnding()) continue
-      request.cut()
+      request.abort()
       request.onForced()
     }
   }
 
   /** Aborts the requests of other databases that have this one attached, and waits for them to end. */
-  async cutAttaching(id: DatabaseId): Promise<void> {
+  async abortAttaching(id: DatabaseId): Promise<void> {
     const requests = this.#all().filter(({ attached }) => attached.includes(id))
-    for (const request of requests) request.cut()
-    await stillRunning(requests, CUT_MS)
+    for (const request of requests) request.abort()
+    await stillRunning(requests, ABORT_MS)
   }
 
   /** Aborts the requests of all databases, and waits for them to end. */
-  async cutAll(): Promise<void> {
+  async abortAll(): Promise<void> {
     const requests = this.#all()
-    for (const request of requests) request.cut()
-    await stillRunning(requests, CUT_MS)
+    for (const request of requests) request.abort()
+    await stillRunning(requests, ABORT_MS)
   }
 
   #all(): readonly RunningRequest[] {

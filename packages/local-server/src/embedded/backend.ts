@@ -207,7 +207,7 @@ export class EmbeddedBackend implements DatabaseBackend {
         await this.#schemas.remove(id)
       })
     this.#tokens.forget(id)
-    this.#running.cut(id)
+    this.#running.abort(id)
     const closed = this.#workers.forget(id)
     // it cannot be attached without its settings
     await this.#endAttaching(id)
@@ -225,14 +225,14 @@ export class EmbeddedBackend implements DatabaseBackend {
 
   /** Cuts the requests of other databases that have this one attached, and closes their streams. */
   async #endAttaching(id: DatabaseId): Promise<void> {
-    const ended = this.#running.cutAttaching(id)
+    const ended = this.#running.abortAttaching(id)
     for (const { database, stream } of this.#streams.closeAttaching(id))
       this.#workers.find(database)?.closeStream(stream)
     await ended
   }
 
   async endRequests(): Promise<void> {
-    await this.#running.cutAll()
+    await this.#running.abortAll()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -252,7 +252,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       // a change stream ends with its feed
       return request.path === '/beta/listen' ? response : running.respond(response)
     } catch (error) {
-      if (running.isCut) return accessEnded()
+      if (running.isAborted) return accessEnded()
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
       if (error instanceof PipelineFailure) return this.#refusal(error)
       throw error

@@ -87,7 +87,7 @@ export class SqldBackend implements DatabaseBackend {
   readonly #options: SqldBackendOptions
   readonly #tokens: TokenCheck
   readonly #upstream: Upstream
-  readonly #own: InternalRequests
+  readonly #internal: InternalRequests
   readonly #writes: WriteService
   readonly #streams: StreamRequests
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
@@ -106,14 +106,14 @@ export class SqldBackend implements DatabaseBackend {
       onStart: () => this.#startCounts(),
       attachable: (to, allowed) => this.#attachable(to, allowed),
     })
-    this.#own = new InternalRequests(this.#upstream)
+    this.#internal = new InternalRequests(this.#upstream)
     const { remote, onNotice, stallTimes } = options
-    this.#writes = new WriteService(this.#upstream, this.#own, {
+    this.#writes = new WriteService(this.#upstream, this.#internal, {
       fileOf: remote === undefined ? (id) => this.#fileOf(id) : null,
       onNotice,
       stallTimes,
     })
-    this.#streams = new StreamRequests(this.#upstream, this.#own, this.#writes)
+    this.#streams = new StreamRequests(this.#upstream, this.#internal, this.#writes)
   }
 
   async start(): Promise<string> {
@@ -135,8 +135,11 @@ export class SqldBackend implements DatabaseBackend {
     const [one, other] = [newDatabaseId(), newDatabaseId()]
     try {
       for (const id of [one, other]) await this.create(id, { type: 'empty' }, PROBE)
-      await this.#own.query(one, 'CREATE TABLE baton_probe (a)')
-      const tables = await this.#own.query(other, "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'")
+      await this.#internal.query(one, 'CREATE TABLE baton_probe (a)')
+      const tables = await this.#internal.query(
+        other,
+        "SELECT name FROM sqlite_schema WHERE name = 'baton_probe'",
+      )
       if (tables.includes('"value":"baton_probe"')) throw new Error('its databases are one')
     } catch (error) {
       throw new Error(
@@ -241,7 +244,7 @@ export class SqldBackend implements DatabaseBackend {
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     this.#configured(id, settings)
     const isThere = await this.#applyToServer(id, settings)
-    if (!this.#isAttachable(id)) await this.#running.cutAttaching(id)
+    if (!this.#isAttachable(id)) await this.#running.abortAttaching(id)
     return isThere
   }
 
@@ -262,8 +265,8 @@ export class SqldBackend implements DatabaseBackend {
 
   async remove(id: DatabaseId): Promise<void> {
     this.#tokens.forget(id)
-    this.#running.cut(id)
-    await this.#running.cutAttaching(id)
+    this.#running.abort(id)
+    await this.#running.abortAttaching(id)
     // otherwise they would occupy slots of the process until they expire
     await this.#streams.closeAll(id, 'all')
     this.#settings.delete(id)
@@ -309,7 +312,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async endRequests(): Promise<void> {
-    await this.#running.cutAll()
+    await this.#running.abortAll()
   }
 
   async sampleUsage(id: DatabaseId): Promise<UsageSample> {
@@ -354,7 +357,7 @@ export class SqldBackend implements DatabaseBackend {
     try {
       return running.respond(await this.#respond(id, { ...request, signal: running.signal }, running))
     } catch (error) {
-      if (running.isCut) return accessEnded()
+      if (running.isAborted) return accessEnded()
       if (error instanceof MissingFileError) throw error
       if (error instanceof BackendRefusal) return errorResponse(400, error.message)
       if (error instanceof JsonShapeError) return textResponse(400, 'text/plain', error.message)
@@ -367,7 +370,7 @@ export class SqldBackend implements DatabaseBackend {
   }
 
   async #respond(id: DatabaseId, request: ServiceRequest, running: RunningRequest): Promise<ServiceResponse> {
-    const rights = this.#tokens.permissionsOf(request, id)
+    const permissions = this.#tokens.permissionsOf(request, id)
     await this.#upstream.alive()
     // before the counts include this request
     await this.#baseOf(id).catch((error: unknown) => {
@@ -380,22 +383,24 @@ export class SqldBackend implements DatabaseBackend {
       return errorResponse(403, blockedText(settings))
     if (isExportRoute(request.path))
       return await exportResponse(request, id, this.#runningExports, () => this.#export(id))
-    if (request.method !== 'POST') return await this.#readOnly({ id, request, rights })
+    if (request.method !== 'POST') return await this.#readOnly({ id, request, permissions })
     return await this.#streams.handle(id, { request, running }, () => this.#rulesNow(id, request))
   }
 
   #rulesNow(id: DatabaseId, request: ServiceRequest): StreamRules {
-    const rights = this.#tokens.permissionsOf(request, id)
+    const permissions = this.#tokens.permissionsOf(request, id)
     const settings = this.#settings.get(id) ?? PROBE
     const { isSchema = false, blockReads, blockWrites } = settings
     return {
-      rights,
+      permissions,
       blockReads,
       migrationRefusal: isSchema && (blockReads || blockWrites) ? blockedText(settings) : null,
       // does not reveal the ids of other databases
       idOf: (name) => {
         const other = this.#options.idOf?.(id, name)
-        return other !== undefined && this.#attachable(id, rights.attach).includes(other) ? other : undefined
+        return other !== undefined && this.#attachable(id, permissions.attach).includes(other)
+          ? other
+          : undefined
       },
     }
   }
@@ -441,7 +446,7 @@ export class SqldBackend implements DatabaseBackend {
    */
   async #load(id: DatabaseId, file: string): Promise<void> {
     const sql = await allowedDump(await readDump(file))
-    const response = await this.#own.run(id, sql)
+    const response = await this.#internal.run(id, sql)
     checkLoaded(response.statusCode ?? 0, (await readBytes(response)).toString('utf8'))
     this.#writes.onWrite(id)
   }

@@ -44,7 +44,7 @@ export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
 interface GroupServer {
   /** Null until the server is first needed. */
   running: Promise<SqldBackend> | null
-  readonly waiting: Map<DatabaseId, DatabaseSettings>
+  readonly pending: Map<DatabaseId, DatabaseSettings>
   /** Databases with a reported failure. */
   readonly reported: Set<DatabaseId>
 }
@@ -148,13 +148,13 @@ export class SqldGroups implements DatabaseBackend {
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     const group = this.#groupOf(id)
     const entry = this.#entry(group)
-    entry.waiting.set(id, settings)
-    if (entry.running !== null) return await applyWaiting(await entry.running, entry, id)
+    entry.pending.set(id, settings)
+    if (entry.running !== null) return await applyPending(await entry.running, entry, id)
     return await hasDatabaseFile(join(this.#folderOf(group), DATABASES, id, 'data'))
   }
 
   async remove(id: DatabaseId): Promise<void> {
-    this.#entry(this.#groupOf(id)).waiting.delete(id)
+    this.#entry(this.#groupOf(id)).pending.delete(id)
     await (await this.#serverOf(id)).remove(id)
   }
 
@@ -226,7 +226,7 @@ export class SqldGroups implements DatabaseBackend {
   #entry(group: string): GroupServer {
     const known = this.#servers.get(group)
     if (known !== undefined) return known
-    const made: GroupServer = { running: null, waiting: new Map(), reported: new Set() }
+    const made: GroupServer = { running: null, pending: new Map(), reported: new Set() }
     this.#servers.set(group, made)
     return made
   }
@@ -241,7 +241,7 @@ export class SqldGroups implements DatabaseBackend {
   async #serverOf(id: DatabaseId): Promise<SqldBackend> {
     const group = this.#groupOf(id)
     const server = await this.#serverOfGroup(group)
-    await applyWaiting(server, this.#entry(group), id)
+    await applyPending(server, this.#entry(group), id)
     return server
   }
 
@@ -262,7 +262,7 @@ export class SqldGroups implements DatabaseBackend {
     const server = new SqldBackend({ ...this.#options, directory, remote: undefined })
     try {
       await server.start()
-      for (const id of entry.waiting.keys()) await this.#tryToApply(server, entry, id)
+      for (const id of entry.pending.keys()) await this.#tryToApply(server, entry, id)
       return server
     } catch (error) {
       await server[Symbol.asyncDispose]()
@@ -273,7 +273,7 @@ export class SqldGroups implements DatabaseBackend {
   /** Whether a database's settings are applied; without them it must not be used. */
   async #tryToApply(server: SqldBackend, entry: GroupServer, id: DatabaseId): Promise<boolean> {
     try {
-      await applyWaiting(server, entry, id)
+      await applyPending(server, entry, id)
       entry.reported.delete(id)
       return true
     } catch (error) {
@@ -292,12 +292,12 @@ export class SqldGroups implements DatabaseBackend {
 }
 
 /** Applies the pending settings of a database; false if the server has no such database. */
-async function applyWaiting(server: SqldBackend, { waiting }: GroupServer, id: DatabaseId): Promise<boolean> {
-  const settings = waiting.get(id)
+async function applyPending(server: SqldBackend, { pending }: GroupServer, id: DatabaseId): Promise<boolean> {
+  const settings = pending.get(id)
   if (settings === undefined) return true
   const exists = await server.applySettings(id, settings)
   // newer settings may have been queued meanwhile
-  if (waiting.get(id) === settings) waiting.delete(id)
+  if (pending.get(id) === settings) pending.delete(id)
   return exists
 }
 

@@ -42,7 +42,7 @@ interface Continued {
 
 /** Permissions that apply when the body of a request has been received. */
 export interface StreamRules {
-  readonly rights: SenderPermissions
+  readonly permissions: SenderPermissions
   readonly blockReads: boolean
   /** The error for a request that may write to a schema database; null if it is allowed. The server itself does not refuse it. */
   readonly migrationRefusal: string | null
@@ -52,15 +52,15 @@ export interface StreamRules {
 /** Handles requests with a body, which run on streams. */
 export class StreamRequests {
   readonly #upstream: Upstream
-  readonly #own: InternalRequests
+  readonly #internal: InternalRequests
   readonly #writes: WriteService
   readonly #batons = new BatonBinding()
   /** Databases with an aborted request that the server may still execute. */
   readonly #abandoned = new Set<DatabaseId>()
 
-  constructor(upstream: Upstream, own: InternalRequests, writes: WriteService) {
+  constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService) {
     this.#upstream = upstream
-    this.#own = own
+    this.#internal = internal
     this.#writes = writes
   }
 
@@ -73,7 +73,7 @@ export class StreamRequests {
     running.isReceiving = true
     const given = await readText(request.body)
     running.isReceiving = false
-    const { rights, migrationRefusal, idOf: idOfName, ...rules } = rulesNow()
+    const { permissions, migrationRefusal, idOf: idOfName, ...rules } = rulesNow()
     if (running.isEnding) return accessEndedBefore()
     const named: string[] = []
     const idOf: IdOfName = (name) => {
@@ -81,7 +81,7 @@ export class StreamRequests {
       if (other !== undefined) named.push(other)
       return other
     }
-    const { write: mayWrite } = rights
+    const { write: mayWrite } = permissions
     const hadAttached = (baton: string): boolean => this.#batons.hasAttached(baton)
     const body = rebuildBody(request.path, given, { ...rules, idOf, mayWrite, hadAttached })
     if (body.baton !== null && !this.#batons.allows(body.baton, id, mayWrite)) {
@@ -93,13 +93,18 @@ export class StreamRequests {
     if (attached.some((other) => idOfName(other) !== other))
       throw PipelineFailure.protocol('Received an invalid baton')
     running.attached = attached
-    const call = { id, request, running, rights: hasAttached ? { ...rights, write: false } : rights }
+    const call = {
+      id,
+      request,
+      running,
+      permissions: hasAttached ? { ...permissions, write: false } : permissions,
+    }
     const known = body.baton === null ? undefined : this.#batons.writesOf(body.baton)
     const facts = { database: id, mayWrite, hasAttached, attached, writes: known ?? new StreamWrites() }
     const bytes = Buffer.from(body.text)
-    if (request.path === '/v3/cursor' && !call.rights.write)
+    if (request.path === '/v3/cursor' && !call.permissions.write)
       return await this.#readOnlyCursor(call, bytes, facts)
-    const effect = call.rights.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
+    const effect = call.permissions.write ? body.effectOn(facts.writes.stored) : NO_EFFECT
     if (effect.mayWrite && migrationRefusal !== null) throw PipelineFailure.service(403, migrationRefusal)
     const isWriting = effect.mayWrite || (effect.ends && facts.writes.hasBegun)
     running.mayWrite = () => isWriting
@@ -119,7 +124,7 @@ export class StreamRequests {
   /** Closes the streams of a database that were opened with an access. They cannot be continued even if the server does not respond. */
   async closeAll(id: DatabaseId, access: EndedAccess): Promise<void> {
     const batons = this.#batons.drop(id, access)
-    const closed = Promise.all(batons.map((baton) => this.#own.closeStream(id, baton).catch(() => {})))
+    const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
     await within(closed, CLOSE_MS)
     this.#writes.forgetStreams(id)
   }
@@ -167,7 +172,7 @@ export class StreamRequests {
   /** Closes the stream of a response that no client reads. */
   async #closeAbandoned(id: DatabaseId, response: AsyncIterable<Buffer>): Promise<void> {
     const baton = batonOf((await readBytes(Readable.from(response))).toString('latin1'))
-    if (baton !== null) await this.#own.closeStream(id, baton)
+    if (baton !== null) await this.#internal.closeStream(id, baton)
   }
 
   /** Starts a cursor of a sender without write permission: the server truncates the response if the batch is not allowed. */
@@ -186,8 +191,8 @@ export class StreamRequests {
         error instanceof TruncatedCursorError || (error as NodeJS.ErrnoException).code === 'ECONNRESET'
       if (!isBrokenOff || request.signal.aborted || !this.#upstream.isRunning) throw error
       if (error instanceof TruncatedCursorError && error.baton !== null)
-        await this.#own.closeStream(id, error.baton)
-      throw PipelineFailure.service(403, noWriteRight(id))
+        await this.#internal.closeStream(id, error.baton)
+      throw PipelineFailure.service(403, noWritePermission(id))
     }
   }
 
@@ -195,13 +200,13 @@ export class StreamRequests {
   #watched(response: AsyncIterable<Buffer>, { id, running }: Continued, facts: StreamFacts): Readable {
     const gate = {
       isGood: () => !running.isEnding,
-      drop: (baton: string) => void this.#own.closeStream(id, baton).catch(() => {}),
+      drop: (baton: string) => void this.#internal.closeStream(id, baton).catch(() => {}),
     }
     return Readable.from(this.#batons.watch(response, facts, gate), { objectMode: false })
   }
 }
 
-function noWriteRight(id: DatabaseId): string {
+function noWritePermission(id: DatabaseId): string {
   return `Authorization forbidden: Current session doesn't not have Write permission to namespace ${id}`
 }
 

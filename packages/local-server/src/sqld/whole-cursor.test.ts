@@ -33,7 +33,7 @@ test('a cursor whose client leaves is read to its end before it is closed', asyn
   expect([answer.readableEnded, cut]).toEqual([true, []])
 })
 
-test('a cursor without an end is said to be cut', async () => {
+test('a truncated cursor is reported', async () => {
   const answer = new PassThrough()
   const { body, cut } = cursorOf(answer)
   answer.write('a')

@@ -6,13 +6,13 @@ import type { Readable } from 'node:stream'
  */
 export class WholeCursor {
   readonly #response: Readable
-  readonly #onCut: () => void
+  readonly #onTruncated: () => void
   #isRead = false
 
-  /** @param onCut called if the response is truncated: the server may still execute the remaining steps */
-  constructor(response: Readable, onCut: () => void) {
+  /** @param onTruncated called if the response is truncated: the server may still execute the remaining steps */
+  constructor(response: Readable, onTruncated: () => void) {
     this.#response = response
-    this.#onCut = onCut
+    this.#onTruncated = onTruncated
   }
 
   async *read(): AsyncGenerator<Buffer> {
@@ -27,14 +27,14 @@ export class WholeCursor {
       } catch {
         // truncated
       }
-      if (!this.#response.readableEnded) this.#onCut()
+      if (!this.#response.readableEnded) this.#onTruncated()
     }
   }
 
   /** Called when the client no longer reads. */
   close(): void {
     if (this.#isRead) return
-    this.#onCut()
+    this.#onTruncated()
     this.#response.destroy()
   }
 }

@@ -8,14 +8,14 @@ import { checkedBody, type PagedOptions, pathOf, type Routes, unsent } from '../
 import type { DatabaseToken } from '../token.ts'
 import { bodyOrNone, isObject, viewOf, withRaw } from '../view.ts'
 
-/** Where the rows of a new database come from. */
+/** Source of the rows of a new database. */
 export interface DatabaseSeed {
   readonly type: 'database' | 'database_upload' | 'dump'
   /** Name of the database to branch from. */
   readonly name?: string | undefined
-  /** State of it to begin with: ISO 8601. Without it the newest. */
+  /** Point in time of the source: ISO 8601. @default the newest state */
   readonly timestamp?: string | Date | undefined
-  /** Of a dump that was uploaded, by a route that the service's documentation lacks. */
+  /** URL of an uploaded dump, by a route that the service does not document. */
   readonly url?: string | undefined
 }
 
@@ -29,49 +29,49 @@ export interface NewDatabase {
   readonly remoteEncryption?:
     | { readonly encryptionKey: string; readonly encryptionCipher: string }
     | undefined
-  /** Makes it the parent of a multi-database schema. Not in the service's documentation any more. */
+  /** Creates the parent of a multi-database schema. No longer documented by the service. */
   readonly isSchema?: boolean | undefined
-  /** Name of the parent whose schema it shares. Not in the service's documentation any more. */
+  /** Name of the parent whose schema it shares. No longer documented by the service. */
   readonly schema?: string | undefined
 }
 
 export interface CreateDatabaseOptions extends PlatformCallOptions {
-  /** Waits until the database answers: see `waitUntilReady`. @default false */
+  /** Waits until the database responds: see `waitUntilReady`. @default false */
   readonly wait?: boolean | WaitUntilReadyOptions | undefined
 }
 
 export interface ListDatabasesOptions extends PagedOptions {
-  /** Only those of one group. */
+  /** Only databases of a group. */
   readonly group?: string | undefined
-  /** Only the branches of a database: its id. */
+  /** Only branches of a database, by its id. */
   readonly parent?: string | undefined
-  /** Only the children of a schema database: its name. @deprecated by the service */
+  /** Only children of a schema database, by its name. @deprecated by the service */
   readonly schema?: string | undefined
 }
 
-/** What to change; what is left out stays. An empty list clears one. */
+/** Changes of a configuration; omitted fields are kept. An empty list clears a list. */
 export type DatabaseConfigurationInput = models.Optional<Omit<models.DatabaseConfiguration, 'raw'>>
 
 export interface UsageOptions extends PlatformCallOptions {
-  /** Begin of the time: a Date, or RFC 3339 with its zone. */
+  /** Start of the period: a Date, or RFC 3339 with a zone. */
   readonly from?: Date | string | undefined
   readonly to?: Date | string | undefined
 }
 
-/** What may be done with the tables that a permission names. */
+/** Actions on the tables of a permission. */
 export type TableAction =
   | `data_${'read' | 'add' | 'update' | 'delete'}`
   | `schema_${'add' | 'update' | 'delete'}`
 
-/** What a token of a database or group may do. */
+/** Permissions and lifetime of a token for a database or group. */
 export interface CreateTokenOptions extends PlatformCallOptions {
-  /** How long it lives: `2w1d30m`, `1h`, or `never`. @default 'never' */
+  /** Lifetime: `2w1d30m`, `1h`, or `never`. @default 'never' */
   readonly expiration?: string | undefined
   /** @default 'full-access' */
   readonly authorization?: 'full-access' | 'read-only' | undefined
-  /** Databases that it may attach and read. Sent only when given: some engines refuse any. */
+  /** Databases that it may attach for reading. Sent only if given, as some engines reject any. */
   readonly readAttach?: readonly string[] | undefined
-  /** Permissions for single tables; `tables: null` means all. The service has them, its documentation does not. */
+  /** Permissions for tables; `tables: null` means all. Supported by the service, but not documented. */
   readonly permissions?:
     | readonly {
         readonly tables: readonly string[] | null
@@ -80,15 +80,15 @@ export interface CreateTokenOptions extends PlatformCallOptions {
     | undefined
 }
 
-/** Rights of a token. */
-export const RIGHTS = {
+/** Permissions of a token. */
+export const PERMISSIONS = {
   authorization: "'full-access' or 'read-only'",
   readAttach: 'object',
   permissions: 'object',
 }
 
 export const MINT = {
-  rules: { ...RIGHTS, expiration: 'string' },
+  rules: { ...PERMISSIONS, expiration: 'string' },
   send: ({ expiration, authorization, readAttach, permissions }: CreateTokenOptions) => ({
     query: { expiration, authorization },
     body: bodyOrNone({
@@ -98,7 +98,7 @@ export const MINT = {
   }),
 }
 
-/** The service has called the sum `usage` and `total`. */
+/** Reads the total, which the service has called `usage` and `total`. */
 export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   const { raw } = usage
   const total = raw['total'] ?? raw['usage']
@@ -119,7 +119,7 @@ const bodyOfDatabase = (database: NewDatabase): object =>
   })
 
 const databaseRoutes = ({ route, removal, pages }: Routes) => ({
-  /** Databases, in pages. */
+  /** Lists databases, in pages. */
   list: pages(
     `GET ${ALL}`,
     (cursor, limit) => ({ limit, cursor }),
@@ -134,22 +134,22 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
     },
   ),
   /**
-   * Makes a database. It may take seconds until it can be reached: see `wait`. Never sent twice when it may have arrived;
-   * see `ensure` for what can be repeated.
-   * @throws PlatformError with status 409 or 400 when the name is taken (`isAlreadyExists`), 400 for no such group
+   * Creates a database. It may take seconds until it can be reached: see `wait`. Never retried if the request may have arrived; see
+   * `ensure` for a call that can be repeated.
+   * @throws PlatformError with status 409 or 400 if the name is taken (`isAlreadyExists`), 400 if the group does not exist
    */
   create: route(`POST ${ALL}`, one<models.CreatedDatabase>('database', 'hostname'), {
     body: bodyOfDatabase,
     rules: { wait: 'boolean or object' },
     send: unsent<CreateDatabaseOptions>(),
   }),
-  /** A database by its name. @throws PlatformError with status 404 when there is none (`isNotFound`) */
+  /** Returns a database by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
   get: route(`GET ${ONE}`, one<models.Database>('database', 'hostname')),
-  /** Deletes a database with everything in it. */
+  /** Deletes a database and its data. */
   delete: removal(`DELETE ${ONE}`),
-  /** What is allowed, blocked and protected. */
+  /** Returns the configuration: limits, blocks and protection. */
   getConfiguration: route(`GET ${ONE}/configuration`, whole<models.DatabaseConfiguration>()),
-  /** Changes some of it. @returns the whole configuration */
+  /** Changes a part of the configuration. @returns the whole configuration */
   updateConfiguration: route(`PATCH ${ONE}/configuration`, whole<models.DatabaseConfiguration>(), {
     body: (configuration: DatabaseConfigurationInput) =>
       checkedBody(configuration, {
@@ -157,20 +157,20 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
         boolean: ['blockReads', 'blockWrites', 'deleteProtection', 'allowAttach'],
         object: ['allowedIps', 'allowedAwsVpcIds'],
       }),
-    isRepeatable: true,
+    isIdempotent: true,
   }),
-  /** The primary of the database and its replicas. */
+  /** Lists the primary of the database and its replicas. */
   listInstances: route(`GET ${ONE}/instances`, list<models.Instance>('instances')),
-  /** One of them by its name. */
+  /** Returns an instance by its name. */
   getInstance: route(`GET ${ONE}/instances/{instance}`, one<models.Instance>('instance', 'uuid')),
   /**
-   * Makes a token for the database. It can't be listed or revoked by itself: give it a short life (`databaseToken`), or
-   * rotate. Never sent twice when it may have arrived.
+   * Creates a token for the database. Single tokens can be neither listed nor revoked: use a short lifetime (`databaseToken`), or rotate.
+   * Never retried if the request may have arrived.
    */
   createToken: route(`POST ${ONE}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
-  /** Ends every token of the database at once, by a new key. Never sent twice when it may have arrived. */
+  /** Invalidates all tokens of the database by rotating its key. Never retried if the request may have arrived. */
   rotateTokens: route(`POST ${ONE}/auth/rotate`, nothing),
-  /** What the database used: by default in the current month, else `from` a time `to` another. */
+  /** Returns the usage of the database in the current month, or in the given period. */
   usage: route(
     `GET ${ONE}/usage`,
     (answer) => withTotal(one<models.DatabaseUsage>('database', 'uuid')(answer)),
@@ -179,28 +179,27 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
       send: ({ from, to }: UsageOptions) => ({ query: { from: timeText(from), to: timeText(to) } }),
     },
   ),
-  /** The queries that read and wrote most; null when the service has no figures. */
+  /** Returns the queries that read and wrote the most rows; null if the service has no data. */
   stats: route(`GET ${ONE}/stats`, (answer: Answer) =>
     fieldOf(answer.body, 'top_queries') === null ? null : list<models.QueryStatistics>('top_queries')(answer),
   ),
 })
 
-/** Databases of the organization. Methods that take a name throw a PlatformError with status 404 when there is none. */
+/** Databases of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
 export interface Databases extends ReturnType<typeof databaseRoutes> {
   /**
-   * Makes sure that there is a database of this name, and that it is in that group and branched from that seed. May be
-   * repeated, also after an answer that was lost.
-   * @param options `wait`: for one that is new
-   * @returns `created`: whether it was made by this call; also true when that answer was lost and it is there now
-   * @throws PlatformError with code `MISMATCH` when that name is taken by a database in another group or with another parent
+   * Creates a database unless it exists in that group and was branched from that seed. Can be repeated, also after a lost response.
+   * @param options `wait`: for a new database
+   * @returns `created`: whether this call created it; also true if the response was lost and it exists now
+   * @throws PlatformError with code `MISMATCH` if a database of that name is in another group or has another parent
    */
   ensure(
     database: NewDatabase,
     options?: CreateDatabaseOptions,
   ): Promise<{ readonly created: boolean; readonly database: models.Database }>
   /**
-   * Waits until the database answers at its own host, which a new one does not do for some seconds: HTTP 404, 5xx or no
-   * answer means not yet. @throws PlatformError with code `TIMEOUT` after `timeoutMs` (by default 30,000)
+   * Waits until the database responds at its host, which may take seconds after its creation: HTTP 404, 5xx or no response means that it
+   * is not ready yet. @throws PlatformError with code `TIMEOUT` after `timeoutMs` (by default 30,000)
    */
   waitUntilReady(database: string | models.CreatedDatabase, options?: WaitUntilReadyOptions): Promise<void>
 }
@@ -218,7 +217,7 @@ export function databasesOf(config: ResolvedConfig, routes: Routes): Databases {
       return callOf(created.then((answered) => ready(answered.data.hostname, options).then(() => answered)))
     },
     async ensure(database, options = {}) {
-      bodyOfDatabase(database) // a mistake is one also where there is nothing to make
+      bodyOfDatabase(database) // checked even if there is nothing to create
       const { name } = database
       const { wait: _, ...callOptions } = options
       const { created, isNew, found } = await ensure({

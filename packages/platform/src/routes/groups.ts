@@ -15,11 +15,11 @@ export interface NewGroup {
   readonly extensions?: 'all' | readonly string[] | undefined
 }
 
-/** What to change; what is left out stays. */
+/** Changes of a configuration; omitted fields are kept. */
 export type GroupConfigurationInput = Optional<Omit<GroupConfiguration, 'raw'>>
 
 export interface AddLocationOptions extends PlatformCallOptions {
-  /** Waits until the location is ready, by a route that the service does not document. @default false */
+  /** Waits until the location is ready, with a route that the service does not document. @default false */
   readonly wait?: boolean | undefined
 }
 
@@ -31,53 +31,52 @@ const bodyOfGroup = (group: NewGroup): object =>
   checkedBody(group, { string: ['name', 'location'], "'all' or object": ['extensions'] })
 
 const groupRoutes = ({ route, removal }: Routes) => ({
-  /** Groups of the organization. */
+  /** Lists the groups of the organization. */
   list: route(`GET ${ALL}`, list<Group>('groups')),
   /**
-   * Makes a group. Never sent twice when it may have arrived; see `ensure`.
-   * @throws PlatformError with status 409 when the name is taken (`isAlreadyExists`)
+   * Creates a group. Never retried if the request may have arrived; see `ensure`.
+   * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
    */
   create: route(`POST ${ALL}`, readOne, {
     body: bodyOfGroup,
   }),
-  /** A group by its name. @throws PlatformError with status 404 when there is none (`isNotFound`) */
+  /** Returns a group by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
   get: route(`GET ${ONE}`, readOne),
   /** Deletes a group with all of its databases and API tokens. */
   delete: removal(`DELETE ${ONE}`),
-  /** Whether the group is protected. */
+  /** Returns the configuration: whether the group is protected. */
   getConfiguration: route(`GET ${ONE}/configuration`, whole<GroupConfiguration>()),
-  /** Changes whether it is. @returns the whole configuration */
+  /** Changes the configuration. @returns the whole configuration */
   updateConfiguration: route(`PATCH ${ONE}/configuration`, whole<GroupConfiguration>(), {
     body: (configuration: GroupConfigurationInput) =>
       checkedBody(configuration, { boolean: ['deleteProtection'] }),
-    isRepeatable: true,
+    isIdempotent: true,
   }),
-  /** Gives the group to another organization. API tokens of the group end. `organization` is the slug of its new owner. */
+  /** Transfers the group to another organization, by its slug. API tokens of the group become invalid. */
   transfer: route(`POST ${ONE}/transfer`, readOne, { body: (organization: string) => ({ organization }) }),
-  /** Brings back a group that was archived because it was not used. */
+  /** Unarchives a group that was archived because it was not used. */
   unarchive: route(`POST ${ONE}/unarchive`, readOne),
   /** Adds a location. */
   addLocation: route(`POST ${ONE}/locations/{location}`, readOne, {
     rules: { wait: 'boolean' },
     send: unsent<AddLocationOptions>(),
   }),
-  /** Takes a location away, and the replicas in it. @returns the group */
+  /** Removes a location and its replicas. @returns the group */
   removeLocation: route(`DELETE ${ONE}/locations/{location}`, readOne),
-  /** Brings the databases of the group to the newest version. Withdrawn by the service in 2026. */
+  /** Updates the databases of the group to the newest version. Withdrawn by the service in 2026. */
   update: route(`POST ${ONE}/update`, nothing),
-  /** Makes a token for all databases of the group. Never sent twice when it may have arrived. */
+  /** Creates a token for all databases of the group. Never retried if the request may have arrived. */
   createToken: route(`POST ${ONE}/auth/tokens`, text<DatabaseToken>('jwt'), MINT),
-  /** Ends every token of the group and of its databases at once, by a new key. Never sent twice when it may have arrived. */
+  /** Invalidates all tokens of the group and its databases by rotating the key. Never retried if the request may have arrived. */
   rotateTokens: route(`POST ${ONE}/auth/rotate`, nothing),
 })
 
-/** Groups of the organization. Methods that take a name throw a PlatformError with status 404 when there is none. */
+/** Groups of the organization. Methods with a name reject with a PlatformError with status 404 if it does not exist. */
 export interface Groups extends ReturnType<typeof groupRoutes> {
   /**
-   * Makes sure that there is a group of this name with its primary in that location. May be repeated, also after an answer
-   * that was lost.
-   * @returns `created`: whether it was made by this call; also true when that answer was lost and it is there now
-   * @throws PlatformError with code `MISMATCH` when its primary is elsewhere
+   * Creates a group unless it exists with its primary in that location. Can be repeated, also after a lost response.
+   * @returns `created`: whether this call created it; also true if the response was lost and it exists now
+   * @throws PlatformError with code `MISMATCH` if its primary is elsewhere
    */
   ensure(
     group: NewGroup,
@@ -87,7 +86,7 @@ export interface Groups extends ReturnType<typeof groupRoutes> {
 
 export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
   const methods = groupRoutes(routes)
-  // the service answers when a new location is ready
+  // the service responds when a new location is ready
   const waitFor = routes.route(`GET ${ONE}/locations/{location}/wait`, nothing)
   return {
     ...methods,
@@ -99,7 +98,7 @@ export function groupsOf(config: ResolvedConfig, routes: Routes): Groups {
       return callOf(added.withResponse().then((answered) => ready().then(() => answered)))
     },
     async ensure(group, options = {}) {
-      bodyOfGroup(group) // a mistake is one also where there is nothing to make
+      bodyOfGroup(group) // checked even if there is nothing to create
       const { name, location } = group
       const { created, found } = await ensure({
         what: `group "${name}"`,

@@ -5,32 +5,32 @@ import { checkedBody, type Routes } from '../route.ts'
 import { bodyOrNone, withRaw } from '../view.ts'
 import { withTotal } from './databases.ts'
 
-/** What to change of an organization; what is left out stays. `requireMfa` needs a caller that uses it. */
+/** Changes of an organization; omitted fields are kept. `requireMfa` needs a caller who uses it. */
 export type OrganizationChanges = models.Optional<Pick<models.Organization, 'overages' | 'requireMfa'>>
 
 export interface InvoicesOptions extends PlatformCallOptions {
   readonly type?: 'all' | 'upcoming' | 'issued' | undefined
 }
 
-/** A user who becomes a member: by default a `member`. */
+/** A user to add, by default as a `member`. */
 export interface NewMember {
   readonly username: string
   readonly role?: models.AssignableRole | undefined
 }
 
-/** Who is invited, by one of the two, and as what: by default a `member`. */
+/** A person to invite, by email address or user name, by default as a `member`. */
 export type NewInvite = { readonly role?: models.AssignableRole | undefined } & (
   | { readonly email: string; readonly username?: undefined }
   | { readonly username: string; readonly email?: undefined }
 )
 
-/** What an API token is for. Without any of it: for all organizations of the caller, which the service wants to end. */
+/** Scope of an API token. By default all organizations of the caller, which the service intends to abolish. */
 export interface ApiTokenOptions extends PlatformCallOptions {
-  /** Slug of the one organization. */
+  /** Slug of its only organization. */
   readonly organization?: string | undefined
-  /** The one group in it; only admins and owners may make such a token. */
+  /** Its only group; only admins and owners may create such a token. */
   readonly group?: string | undefined
-  /** What it may do in the group. */
+  /** Its permissions in the group. */
   readonly scopes?: readonly (models.Scope | models.ScopePreset)[] | undefined
 }
 
@@ -40,59 +40,59 @@ const readOrganization = one<models.Organization>('organization', 'slug')
 const readMember = one<models.Member>('member', 'username')
 
 export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
-  /** The organization of the client, and all that the caller belongs to. */
+  /** The organization of the client, and all organizations of the caller. */
   organizations: {
-    /** Organizations of the caller, the personal account among them. */
+    /** Lists the organizations of the caller, including the personal account. */
     list: route('GET /v1/organizations', list<models.Organization>('organizations')),
-    /** The organization of the client. */
+    /** Returns the organization of the client. */
     get: route(`GET ${ONE}`, readOrganization),
     /** Changes the organization of the client. */
     update: route(`PATCH ${ONE}`, readOrganization, {
       body: (changes: OrganizationChanges) => checkedBody(changes, { boolean: ['overages', 'requireMfa'] }),
     }),
-    /** What the organization used in this period, and each of its databases. */
+    /** Returns the usage of the organization in this period, and of each of its databases. */
     usage: route(`GET ${ONE}/usage`, (answer: Answer): models.OrganizationUsage => {
       const usage = one<models.OrganizationUsage>('organization', 'uuid')(answer)
       const databases = list<models.DatabaseUsage>('databases')({ ...answer, body: usage.raw }).map(withTotal)
       return withRaw({ ...usage, databases }, usage.raw)
     }),
-    /** Plans to choose from, with their quotas. */
+    /** Lists the available plans with their quotas. */
     plans: route(`GET ${ONE}/plans`, list<models.Plan>('plans')),
-    /** Invoices of the organization. */
+    /** Lists the invoices of the organization. */
     invoices: route(`GET ${ONE}/invoices`, list<models.Invoice>('invoices'), {
       rules: { type: "'all' or 'upcoming' or 'issued'" },
       send: ({ type }: InvoicesOptions) => ({ query: { type } }),
     }),
-    /** The plan that the organization has. */
+    /** Returns the current plan of the organization. */
     subscription: route(`GET ${ONE}/subscription`, one<models.Subscription>('subscription', 'plan')),
   },
   /** Members of the organization. */
   members: {
-    /** Members of the organization. */
+    /** Lists the members of the organization. */
     list: route(`GET ${ONE}/members`, list<models.Member>('members')),
     /**
-     * Adds a user who has an account; others are invited.
-     * @throws PlatformError with status 404 for no such user, 409 for one who is a member already
+     * Adds a user who has an account; others must be invited.
+     * @throws PlatformError with status 404 if the user does not exist, 409 if the user is already a member
      */
     add: route(
       `POST ${ONE}/members`,
       (answer: Answer) => ({ username: text('member')(answer), role: text<models.Role>('role')(answer) }),
       { body: (member: NewMember) => checkedBody(member, { string: ['username', 'role'] }) },
     ),
-    /** A member by the user's name. @throws PlatformError with status 404 when there is none */
+    /** Returns a member by the user name. @throws PlatformError with status 404 if there is none */
     get: route(`GET ${ONE}/members/{username}`, readMember),
-    /** Gives a member another role. @throws PlatformError with status 403 when the caller is neither admin nor owner */
+    /** Changes the role of a member. @throws PlatformError with status 403 unless the caller is admin or owner */
     updateRole: route(`PATCH ${ONE}/members/{username}`, readMember, {
       body: (role: models.AssignableRole) => ({ role }),
     }),
-    /** Takes a member out of the organization. */
+    /** Removes a member from the organization. */
     remove: removal(`DELETE ${ONE}/members/{username}`),
   },
-  /** Invitations to the organization that are not accepted yet. */
+  /** Pending invitations to the organization. */
   invites: {
-    /** Invitations that are not accepted yet. */
+    /** Lists pending invitations. */
     list: route(`GET ${INVITATIONS}`, list<models.Invite>('invites')),
-    /** Invites a person, in place of an invitation that is open. */
+    /** Invites a person, replacing a pending invitation. */
     create: route(`POST ${INVITATIONS}`, one<models.InvitedMember>('invited', 'email'), {
       body(invite: NewInvite) {
         if ((invite.email === undefined) === (invite.username === undefined))
@@ -103,11 +103,11 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
     /** Withdraws an invitation. */
     delete: removal(`DELETE ${INVITATIONS}/{email}`),
   },
-  /** What was done in the organization. */
+  /** Actions in the organization. */
   auditLogs: {
     /**
-     * What was done in the organization, newest first, in pages by number: one that comes meanwhile moves the others, so that
-     * the last of a page may be the first of the next, too.
+     * Lists the actions in the organization, newest first, in numbered pages. New actions shift the pages, so that the last item of one may
+     * also be the first of the next.
      */
     list: pages(
       `GET ${ONE}/audit-logs`,
@@ -125,38 +125,38 @@ export const organizationRoutes = ({ route, removal, pages }: Routes) => ({
 export const accountRoutes = ({ route, removal }: Routes) => ({
   /** Tokens of the platform API. */
   apiTokens: {
-    /** Until when the client's own token is valid; null for one without end. @throws PlatformError with status 401 when it is not */
+    /** Returns until when the client's own token is valid; null if it does not expire. @throws PlatformError with status 401 if it is invalid */
     validate: route('GET /v1/auth/validate', (answer: Answer) => {
       const seconds = number('exp')(answer)
       return { expiresAt: seconds === -1 ? null : new Date(seconds * 1_000) }
     }),
-    /** Tokens that the caller made. */
+    /** Lists the tokens that the caller has created. */
     list: route('GET /v1/auth/api-tokens', list<models.ApiToken>('tokens')),
-    /** Makes a token. Its secret is in this answer and nowhere else. Never sent twice when it may have arrived. */
+    /** Creates a token. Only this response contains its secret. Never retried if the request may have arrived. */
     create: route('POST /v1/auth/api-tokens/{name}', one<models.CreatedApiToken>('token', 'token'), {
       rules: { organization: 'string', group: 'string', scopes: 'object' },
       send: ({ organization, group, scopes }: ApiTokenOptions) => ({
         body: bodyOrNone({ organization, group, scopes }),
       }),
     }),
-    /** Ends a token that the caller made. */
+    /** Revokes a token that the caller has created. */
     revoke: removal('DELETE /v1/auth/api-tokens/{name}'),
-    /** Tokens for the organization: all of them for admins and owners, for others those that they made. */
+    /** Lists the tokens for the organization: all tokens for admins and owners, for others only their own. */
     listOfOrganization: route(`GET ${ONE}/api-tokens`, list<models.OrganizationApiToken>('tokens')),
     /**
-     * Ends a token for the organization, by its id and not by its name.
-     * @throws PlatformError with status 404 also for one of another organization
+     * Revokes a token for the organization by its id, not by its name.
+     * @throws PlatformError with status 404, also for a token of another organization
      */
     revokeOfOrganization: removal(`DELETE ${ONE}/api-tokens/{id}`),
   },
-  /** Places where a group can be. */
+  /** Locations of groups. */
   locations: {
-    /** Places where a group can be: descriptions by their codes. */
+    /** Returns descriptions of locations by their codes. */
     list: route('GET /v1/locations', map<Readonly<Record<string, string>>>('locations')),
   },
-  /** The user whose token it is. */
+  /** The user of the token. */
   users: {
-    /** The user whose token it is. */
+    /** Returns the user of the token. */
     current: route('GET /v1/user', one<models.User>('user', 'username')),
   },
 })

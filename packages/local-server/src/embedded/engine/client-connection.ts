@@ -134,16 +134,16 @@ export class ClientConnection implements Writer {
   }
 
   /**
-   * Compiles a statement, to be started with `begin`. `rights` are those of the client. Compiling a change of the schema may already
+   * Compiles a statement, to be started with `begin`. `permissions` are those of the client. Compiling a change of the schema may already
    * execute it, so that the write lock is acquired before.
    */
-  async prepare(statement: Statement, rights: StatementPermissions): Promise<RunningStatement> {
+  async prepare(statement: Statement, permissions: StatementPermissions): Promise<RunningStatement> {
     const startedAt = performance.now()
     let isUndone = false
     if (this.#events.isWatched() !== (this.#changes !== null)) this.#watch()
     try {
       if (changesSchema(statement)) {
-        checkMayWrite(rights.write)
+        checkMayWrite(permissions.write)
         await this.#lockForSchema()
       }
       if (statement.kind === 'explain' && changesSchema(statement)) {
@@ -153,7 +153,7 @@ export class ClientConnection implements Writer {
       const grant = {
         write: isWriting(statement),
         attach: statement.kind === 'attach',
-        tables: rights.tables,
+        tables: permissions.tables,
       }
       const prepared = this.#prepare(statement, grant)
       const run = new RunningStatement(this, this.#engine, prepared, {
@@ -174,17 +174,17 @@ export class ClientConnection implements Writer {
   /** Compiles a statement without executing it, and passes it to `look`. */
   async examine<T>(
     statement: Statement,
-    rights: StatementPermissions,
+    permissions: StatementPermissions,
     look: (prepared: SqliteStatement) => T,
   ): Promise<T> {
     const mustUndo = changesSchema(statement)
     if (mustUndo) {
-      checkMayWrite(rights.write)
+      checkMayWrite(permissions.write)
       await this.#lockForSchema()
       this.#engine.run(`SAVEPOINT ${UNDONE}`)
     }
     try {
-      const prepared = this.#prepare(statement, { write: mustUndo, attach: true, tables: rights.tables })
+      const prepared = this.#prepare(statement, { write: mustUndo, attach: true, tables: permissions.tables })
       try {
         return look(prepared)
       } finally {

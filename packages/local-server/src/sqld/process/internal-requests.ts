@@ -4,7 +4,7 @@ import type { PipelineBody } from '../../hrana/request-decoder.ts'
 import { encodePipelineBody } from '../../hrana/request-encoder.ts'
 import { readBytes } from '../../http/service-request.ts'
 import type { Upstream } from './upstream.ts'
-import { READ_RIGHTS, type UpstreamPermissions, WRITE_RIGHTS } from './upstream-tokens.ts'
+import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from './upstream-tokens.ts'
 
 const OWN_REQUEST = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 
@@ -18,7 +18,7 @@ export class InternalRequests {
 
   /** Executes a script with write permission. */
   async run(id: DatabaseId, sql: string): Promise<http.IncomingMessage> {
-    return await this.#ask(id, WRITE_RIGHTS, {
+    return await this.#ask(id, WRITE_PERMISSIONS, {
       baton: null,
       requests: [{ type: 'sequence', sql, sqlId: null }],
     })
@@ -27,7 +27,7 @@ export class InternalRequests {
   /** Executes one statement and returns the text of the response. */
   async query(id: DatabaseId, sql: string): Promise<string> {
     const statement = { sql, sqlId: null, args: [], namedArgs: [] }
-    const response = await this.#ask(id, WRITE_RIGHTS, {
+    const response = await this.#ask(id, WRITE_PERMISSIONS, {
       baton: null,
       requests: [{ type: 'execute', statement }],
     })
@@ -38,17 +38,17 @@ export class InternalRequests {
 
   /** Closes a stream with a token of our own, as the client's may have expired. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
-    const response = await this.#ask(id, READ_RIGHTS, { baton, requests: [] })
+    const response = await this.#ask(id, READ_PERMISSIONS, { baton, requests: [] })
     response.resume()
   }
 
   /** Sends a pipeline that closes its stream. */
   async #ask(
     id: DatabaseId,
-    rights: UpstreamPermissions,
+    permissions: UpstreamPermissions,
     { baton, requests }: PipelineBody,
   ): Promise<http.IncomingMessage> {
     const body = Buffer.from(encodePipelineBody({ baton, requests: [...requests, { type: 'close' }] }))
-    return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, rights }, body)
+    return await this.#upstream.sendOnce({ id, request: OWN_REQUEST, permissions }, body)
   }
 }

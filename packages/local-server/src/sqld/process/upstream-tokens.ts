@@ -15,8 +15,8 @@ export interface UpstreamPermissions extends SenderPermissions {
 }
 
 /** Permissions of internal requests. */
-export const READ_RIGHTS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
-export const WRITE_RIGHTS: UpstreamPermissions = { ...READ_RIGHTS, write: true }
+export const READ_PERMISSIONS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
+export const WRITE_PERMISSIONS: UpstreamPermissions = { ...READ_PERMISSIONS, write: true }
 
 interface Kept {
   readonly token: string
@@ -35,8 +35,8 @@ export class UpstreamTokens {
   }
 
   /** Returns a token for a database with these permissions. */
-  tokenFor(id: DatabaseId, rights: UpstreamPermissions): string {
-    const claims = claimsFor(id, rights)
+  tokenFor(id: DatabaseId, permissions: UpstreamPermissions): string {
+    const claims = claimsFor(id, permissions)
     const name = JSON.stringify(claims)
     const now = Date.now()
     const kept = this.#kept.get(name)

@@ -39,7 +39,7 @@ type UpstreamRequest = Pick<ServiceRequest, 'method' | 'path' | 'query'> & {
 export interface Call {
   readonly id: DatabaseId
   readonly request: UpstreamRequest
-  readonly rights: SenderPermissions
+  readonly permissions: SenderPermissions
 }
 
 /**
@@ -179,7 +179,7 @@ export class Upstream {
         return await this.sendOnce(call, body)
       } catch (error) {
         const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
-        const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.rights.write
+        const mayRepeat = isRefused ? attempt < REFUSED_ATTEMPTS : attempt === 1 && !call.permissions.write
         const isOurs = this.#options.remote === undefined && !this.#isClosed
         if (!isOurs || !isBroken(error) || !mayRepeat || call.request.signal?.aborted === true) throw error
       }
@@ -188,11 +188,11 @@ export class Upstream {
   }
 
   /** Sends one request, built from the parsed request of the client; nothing is forwarded verbatim. */
-  async sendOnce({ id, request, rights }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
+  async sendOnce({ id, request, permissions }: Call, body: Buffer | null): Promise<http.IncomingMessage> {
     const headers = {
       host: 'localhost',
       'x-namespace-bin': Buffer.from(id).toString('base64').replace(/=+$/, ''),
-      ...this.#authorization(id, rights),
+      ...this.#authorization(id, permissions),
       ...(body !== null && { 'content-length': body.length }),
     }
     const { method, path, query, signal = NEVER } = request
@@ -213,11 +213,11 @@ export class Upstream {
   }
 
   /** Returns no header for a remote server without tokens. */
-  #authorization(id: DatabaseId, rights: SenderPermissions): { authorization?: string } {
+  #authorization(id: DatabaseId, permissions: SenderPermissions): { authorization?: string } {
     const { isOpen, remote } = this.#options
     if (isOpen && remote !== undefined) return {}
-    const attach = this.#user.attachable(id, rights.attach)
-    const token = this.#tokens.tokenFor(id, { ...rights, attach })
+    const attach = this.#user.attachable(id, permissions.attach)
+    const token = this.#tokens.tokenFor(id, { ...permissions, attach })
     return { authorization: `Bearer ${token}` }
   }
 }

@@ -6,7 +6,7 @@ import { findRefusal, hasAttach, type SqlRefusal, type SqlUse } from './sql-guar
 /** A statement that the server rejects as blocked if reads are blocked. */
 const READS = 'SELECT 1'
 /** A statement that the server rejects with 403 for senders without write permission, and as a missing table for others. */
-const NEEDS_WRITE_RIGHT = 'UPDATE "refused" SET a = 1'
+const NEEDS_WRITE_PERMISSION = 'UPDATE "refused" SET a = 1'
 
 /** Permissions of the sender of a request, and the state of its stream. */
 export interface Sender extends Pick<SqlUse, 'mayWrite' | 'attach'> {
@@ -59,11 +59,11 @@ function guardDescribe(request: DescribeRequest, sender: Sender): PipelineReques
   if (sender.blockReads && request.type === 'describe') return executing(READS)
   // the effect of preparing a stored text is unknown here
   const isStored = request.sqlId !== null && !sender.mayWrite
-  if (isStored) return executing(NEEDS_WRITE_RIGHT)
+  if (isStored) return executing(NEEDS_WRITE_PERMISSION)
   if (request.sql === null) return request
   const sql = allowedSql(request.sql, { ...sender, kind: 'describe' })
   // the server would allow describing a write
-  return sql === null ? executing(NEEDS_WRITE_RIGHT) : { ...request, sql }
+  return sql === null ? executing(NEEDS_WRITE_PERMISSION) : { ...request, sql }
 }
 
 function executing(sql: string): PipelineRequest {
@@ -76,7 +76,7 @@ function guardStatement(statement: StatementRequest, sender: Sender): StatementR
 }
 
 function guardSql(sql: string, sender: Sender, kind: SqlUse['kind']): string {
-  return allowedSql(attachById(sql, sender.idOf), { ...sender, kind }) ?? NEEDS_WRITE_RIGHT
+  return allowedSql(attachById(sql, sender.idOf), { ...sender, kind }) ?? NEEDS_WRITE_PERMISSION
 }
 
 /** Returns the text in the form that may reach the server, or one that fails there; null without permission. */

@@ -20,7 +20,7 @@ export interface WriteServiceOptions {
 
 /** How long the server may take to respond to a health check. */
 const RESPONSE_MS = 3_000
-const TAKE_AND_GIVE_BACK = 'BEGIN IMMEDIATE; ROLLBACK'
+const PROBE_WRITE_LOCK = 'BEGIN IMMEDIATE; ROLLBACK'
 const DEFECT = 'docs/libsql-server-lost-writer.md'
 
 interface Database {
@@ -36,16 +36,16 @@ interface Database {
 export class WriteService {
   readonly #databases = new Map<DatabaseId, Database>()
   readonly #upstream: Upstream
-  readonly #own: InternalRequests
+  readonly #internal: InternalRequests
   readonly #options: WriteServiceOptions
   readonly #times: StallTimes
   readonly #watch: StallDetector
   /** Databases that were reported as stalled. */
   readonly #stalled = new Set<DatabaseId>()
 
-  constructor(upstream: Upstream, own: InternalRequests, options: WriteServiceOptions) {
+  constructor(upstream: Upstream, internal: InternalRequests, options: WriteServiceOptions) {
     this.#upstream = upstream
-    this.#own = own
+    this.#internal = internal
     this.#options = options
     this.#times = options.stallTimes ?? STALL_TIMES
     const { fileOf } = options
@@ -128,7 +128,7 @@ export class WriteService {
   }
 
   async #probe(id: DatabaseId): Promise<void> {
-    const response = await this.#own.run(id, TAKE_AND_GIVE_BACK)
+    const response = await this.#internal.run(id, PROBE_WRITE_LOCK)
     response.resume()
     this.#databases.get(id)?.gate.resetStall()
     this.#stalled.delete(id)
