@@ -10,7 +10,7 @@ const REFUSED_STEP_MS = 50
  */
 const TRANSIENT_REJECTION = /pending migration|database is locked/
 /** How often a namespace is looked up before it counts as missing, and the delay between attempts. */
-const MISSING_ATTEMPTS = 20
+const MISSING_ATTEMPTS = 100
 const MISSING_STEP_MS = 50
 
 /** An error response of the admin API. */
@@ -166,7 +166,10 @@ export class SqldAdmin {
     })
   }
 
-  /** PendingChanges a lookup: if more databases are in use than the server keeps open, it sometimes reports one as missing. */
+  /**
+   * Repeats a lookup. The server sometimes reports an existing database as missing: with more in use than it keeps open, and,
+   * on a busy machine, after a restart.
+   */
   async #unlessMissing(ask: () => Promise<boolean>): Promise<boolean> {
     for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
       if (await ask()) return true
