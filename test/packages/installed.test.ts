@@ -355,7 +355,7 @@ import { findSqld } from '@batonsql/local-server/sqld'
 describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
   const project = join(folder, 'readme')
   const sentence = (name: string): string =>
-    `${name} needs node ${OLDEST.replace(/\.0$/, '')} or newer, and this is node ${version}`
+    `${name} requires node ${OLDEST.replace(/\.0$/, '')} or newer, but this is node ${version}`
 
   test('the command says so in one sentence', async (context) => {
     const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')

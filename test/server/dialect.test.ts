@@ -190,6 +190,6 @@ test('an incomplete statement behind others is left out by sqld without a word, 
 })
 
 test('a dialect that is none is refused, and one for another back end', async () => {
-  await expect(startLocalServer({ dialect: 'mysql' as never })).rejects.toThrow('no such dialect: mysql')
+  await expect(startLocalServer({ dialect: 'mysql' as never })).rejects.toThrow('unknown dialect mysql')
   await expect(startLocalServer({ dialect: 'sqld', backend: 'sqld' })).rejects.toThrow('back end "embedded"')
 })

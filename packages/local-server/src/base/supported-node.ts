@@ -8,7 +8,7 @@ const OLDEST = [22, 19] as const
 export function oldNodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return null
-  return `@batonsql/local-server needs node ${OLDEST.join('.')} or newer, and this is node ${version}`
+  return `@batonsql/local-server requires node ${OLDEST.join('.')} or newer, but this is node ${version}`
 }
 
 /** Called by the entry points of the package. @throws Error on a version of Node.js that is too old */
