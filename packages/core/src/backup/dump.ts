@@ -8,20 +8,20 @@ import type { CallOptions } from '../options.ts'
 import { readStatements } from './statement-reader.ts'
 
 export interface DumpOptions extends Omit<CallOptions, 'timeoutMs'> {
-  /** Keeps the row ids of tables that have no INTEGER PRIMARY KEY. @default false */
+  /** Preserves the rowids of tables without an INTEGER PRIMARY KEY. @default false */
   readonly preserveRowIds?: boolean | undefined
-  /** Longest silence of the server in ms. @default the client's `requestTimeoutMs` */
+  /** Longest pause of the server in ms. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
 }
 
 /**
- * A database as the statements that make it again, read as they come: one state of it, no more held than is taken. Can be
- * read once. Leaving the loop ends the dump on the server.
+ * The SQL that recreates a database, streamed from one snapshot of it as it is consumed. Can be read once. Leaving the loop
+ * ends the dump on the server.
  */
 export interface Dump extends AsyncIterable<string> {
-  /** Statements, each with its semicolon and the end of its line: put together they are the dump. */
+  /** Yields statements, each with its semicolon and line break; concatenated they are the dump. */
   [Symbol.asyncIterator](): AsyncGenerator<string, void, undefined>
-  /** The same as UTF-8, in pieces of the server's size: for files and answers. Cancelling it ends the dump on the server. */
+  /** Returns the dump as UTF-8 in chunks, for files and HTTP responses. Cancelling it ends the dump on the server. */
   bytes(): ReadableStream<Uint8Array>
 }
 
@@ -32,8 +32,8 @@ export interface Dump extends AsyncIterable<string> {
  * for await (const statement of dump(db)) …
  * await writeFile('backup.sql', dump(db).bytes())
  * ```
- * Reading throws HttpError when the server refuses, ProtocolError for what is no dump or ends before its `COMMIT`,
- * TransportError TIMEOUT after too long a silence, and the signal's reason.
+ * Reading throws HttpError if the server rejects the request, ProtocolError if the response is not a complete dump,
+ * TransportError `TIMEOUT` after too long a pause, and the signal's reason.
  */
 export function dump(db: Client, options: DumpOptions = {}): Dump {
   checkOptions(options, { ...CALL_OPTIONS, preserveRowIds: 'boolean' })
@@ -60,10 +60,10 @@ async function* statementsOf(
   }
 }
 
-/** How much is kept of the beginning and of the end, in characters. */
+/** Characters kept of the beginning and of the end, to check that the dump is complete. */
 const EDGE_LENGTH = 32
 
-/** The parts of a dump that is whole. */
+/** Yields the parts of a dump. @throws ProtocolError if it is incomplete */
 async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8Array, void, undefined> {
   const http = httpOf(db)
   const { signal, preserveRowIds = false, timeoutMs = http.config.requestTimeoutMs } = options
@@ -72,7 +72,7 @@ async function* readDump(db: Client, options: DumpOptions): AsyncGenerator<Uint8
   let body: AnswerBody | null = null
   try {
     body = await AnswerBody.open(http, { path, signal, silenceMs: timeoutMs }, timeoutMs)
-    // ASCII is enough: what is looked for is
+    // the checks need only ASCII
     const decoder = new TextDecoder('latin1')
     let start = ''
     let end = ''
@@ -113,7 +113,7 @@ function streamOf(parts: AsyncGenerator<Uint8Array, void, undefined>): ReadableS
         await parts.return()
       },
     },
-    // nothing is asked for before it is read
+    // no request before the first read
     { highWaterMark: 0 },
   )
 }

@@ -2,28 +2,28 @@ import { ProtocolError } from '../base/errors.ts'
 import { isControl, statementKind } from '../sql/statement-kind.ts'
 import { readStatements, type ScriptSource } from './statement-reader.ts'
 
-/** What goes into one request, at most: characters, and statements, whose results have to fit into one answer of 10 MB. */
+/** Most characters, and statements, in one request; the results must fit into one response of 10 MB. */
 const BATCH_LENGTH = 1_000_000
 const BATCH_STATEMENTS = 20_000
 
-/** Statements that are applied together. */
+/** Statements that are applied in one transaction. */
 export interface RestoreBatch {
-  /** Each with the number, from 0, of the statement of the source that it stands for. */
+  /** The statements, each with the number of its statement in the source, from 0. */
   readonly statements: readonly { readonly sql: string; readonly at: number }[]
-  /** Number of the first statement of the source that is not in it or before it. */
+  /** Number of the first statement of the source after this batch. */
   readonly end: number
-  /** Length of their text, in characters. */
+  /** Length of their text in characters. */
   readonly length: number
   readonly isLast: boolean
 }
 
 /**
- * Cuts a dump into batches that are transactions of their own, of statements that a server accepts from a client.
- * @throws ProtocolError for a source that is cut off, or rolls back
+ * Divides a dump into batches, each a transaction, and translates its statements to ones that a server accepts from clients.
+ * @throws ProtocolError for a source that is truncated or rolls back
  */
 export async function* batchesOf(source: ScriptSource): AsyncGenerator<RestoreBatch, void, undefined> {
   const translator = new DumpTranslator()
-  /** The last full one, until it is known whether there is another. */
+  /** The last full batch, until it is known whether another one follows. */
   let held: RestoreBatch | null = null
   let statements: RestoreBatch['statements'][number][] = []
   let length = 0
@@ -47,13 +47,13 @@ export async function* batchesOf(source: ScriptSource): AsyncGenerator<RestoreBa
   yield { statements, end, length, isLast: true }
 }
 
-/** Makes of the statements of a dump those that do the same in a batch. */
+/** Translates the statements of a dump to equivalents that are valid in a batch. */
 class DumpTranslator {
-  /** Whether a transaction of the dump was begun and not committed. */
+  /** Whether a transaction of the dump is open. */
   isOpen = false
   readonly #virtualTables: string[] = []
 
-  /** @returns none for what the batch does itself @throws ProtocolError for what no dump that went well has */
+  /** @returns no statement for what the batch itself does @throws ProtocolError for statements that a complete dump does not have */
   translate(sql: string): string[] {
     const kind = statementKind(sql)
     if (kind === 'rollback') throw new ProtocolError('the script rolls back: it is a dump that failed')
@@ -62,11 +62,11 @@ class DumpTranslator {
       return []
     }
     if (kind === 'savepoint' || kind === 'release') throw new ProtocolError('a dump has no savepoints')
-    // statistics are not restored: servers take no ANALYZE
+    // statistics are not restored: servers reject ANALYZE
     if (PRAGMA.test(sql) || STATISTICS.test(sql)) return []
-    // there when any table of the source ever counted, and also when that one is gone
+    // present if any table of the source ever used AUTOINCREMENT, even if it was dropped
     if (CLEAR_SEQUENCE.test(sql)) return [...MAKE_SEQUENCE, sql]
-    // a dump writes a virtual table into the schema, which no client may, and then the tables that it keeps its data in
+    // a dump writes a virtual table into the schema, which clients may not, followed by its shadow tables
     const [, name, virtual] = VIRTUAL_TABLE.exec(sql) ?? []
     if (name !== undefined && virtual !== undefined) {
       this.#virtualTables.push(unquoted(name))
@@ -74,14 +74,14 @@ class DumpTranslator {
     }
     const [, table = ''] = CREATE_TABLE.exec(sql) ?? []
     const isShadow = this.#virtualTables.some((each) => unquoted(table).startsWith(`${each}_`))
-    // made with the virtual table, whose first rows the dump has, too
+    // created with the virtual table, including rows that the dump contains as well
     return isShadow ? [sql, `delete from ${table}`] : [withReadableValues(sql)]
   }
 }
 
 const STATISTICS = /^(?:analyze\b|(?:insert into|delete from) ["']?sqlite_stat\d)/i
 const CLEAR_SEQUENCE = /^delete from ["']?sqlite_sequence["']?$/i
-/** SQLite makes its table of counts with the first table that counts. */
+/** SQLite creates `sqlite_sequence` with the first AUTOINCREMENT table. */
 const MAKE_SEQUENCE = [
   'create table baton_restore_sequence (n integer primary key autoincrement)',
   'drop table baton_restore_sequence',
@@ -99,10 +99,10 @@ const INSERT = new RegExp(
   'i',
 )
 const VALUE = new RegExp(`${TEXT}|\\binf\\b`, 'gi')
-/** What libsql-server writes that nothing reads: infinite numbers, and texts with U+0000. */
+/** Matches literals of libsql-server's dumps that SQLite cannot parse: infinite numbers, and texts with U+0000. */
 const UNREADABLE = /\binf\b|\0/i
 
-/** An INSERT of a dump whose values can be read. */
+/** Replaces such literals in an INSERT of a dump. */
 function withReadableValues(sql: string): string {
   const [head] = (UNREADABLE.test(sql) && INSERT.exec(sql)) || []
   if (head === undefined) return sql
@@ -116,7 +116,7 @@ function withReadableValues(sql: string): string {
 const hexOf = (text: string): string =>
   Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
-/** What is meant by a text or a name as SQL writes it. */
+/** Unquotes a string or an identifier. */
 function unquoted(written: string): string {
   const mark = written[0] as string
   return /['"]/.test(mark) ? written.slice(1, -1).replaceAll(mark + mark, mark) : written

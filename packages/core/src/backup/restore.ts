@@ -14,36 +14,36 @@ import type { Results } from '../request/queued-call.ts'
 import { batchesOf, type RestoreBatch } from './restore-batches.ts'
 import type { ScriptSource } from './statement-reader.ts'
 
-/** How far a restore is. */
+/** Progress of a restore. */
 export interface RestoreProgress {
-  /** Statements of the source that are applied. */
+  /** Number of applied statements of the source. */
   readonly statements: number
-  /** Their text, in characters. */
+  /** Length of their text in characters. */
   readonly characters: number
 }
 
 export interface RestoreOptions extends CallOptions {
-  /** Called after each batch that is applied. */
+  /** Called after each applied batch. */
   readonly onProgress?: ((progress: RestoreProgress) => void) | undefined
-  /** Goes on with a restore that stopped, from the same source. Without one that stopped it begins. @default false */
+  /** Resumes an interrupted restore from the same source; if there is none, it begins one. @default false */
   readonly resume?: boolean | undefined
 }
 
 /**
- * Table that says how far a restore is, in the database itself, so that a batch and its count are one. Dropped in the end. One
- * transaction over a large dump would outlive the 5 s and its stream.
+ * Table with the progress of a restore, in the database itself, so that a batch and its count are committed together. Dropped
+ * at the end. One transaction over a large dump would exceed the 5 s and outlive its stream.
  */
 const PROGRESS = 'baton_restore_progress'
 const HAS_TABLES = `exists (select 1 from sqlite_schema
   where name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\')`
 
 /**
- * Applies a dump to an empty database: text or bytes in pieces, such as `dump(other)`, a file or the body of an answer. One of
- * up to a million characters takes effect as a whole or not at all. A longer one is applied in batches, each of them exactly
- * once, also when an answer was lost; a table `baton_restore_progress` counts them until all is there. Foreign keys are not
- * checked meanwhile. `timeoutMs` is for each request.
- * @throws RestoreError with `applied`, and the SqlError, TransportError or ProtocolError as its `cause`; TypeError for a database
- * that has tables already, or in which a restore stopped and `resume` is not set; the signal's reason
+ * Applies a dump to an empty database: chunks of text or bytes, such as `dump(other)`, a file or the body of a response. A dump
+ * of up to a million characters takes effect as a whole or not at all. A longer one is applied in batches, each exactly once,
+ * even if a response is lost; a table `baton_restore_progress` counts them until the end. Foreign keys are not checked meanwhile.
+ * `timeoutMs` applies to each request.
+ * @throws RestoreError with `applied` and the SqlError, TransportError or ProtocolError as its `cause`; TypeError for a database
+ * that already has tables, or has an interrupted restore if `resume` is not set; the signal's reason
  */
 export async function restore(
   db: Client,
@@ -71,14 +71,14 @@ export async function restore(
   return run.progress
 }
 
-/** One restore under way. */
+/** A running restore. */
 class Restore {
   readonly #db: Client
   readonly #lifetime: Lifetime
   readonly #options: CallOptions
   #statements = 0
   #characters = 0
-  /** Whether the database has the table that counts. */
+  /** Whether the database has the progress table. */
   #hasCheckpoint = false
 
   constructor(db: Client, options: CallOptions) {
@@ -91,14 +91,14 @@ class Restore {
     return { statements: this.#statements, characters: this.#characters }
   }
 
-  /** Looks how far an earlier restore got. */
+  /** Reads the progress of an earlier restore. */
   async resumeFromCheckpoint(): Promise<void> {
     const checkpoint = await this.#readCheckpoint()
     this.#hasCheckpoint = checkpoint !== null
     this.#statements = checkpoint ?? 0
   }
 
-  /** Applies a batch, or what is left of it. @returns whether anything was left */
+  /** Applies a batch, or the rest of it. @returns whether there was anything to apply */
   async apply(batch: RestoreBatch): Promise<boolean> {
     const isEarlier = batch.end <= this.#statements
     if (!isEarlier) await this.#applyOnce(batch)
@@ -107,7 +107,7 @@ class Restore {
     return !isEarlier
   }
 
-  /** All is applied: the count goes. By itself, so that a restore whose last answer was lost can still be told from another. */
+  /** Drops the progress table. In a request of its own, so that a restore whose last response was lost can be recognized. */
   async finish(): Promise<void> {
     for (let attempt = 0; this.#hasCheckpoint; attempt++) {
       try {
@@ -139,9 +139,9 @@ class Restore {
           if (failure instanceof DatabaseError) return undefined
           throw failure
         })
-        // no answer was lost before: what is there is not of this restore
+        // no response was lost before, so the existing tables are not from this restore
         if (isRefused && attempt === 0 && !this.#hasCheckpoint) throw notEmptyError(checkpoint)
-        // an answer was lost, now or before the request that was refused: what is there says whether it is done
+        // a response was lost, now or before the rejected request: the database shows whether the batch was applied
         if (checkpoint === end) break
         if (isRefused && checkpoint !== undefined) throw notEmptyError(checkpoint)
         if (attempt >= MAX_RETRIES || (isLast && !this.#hasCheckpoint))
@@ -161,7 +161,7 @@ class Restore {
     await this.#lifetime.sleep(backoffMs(attempt), this.#options.signal)
   }
 
-  /** What stands before and after the statements of a batch, so that it is applied once. */
+  /** Returns the statements before and after a batch that make it apply exactly once. */
   #frame({ end, isLast }: RestoreBatch): { before: string[]; after: string[] } {
     const isNotAsAsked = this.#hasCheckpoint
       ? `(select statements from ${PROGRESS}) <> ${this.#statements}`
@@ -174,11 +174,11 @@ class Restore {
     return { before, after: count }
   }
 
-  /** Statements that are applied, as the database counts them; null when it does not. */
+  /** Reads the number of applied statements from the database; null without a progress table. */
   async #readCheckpoint(): Promise<number | null> {
     try {
       const [row] = (await this.#execute(`select statements from ${PROGRESS}`)).rows
-      // whatever the client's `intMode` makes of it
+      // in any `intMode` of the client
       return row ? Number((row as ObjectRow)['statements']) : null
     } catch (error) {
       if (error instanceof SqlError && /no such table/i.test(error.message)) return null
@@ -195,7 +195,7 @@ function notEmptyError(checkpoint: number | null | undefined): TypeError {
   )
 }
 
-/** The error of a statement with its place in the source. */
+/** Adds the position in the source to the error of a statement. */
 function withPlace(error: DatabaseError, own: RestoreBatch['statements'], before: number): DatabaseError {
   if (!(error instanceof SqlError) || error.statementIndex === null) return error
   const statement = own[error.statementIndex - before]

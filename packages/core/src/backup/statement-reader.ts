@@ -1,28 +1,28 @@
 import { ProtocolError } from '../base/errors.ts'
 import { type ScriptStatement, scanStatements } from '../sql/script.ts'
 
-/** Pieces of a script: text or UTF-8, cut anywhere. */
+/** Chunks of a script: text or UTF-8, split anywhere. */
 export type ScriptSource =
   | string
   | Iterable<string | Uint8Array>
   | AsyncIterable<string | Uint8Array>
   | ReadableStream<Uint8Array>
 
-/** How much text is looked through at once, in characters. */
+/** Characters that are searched at once. */
 const CHUNK_LENGTH = 65_536
 
 /**
- * The statements of a script that comes in pieces, by SQLite's own rules. Holds no more of it than one piece and one
- * statement. Lines and columns count within what is held.
- * @throws ProtocolError when it ends in the middle of a statement, or is not UTF-8
+ * Yields the statements of a script that arrives in chunks, by SQLite's rules. Buffers at most one chunk and one statement.
+ * Lines and columns are counted within the buffer.
+ * @throws ProtocolError if it ends in the middle of a statement, or is not UTF-8
  */
 export async function* readStatements(
   source: ScriptSource,
 ): AsyncGenerator<ScriptStatement, void, undefined> {
-  // what is not UTF-8 must not become something else
+  // invalid UTF-8 must not be replaced
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
-  /** How much there must be before it is worth another look: a long statement would be read again for each of its pieces. */
+  /** Length of the buffer at which it is searched again; otherwise a long statement would be searched for each chunk. */
   let enough = CHUNK_LENGTH
   for await (const piece of piecesOf(source)) {
     text += typeof piece === 'string' ? piece : decode(decoder, piece)
@@ -36,7 +36,7 @@ export async function* readStatements(
   if (!isBlank(text.slice(end))) throw new ProtocolError('the script ends in the middle of a statement')
 }
 
-/** Statements that are ended by a semicolon. @returns where the last of them ends */
+/** Yields the statements that end with a semicolon. @returns the end of the last one */
 function* completeStatements(text: string): Generator<ScriptStatement, number, undefined> {
   let end = 0
   try {
@@ -46,7 +46,7 @@ function* completeStatements(text: string): Generator<ScriptStatement, number, u
       yield statement
     }
   } catch (error) {
-    // a quote, a comment or a trigger that is not ended yet
+    // a quote, a comment or a trigger that continues in the next chunk
     if (!(error instanceof SyntaxError)) throw error
   }
   return end
@@ -74,7 +74,7 @@ function piecesOf(source: ScriptSource): Iterable<string | Uint8Array> | AsyncIt
   return readStream(source)
 }
 
-/** For platforms whose streams cannot be looped over. */
+/** Iterates over a stream, for platforms where streams are not iterable. */
 async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = stream.getReader()
   try {

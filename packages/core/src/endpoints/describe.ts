@@ -10,15 +10,15 @@ import { READ } from '../http/policies.ts'
 import type { CallOptions } from '../options.ts'
 import { splitStatements } from '../sql/script.ts'
 
-/** What a statement is, without running it. */
+/** The description of a statement. */
 export interface StatementDescription {
-  /** Parameters in their order, from the first; a name is as it stands in the text, or null for `?`. */
+  /** Parameters in order; a name is as in the text, or null for `?`. */
   readonly params: readonly { readonly name: string | null }[]
-  /** Columns of the result; `declaredType` is null for what is no column of a table. */
+  /** Columns of the result; `declaredType` is null for expressions. */
   readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]
   /** Whether it is an EXPLAIN. */
   readonly isExplain: boolean
-  /** Whether it certainly changes nothing. */
+  /** Whether it is certainly read-only. */
   readonly isReadOnly: boolean
 }
 
@@ -34,8 +34,8 @@ type WireAnswer =
   | { readonly type: 'error'; readonly error: WireError }
 
 /**
- * Asks the server what a statement is: its parameters and columns, and whether it changes anything. Nothing is run.
- * @throws SqlError for what does not parse, or names what is not there; TypeError for a text that is not one statement
+ * Asks the server to describe a statement: its parameters and columns, and whether it is read-only. Runs nothing.
+ * @throws SqlError if it does not parse, or names something that does not exist; TypeError for a text that is not one statement
  */
 export async function describe(
   db: Client,
@@ -43,7 +43,7 @@ export async function describe(
   options: CallOptions = {},
 ): Promise<StatementDescription> {
   checkOptions(options, CALL_OPTIONS)
-  // the server would describe the first and say nothing of the others
+  // the server would silently ignore all but the first
   const { length } = splitStatements(sql)
   if (length !== 1) throw new TypeError(`describe takes one statement, not ${length}`)
   const http = httpOf(db)

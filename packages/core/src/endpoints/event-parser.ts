@@ -2,23 +2,23 @@ import { ProtocolError } from '../base/errors.ts'
 
 /** One server-sent event. */
 export interface ServerSentEvent {
-  /** `message` when the server named none. */
+  /** `message` if the server sends none. */
   readonly event: string
   readonly data: string
 }
 
-/** Longest event, in characters: those of a database are short. */
+/** Longest event, in characters; those of a database are short. */
 const MAX_LENGTH = 1_000_000
 const FIELD = /^(?:event|data|id|retry)?(?::|$)/
 
-/** Reads server-sent events from the parts of a text. Comments, which keep the connection open, are left out. */
+/** Parses server-sent events from chunks of text. Ignores comments, which keep the connection open. */
 export class EventParser {
   readonly #decoder = new TextDecoder()
   #text = ''
   #event = ''
   #data: string[] = []
 
-  /** @returns the events that end in this part @throws ProtocolError for what is no such text, or one too long */
+  /** @returns the events that end in this chunk @throws ProtocolError for other text, or an event that is too long */
   push(part: Uint8Array): ServerSentEvent[] {
     this.#text += this.#decoder.decode(part, { stream: true })
     const lines = this.#text.split(/\r\n|\n|\r(?!$)/)
@@ -29,7 +29,7 @@ export class EventParser {
 
   #read(line: string): ServerSentEvent | null {
     if (line === '') return this.#finish()
-    // an HTML page would be silence otherwise
+    // otherwise an HTML page would produce no events
     if (!FIELD.test(line)) throw new ProtocolError('the answer is not a stream of events')
     const colon = line.indexOf(':')
     const name = colon < 0 ? line : line.slice(0, colon)

@@ -16,7 +16,7 @@ export type JobStatus =
   | 'RunFailure'
   | (string & {})
 
-/** What was done in one database. Servers that say it with the names of a job's status are translated. */
+/** Progress in one database. Servers that use the names of a job's status are translated. */
 export type TaskStatus =
   | 'Enqueued'
   | 'DryRunSuccess'
@@ -28,19 +28,19 @@ export type TaskStatus =
 
 /** Jobs of a schema database. */
 export interface JobList {
-  /** The server's own count; not the id of a job. */
+  /** The server's own counter; not the id of a job. */
   readonly schemaVersion: number
-  /** Newest first. `status` is null when the server does not say. */
+  /** Newest first. `status` is null if the server does not report it. */
   readonly jobs: readonly { readonly id: number; readonly status: JobStatus | null }[]
 }
 
-/** One migration: a change of a schema database on its way to its children. */
+/** A migration: a change of a schema database that is applied to its children. */
 export interface Job {
   readonly id: number
   readonly status: JobStatus
-  /** Why it failed; null when it did not. */
+  /** Reason of the failure; null otherwise. */
   readonly error: string | null
-  /** One entry for each child. `error` of each is often only "aborted": the reason is the job's. */
+  /** One entry for each child. Its `error` is often only "aborted"; the reason is in the job's. */
   readonly progress: readonly {
     readonly database: string
     readonly status: TaskStatus | null
@@ -49,9 +49,9 @@ export interface Job {
 }
 
 export interface WaitForJobOptions extends CallOptions {
-  /** Called with what the job was at each look. */
+  /** Called with the job after each poll. */
   readonly onProgress?: ((job: Job) => void) | undefined
-  /** Time between two looks in ms. @default 500 */
+  /** Time between two polls in ms. @default 500 */
   readonly pollMs?: number | undefined
 }
 
@@ -62,7 +62,7 @@ const TASK_STATUS: Readonly<Record<string, TaskStatus>> = {
   RunFailure: 'Failure',
 }
 
-/** Migrations of a multi-database schema: asked of the schema database. HttpError 400 from one that is none. */
+/** Migrations of a multi-database schema, read from the schema database. HttpError 400 from any other database. */
 export const jobs = {
   /** All jobs, newest first. */
   async list(db: Client, options?: CallOptions): Promise<JobList> {
@@ -72,14 +72,14 @@ export const jobs = {
     }))
   },
 
-  /** One job, with its progress. @throws HttpError 404 for no such job */
+  /** Returns a job with its progress. @throws HttpError 404 if it does not exist */
   async get(db: Client, id: number, options?: CallOptions): Promise<Job> {
     return await getJob(httpOf(db), id, options)
   },
 
   /**
-   * Waits until a job is through. `timeoutMs` is for all of the wait, by default without end.
-   * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's own words when it failed: nothing of it is applied
+   * Waits until a job has finished. `timeoutMs` limits the whole wait; there is no limit by default.
+   * @throws SqlError `SCHEMA_MIGRATION_ERROR` with the job's error if it failed: nothing of it is applied
    */
   async wait(db: Client, id: number, options: WaitForJobOptions = {}): Promise<Job> {
     checkOptions(options, { ...CALL_OPTIONS, onProgress: 'function', pollMs: TIME })

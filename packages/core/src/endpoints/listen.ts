@@ -9,22 +9,22 @@ import { backoffMs } from '../http/retry.ts'
 import { closedError } from '../transport/failure.ts'
 import { EventParser, type ServerSentEvent } from './event-parser.ts'
 
-/** What a listener hears. */
+/** Events of a listener. */
 export type ChangeEvent =
-  /** The server listens: what is committed from now on is reported. Comes once, first. */
+  /** The server reports commits from now on. Emitted once, first. */
   | { readonly type: 'ready' }
-  /** A transaction was committed that changed so many rows of the table. */
+  /** A committed transaction changed this many rows of the table. */
   | {
       readonly type: 'changes'
       readonly insert: number
       readonly update: number
       readonly delete: number
-      /** Changes of a kind that the server did not know. */
+      /** Changes of a kind unknown to the server. */
       readonly unknown: number
     }
   /**
-   * Changes may have been missed: read the table anew. `behind`: the server dropped some because they were not taken fast
-   * enough. `reconnected`: the connection was lost and is there again; the server keeps no history.
+   * Changes may have been missed: read the table again. `behind`: the server dropped some because they were not consumed fast
+   * enough. `reconnected`: the connection was lost and restored; the server keeps no history.
    */
   | { readonly type: 'lost'; readonly reason: 'behind' | 'reconnected' }
 
@@ -32,11 +32,11 @@ export type ChangeAction = 'insert' | 'update' | 'delete'
 
 export interface ListenOptions {
   readonly table: string
-  /** Tells only of transactions that did one of these; their event counts all that they did. @default all */
+  /** Reports only transactions with one of these actions; their event counts all actions. @default all */
   readonly actions?: readonly ChangeAction[] | undefined
-  /** Ends the listener: the loop throws the signal's reason. */
+  /** Ends the listener; the loop throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Longest silence in ms before the connection is made anew: the server gives a sign every 15 s. @default 40000 */
+  /** Longest pause in ms before it reconnects; the server sends a keep-alive every 15 s. @default 40000 */
   readonly timeoutMs?: number | undefined
 }
 
@@ -44,22 +44,22 @@ const OPTIONS = { table: 'string', actions: 'object', signal: 'object', timeoutM
 const ACTIONS: readonly string[] = ['insert', 'update', 'delete']
 const SILENCE_MS = 40_000
 
-/** Wait before another connection, in ms; short again after one that lived for a while. */
+/** Delay before it reconnects, in ms; reset after a connection that lasted for a while. */
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 10_000
 const LIVED_MS = 5_000
 
 /**
- * Listens to what is committed to a table: how many rows, not which. A connection that is lost, or silent for too long, is made
- * anew, for as long as it takes; then comes a `lost`, because the server keeps no history.
+ * Listens to the commits of a table: how many rows changed, not which. Reconnects without limit after a connection was lost or
+ * paused for too long, and then emits `lost`, because the server keeps no history.
  *
  * ```ts
  * for await (const event of listen(db, { table: 'note' })) …
  * ```
  * The server counts by the rules of SQLite's update hook: nothing of WITHOUT ROWID tables, and nothing of a DELETE without
  * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
- * @throws HttpError when the server refuses, at the first connection and later; TransportError when the first fails;
- * ProtocolError for what is no stream of events; the signal's reason
+ * @throws HttpError if the server rejects the first or a later connection; TransportError if the first fails; ProtocolError if
+ * the response is not a stream of events; the signal's reason
  */
 export function listen(db: Client, options: ListenOptions): AsyncGenerator<ChangeEvent, void, undefined> {
   checkOptions(options, OPTIONS)
@@ -100,7 +100,7 @@ async function* readEvents(http: Http, request: BodyRequest): AsyncGenerator<Cha
   }
 }
 
-/** The events of one connection. @throws TransportError in the end, whatever ended it */
+/** Yields the events of one connection. @throws TransportError when it ends, for whatever reason */
 async function* connectionEvents(
   http: Http,
   request: BodyRequest,
@@ -134,7 +134,7 @@ function read({ event, data }: ServerSentEvent): ChangeEvent | null {
   }
 }
 
-/** Whether another connection may go better. */
+/** Whether to reconnect after an error. */
 function isTransient(error: unknown): boolean {
   if (error instanceof TransportError) return error.code === 'NETWORK' || error.code === 'TIMEOUT'
   return error instanceof HttpError && (error.status >= 500 || error.status === 429 || error.status === 408)
