@@ -32,7 +32,7 @@ function outOfDate(file, change) {
   const wanted = change(text)
   if (text === wanted) return []
   if (!process.argv.includes('--write'))
-    return [`${file} differs from site/pages.mjs: node scripts/docs-pages.mjs --write`]
+    return [`${file} differs from site/pages.mjs: run npm run docs:pages`]
   writeFileSync(file, wanted)
   return []
 }

@@ -1,5 +1,5 @@
 // The one list of documentation pages. The side bar of the site, llms.txt and the list in README.md are made from it:
-// `node scripts/docs-pages.mjs --write`. `npm run check` fails for a page that is missing here.
+// `npm run docs:pages`. `npm run check` fails for a page that is missing here.
 import { readdirSync } from 'node:fs'
 
 const SUITES = [

@@ -339,6 +339,6 @@ export const byteLength = (text: string | null | undefined): number =>
 function authorization(token: string): Record<string, string> {
   // checked here because the platform's own error would print the header, and the token with it
   if (typeof token !== 'string') throw new TypeError(`authToken() must return a string, not ${kindOf(token)}`)
-  if (!/^[\x21-\x7e]*$/.test(token)) throw new TypeError('authToken has characters that no token has')
+  if (!/^[\x21-\x7e]*$/.test(token)) throw new TypeError('authToken contains invalid characters')
   return token ? { authorization: `Bearer ${token}` } : {}
 }
