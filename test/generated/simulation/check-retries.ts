@@ -15,6 +15,10 @@ const READS: ReadonlySet<Sql> = new Set([
 ])
 const MAX_RETRIES = 2
 
+const ANY_MARK = '/* call '
+/** Part of the statement whose result no server can encode. */
+const UNREADABLE = "cast(x'ff' as text)"
+
 /** Looks whether requests were sent again where they may, where they must, and nowhere else. */
 export function checkRetries(program: Program, network: Network, history: History): string[] {
   // a replica that does not come so far is asked anew, and there are no more than two versions to try
@@ -30,21 +34,11 @@ export function checkRetries(program: Program, network: Network, history: Histor
   })
 }
 
-function complaintOfAlone(
-  call: Call,
-  sent: readonly SeenRequest[],
-  { clients, tasks }: History,
-): string | null {
-  const {
-    maxRetries = MAX_RETRIES,
-    requestTimeoutMs,
-    token,
-    coalesce,
-  }: ClientPlan = clients[call.scope.client] ?? {}
+function complaintOfAlone(call: Call, sent: readonly SeenRequest[], { clients }: History): string | null {
+  const { maxRetries = MAX_RETRIES, requestTimeoutMs, token }: ClientPlan = clients[call.scope.client] ?? {}
   const isRead = READS.has(call.sql[0] as Sql)
-  // reads that share a request with it are sent once more, by themselves
-  const hasUnreadable = coalesce && isRead && JSON.stringify(tasks).includes('"unreadable"') ? 1 : 0
-  if (sent.length > maxRetries + 1 + hasUnreadable) return `sent ${sent.length} times`
+  const wasDivided = isRead && sent.some(isDivided) ? 1 : 0
+  if (sent.length > maxRetries + 1 + wasDivided) return `sent ${sent.length} times`
   const isRefused = ({ fault }: SeenRequest): boolean =>
     fault?.kind.startsWith('refused') === true && fault.value === 429
   if (!isRead && sent.slice(0, -1).some((each) => !isRefused(each)))
@@ -56,6 +50,13 @@ function complaintOfAlone(
     (isRead && call.error instanceof TransportError && call.error.code === 'NETWORK') ||
     (isRead && call.error instanceof HttpError && call.error.status >= 502 && call.error.status <= 504)
   return isTransient && hasTime && sent.length <= maxRetries ? `given up after ${sent.length} requests` : null
+}
+
+/** Whether reads shared a request that one of their results may have failed: each is then sent once more, by itself. */
+function isDivided({ body, fault }: SeenRequest): boolean {
+  const isShared = body.split(ANY_MARK).length > 2
+  const isTruncated = fault?.kind === 'cut silently' || fault?.kind === 'foreign answer'
+  return isShared && (isTruncated || fault?.value === 500 || body.includes(UNREADABLE))
 }
 
 function complaintInside(

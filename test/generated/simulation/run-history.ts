@@ -23,6 +23,8 @@ const LONG_MS = 1_100
 const WRITE_TRANSACTIONS = 2
 /** Time for what a client does after its calls are settled: requests that were given up, and the ends of streams. */
 const REST_MS = 3_500
+/** As long as a client keeps the write lock for a stream whose close request gets no answer, in ms, and a little more. */
+const UNANSWERED_CLOSE_MS = 12_500
 /** Time after which a server has closed all idle streams, one after the other. */
 const FAULTY_REST_MS = 300_000
 
@@ -156,7 +158,8 @@ class Run {
     this.#server.token = null
     this.#program.isCalm = true
     const { database, streams } = this.#server
-    await this.#world.runUntil(() => false, this.#world.now + REST_MS)
+    const restMs = this.#isFaulty ? UNANSWERED_CLOSE_MS : REST_MS
+    await this.#world.runUntil(() => false, this.#world.now + restMs)
     if (this.#isFaulty) await this.#world.runUntil(() => streams.size === 0, this.#world.now + FAULTY_REST_MS)
     if (this.#isFaulty || JSON.stringify(this.#history).includes('"staysOpen"')) return
     const isQuick = slownessIn(this.#program, this.#history) < QUICK_MS
