@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { createClient } from '@batonsql/core'
+import { createClient, serverVersion } from '@batonsql/core'
 import { SUITES } from './lib/page.ts'
 import { prepare } from './lib/prepare.ts'
 import { type Measurement, meets, type Results, worseThan } from './lib/results.ts'
@@ -43,7 +43,7 @@ await using canned = await openChild('canned', sqld.url)
 const servers = { 'libsql-server': sqld.url, embedded: embedded.url }
 for (const url of Object.values(servers)) await prepare(url)
 await using db = createClient({ url: sqld.url })
-const server = await db.version()
+const server = await serverVersion(db)
 
 const compare = (suite: string, about: Omit<Comparison, 'suite' | 'rounds'>): Promise<Measurement[]> =>
   takeTurns({ suite, rounds, ...about })

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { createClient, DatabaseError, readRows, type Transaction } from '@batonsql/core'
+import { createClient, DatabaseError, openStream, readRows, type Transaction } from '@batonsql/core'
 import { startSqld } from '@batonsql/local-server/sqld'
 import { seeded } from '../test/support/random.ts'
 
@@ -116,7 +116,7 @@ await pause(11_000)
 const after = await sample(Math.round((Date.now() - started) / 1000))
 console.log(`at rest: ${JSON.stringify(after)}`)
 
-const streams = Array.from({ length: SERVER_STREAMS - 8 }, () => direct.openStream())
+const streams = Array.from({ length: SERVER_STREAMS - 8 }, () => openStream(direct))
 const opened = await Promise.allSettled(streams.map((stream) => stream.execute('select 1')))
 const refusals = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []))
 const refused = refusals.length

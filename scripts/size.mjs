@@ -6,7 +6,7 @@ const BUDGETS = [
   {
     name: 'edge program: createClient, execute, batch, transaction',
     entry: 'test/packages/size/edge-program.ts',
-    limit: 20_750,
+    limit: 19_200,
   },
   {
     name: 'program of @batonsql/platform: createPlatformClient and all of its routes',

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, executeMultiple, readRows } from '@batonsql/core'
+import { createClient, executeMultiple, isHealthy, openStream, readRows } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { slowRead } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
@@ -117,7 +117,7 @@ describe('close, and calls that wait before they are sent again', () => {
 
   test('with patience: they come to their end', async () => {
     const { db, asked, count } = clientOf('1', 1)
-    const call = db.health()
+    const call = isHealthy(db)
     await asked
     await pause(10)
     await db.close({ drainMs: 10_000 })
@@ -149,7 +149,7 @@ describe('closing twice', () => {
 
   test('at once in the middle of a patient one: both settle at once', async () => {
     const db = createClient(database.config)
-    const stream = db.openStream()
+    const stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
     const patient = db.close({ drainMs: Infinity })
@@ -270,7 +270,7 @@ test('a loop over rows is waited for by a patient close, and one that begins the
 
 test('a stream that is idle when the client is closed says what it has lost', async () => {
   const db = createClient(database.config)
-  const [plain, within] = [db.openStream(), db.openStream()]
+  const [plain, within] = [openStream(db), openStream(db)]
   await plain.execute('select 1')
   within.begin()
   await within.execute('insert into t values (1)')

@@ -1,11 +1,11 @@
-import { type ClientEvent, createClient, SqlError } from '@batonsql/core'
+import { type ClientEvent, coalesce, createClient, SqlError } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 
 const server = await openTestServer()
 const database = await server.createDatabase()
 const events: ClientEvent[] = []
-const db = createClient({ ...database.config, coalesce: true, observe: (event) => events.push(event) })
+const db = createClient({ ...database.config, coalesce, observe: (event) => events.push(event) })
 afterAll(() => db.close())
 beforeEach(async () => {
   await db.batch(['drop table if exists t', 'create table t (id integer primary key, a unique)'])
@@ -140,7 +140,7 @@ test('a read whose neighbour was aborted after the request had left is sent agai
   let requests = 0
   await using client = createClient({
     ...database.config,
-    coalesce: true,
+    coalesce,
     fetch: (url, init) => {
       requests += 1
       if (requests === 1) controller.abort(new Error('no longer wanted'))

@@ -1,4 +1,4 @@
-import { createClient, readRows } from '@batonsql/core'
+import { createClient, openStream, readRows } from '@batonsql/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
@@ -318,7 +318,7 @@ test('rows of a write outside of a transaction whose client is closed: the outco
   await rows.next()
   await db.close()
   await expect(rows.next()).rejects.toMatchObject({ code: 'CLOSED', outcome: 'unknown' })
-  await using stream = direct.openStream()
+  await using stream = openStream(direct)
   const others = readRows(stream, 'insert into closed values (3), (4) returning a')
   await others.next()
   await stream.close()

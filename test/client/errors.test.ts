@@ -4,9 +4,12 @@ import { inspect } from 'node:util'
 import {
   createClient,
   executeMultiple,
+  openStream,
   readRows,
   SqlError,
+  type Stream,
   StreamError,
+  serverVersion,
   type Transaction,
   TransportError,
 } from '@batonsql/core'
@@ -42,8 +45,8 @@ const inTransaction = (work: (tx: Transaction) => Promise<unknown>) => async ():
   })
 
 const nowhere = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
-const onStream = async (work: (stream: ReturnType<typeof db.openStream>) => Promise<unknown>) => {
-  await using stream = db.openStream()
+const onStream = async (work: (stream: Stream) => Promise<unknown>) => {
+  await using stream = openStream(db)
   await work(stream)
 }
 
@@ -91,7 +94,7 @@ describe('the stack shows the caller', () => {
     ['a script', async () => await executeMultiple(db, 'select 1; begin; select 2; selec 3; commit')],
     ['no connection', async () => await nowhere.execute('select 1')],
     ['no connection in a transaction', async () => await nowhere.transaction((tx) => tx.execute('select 1'))],
-    ['no connection for a question', async () => await nowhere.version()],
+    ['no connection for a question', async () => await serverVersion(nowhere)],
     ['no answer in time', async () => await db.execute(ENDLESS_READ, [], { timeoutMs: 50 })],
     [
       'an integer that no number is',

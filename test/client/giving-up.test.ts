@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Client, createClient } from '@batonsql/core'
+import { type Client, coalesce, createClient, openStream } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
@@ -59,7 +59,7 @@ describe('a call that is given up while its answer is under way', () => {
     const { promise: until, resolve: forgetChild } = Promise.withResolvers<void>()
     proxy.next = (body) => (body.includes('COMMIT') ? { kind: 'hold-answer', until } : { kind: 'none' })
     await using db = createClient({ ...database.config, url: proxy.url })
-    await using stream = db.openStream()
+    await using stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
     await expect(stream.commit({ timeoutMs: 60 })).rejects.toMatchObject({
@@ -245,8 +245,8 @@ describe.runIf(inject('target') !== 'url')('a call inside a transaction that for
     ['a statement', (db: Client) => db.execute('insert into t values (2)', [], OWN)],
     ['a batch', (db: Client) => db.batch(['insert into t values (2)'], OWN)],
   ])('%s with a shorter time of its own: its error says so', async (_, call) => {
-    for (const coalesce of [false, true]) {
-      await using db = createClient({ ...database.config, coalesce })
+    for (const each of [undefined, coalesce]) {
+      await using db = createClient({ ...database.config, coalesce: each })
       const given = db.transaction(async (tx) => {
         await tx.execute('insert into t values (1)')
         await call(db)

@@ -1,6 +1,14 @@
 import { channel } from 'node:diagnostics_channel'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type ClientEvent, createClient, describe, dump, executeMultiple, readRows } from '@batonsql/core'
+import {
+  type ClientEvent,
+  createClient,
+  describe,
+  dump,
+  executeMultiple,
+  openStream,
+  readRows,
+} from '@batonsql/core'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { collect } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
@@ -232,7 +240,7 @@ test('the end of a transaction is reported once, however it comes', async () => 
   await expect(db.transaction((tx) => tx.execute('insert into child values (99)'))).rejects.toThrow()
   expect(ends()).toEqual(['transaction:rollback'])
   events.length = 0
-  const stream = db.openStream()
+  const stream = openStream(db)
   stream.begin()
   await stream.execute('insert into t values (1)')
   await stream.close()

@@ -1,4 +1,4 @@
-import { createClient, executeMultiple } from '@batonsql/core'
+import { createClient, executeMultiple, openStream } from '@batonsql/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -50,7 +50,7 @@ describe('the outcome of a call with several statements is that of the whole cal
   })
 
   test('a chain of statements', async () => {
-    await using stream = db.openStream()
+    await using stream = openStream(db)
     await expect(stream.chain([INSERT, MISSING])).rejects.toMatchObject({
       outcome: 'unknown',
       statementIndex: 1,
@@ -81,7 +81,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
     'ROLLBACK garbage',
     'rollback; select 1',
   ])('is refused, and the transaction goes on: %j', async (sql) => {
-    await using stream = db.openStream()
+    await using stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
     await expect(stream.execute(sql)).rejects.toThrow(SyntaxError)
@@ -92,7 +92,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
   })
 
   test('is refused after BEGIN, which begins nothing', async () => {
-    await using stream = db.openStream()
+    await using stream = openStream(db)
     await expect(stream.execute('begin; insert into t values (1)')).rejects.toThrow(
       new SyntaxError('unexpected text after BEGIN'),
     )
@@ -108,7 +108,7 @@ describe('text after COMMIT, ROLLBACK and BEGIN', () => {
     ['begin transaction n', 'COMMIT TRANSACTION n', [1]],
     ['begin immediate transaction "n"', 'rollback transaction n', []],
   ])('a name of a transaction is none: %j, %j', async (begin, end, left) => {
-    await using stream = db.openStream()
+    await using stream = openStream(db)
     await stream.execute(begin)
     await stream.execute('insert into t values (1)')
     await stream.execute(end)

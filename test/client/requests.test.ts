@@ -1,4 +1,4 @@
-import { createClient } from '@batonsql/core'
+import { createClient, openStream } from '@batonsql/core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openTestServer } from '../support/test-server.ts'
 
@@ -89,7 +89,7 @@ test('a transaction that is given up: one more than it had sent', async () => {
 })
 
 test('a stream outside a transaction: each statement 1, its end 1', async () => {
-  const stream = db.openStream()
+  const stream = openStream(db)
   await stream.execute('select 1')
   await stream.execute('select 2')
   await stream.close()

@@ -1,4 +1,4 @@
-import { type ClientConfig, createClient, readRows, SqlError, StreamError } from '@batonsql/core'
+import { type ClientConfig, createClient, openStream, readRows, SqlError, StreamError } from '@batonsql/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { settlesBefore, slowRead } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
@@ -290,7 +290,7 @@ test('concurrent read-modify-write transactions lose no update', async () => {
 })
 
 test('a stream follows BEGIN, COMMIT and ROLLBACK in the text', async () => {
-  await using stream = db.openStream()
+  await using stream = openStream(db)
   expect(stream.inTransaction).toBe(false)
   await stream.execute('begin')
   expect(stream.inTransaction).toBe(true)
@@ -309,7 +309,7 @@ test('a stream follows BEGIN, COMMIT and ROLLBACK in the text', async () => {
 })
 
 test('a commit that failed can be mended', async () => {
-  await using stream = db.openStream()
+  await using stream = openStream(db)
   stream.begin()
   await stream.execute('insert into child values (1)')
   await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
@@ -320,7 +320,7 @@ test('a commit that failed can be mended', async () => {
 })
 
 test('SAVEPOINT outside of a transaction is refused: it would begin one that the client does not know of', async () => {
-  await using stream = db.openStream()
+  await using stream = openStream(db)
   const sql = '/* mine */ savepoint a'
   await expect(stream.execute(sql)).rejects.toThrow(TypeError)
   await expect(stream.chain([sql, insert('lost')])).rejects.toThrow(TypeError)
@@ -472,7 +472,7 @@ test("a failing token or a closed client does not take the place of the user's e
 })
 
 test('a stream that is lost or closed begins nothing any more', async () => {
-  const stream = db.openStream()
+  const stream = openStream(db)
   await stream.close()
   expect(() => stream.begin()).toThrow(StreamError)
   await expect(stream.execute('begin')).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
@@ -507,7 +507,7 @@ test("a mistake in one call's options is that call's alone", async () => {
 })
 
 test('what was to run behind a COMMIT that is refused does not run inside of it', async () => {
-  await using stream = db.openStream()
+  await using stream = openStream(db)
   stream.begin()
   await stream.execute(insert('one'))
   await stream.execute('insert into child values (99)')
@@ -529,7 +529,7 @@ test('a transaction whose COMMIT was refused is closed when it is idle, as any',
     if (type === 'transaction:lost') lost.resolve()
   }
   await using hasty = createClient({ ...database.config, transactionTimeoutMs: 100, observe })
-  await using stream = hasty.openStream()
+  await using stream = openStream(hasty)
   stream.begin()
   await stream.execute('insert into child values (99)')
   await expect(stream.commit()).rejects.toBeInstanceOf(SqlError)
@@ -538,7 +538,7 @@ test('a transaction whose COMMIT was refused is closed when it is idle, as any',
 })
 
 test('savepoints outside a transaction are a mistake', async () => {
-  await using stream = db.openStream()
+  await using stream = openStream(db)
   expect(() => stream.savepoint('a')).toThrow(TypeError)
 })
 
@@ -594,7 +594,7 @@ test.each(['as its first calls', 'after a write'])(
 
 test('a batch on a stream whose results are too large: the stream is lost, and no later write with it', async () => {
   const large = 'select hex(zeroblob(2400000)) as x'
-  await using stream = db.openStream()
+  await using stream = openStream(db)
   const batch = stream.batch(['insert into t default values', large, large, large])
   await expect(batch).rejects.toMatchObject({ code: 'RESPONSE_TOO_LARGE', outcome: 'unknown' })
   // neither its COMMIT nor its ROLLBACK has run

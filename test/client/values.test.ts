@@ -1,4 +1,4 @@
-import { createClient, type InValue, readRows, type Value } from '@batonsql/core'
+import { createClient, type InValue, openStream, readRows, type Value } from '@batonsql/core'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'
@@ -238,7 +238,7 @@ test.each(['execute', 'batch', 'execute in a transaction', 'chain'])(
       return pending
     }
     const sql = 'select 1 as a'
-    await using stream = db.openStream()
+    await using stream = openStream(db)
     const result =
       what === 'execute'
         ? await change(db.execute(sql, [], options))

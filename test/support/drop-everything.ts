@@ -1,4 +1,4 @@
-import { createClient } from '@batonsql/core'
+import { createClient, openStream } from '@batonsql/core'
 
 /** Empties a database that is shared by all tests. */
 export async function dropEverything(url: string, authToken: string | undefined): Promise<void> {
@@ -6,7 +6,7 @@ export async function dropEverything(url: string, authToken: string | undefined)
   const { rows } = await db.execute<{ type: string; name: string }>(
     "select type, name from sqlite_schema where type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'",
   )
-  const stream = db.openStream()
+  const stream = openStream(db)
   await stream.execute('pragma foreign_keys = off')
   for (const { type, name } of rows)
     await stream.execute(`drop ${type} if exists "${name.replaceAll('"', '""')}"`)

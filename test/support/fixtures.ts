@@ -1,4 +1,4 @@
-import type { Client } from '@batonsql/core'
+import { type Client, openStream } from '@batonsql/core'
 import type { TestDatabase } from './test-server.ts'
 
 /** HTTP requests that some work costs. */
@@ -10,7 +10,7 @@ export async function countRequests(database: TestDatabase, work: () => Promise<
 
 /** Takes the write lock with a stream of its own, so that every other write waits. @returns what gives it back */
 export async function holdWriteLock(db: Client): Promise<() => Promise<void>> {
-  const stream = db.openStream()
+  const stream = openStream(db)
   stream.begin('immediate')
   await stream.execute('select 1')
   return async () => {

@@ -30,8 +30,8 @@ test('the token may come with the URL; the option wins', () => {
 })
 
 test.each([
-  ['file:local.db', /@batonsql\/local-server dev/],
-  [':memory:', /@batonsql\/local-server dev/],
+  ['file:local.db', /run @batonsql\/local-server/],
+  [':memory:', /run @batonsql\/local-server/],
   ['ws://localhost:8080', /use http:/],
   ['wss://localhost:8080', /use http:/],
   ['localhost:8080', /did you mean http:\/\/localhost:8080\?$/],

@@ -66,15 +66,18 @@ export interface ClientConfig {
   /** The same for the writes of another process: the `replicationIndex` of its client. */
   readonly minReplicationIndex?: string | number | bigint | undefined
   /**
-   * Coalesces statements outside of transactions that are called in the same tick of the event loop into one request, which is
+   * The function `coalesce`, which coalesces statements outside of transactions that are called in the same tick of the event loop into one request, which is
    * several times as fast for many short ones. Each has its own result; a slow one delays those after it. Applies to SELECT,
    * INSERT, UPDATE, DELETE and the like: statements that may change the connection, such as PRAGMA, are sent by themselves.
-   * @default false
+   * @default none
    */
-  readonly coalesce?: boolean | undefined
+  readonly coalesce?: Coalesce | undefined
   /** Called with events about queries, transactions, retries and requests. In node they are also published on the `diagnostics_channel` `baton`. */
   readonly observe?: Observe | undefined
 }
+
+/** The type of `coalesce`, which is imported so that programs without it are smaller. */
+export type Coalesce = (http: never) => object
 
 /** The address of a server: scheme, host and port, and the base path of every route. */
 export interface Address {
@@ -106,7 +109,7 @@ const OPTIONS: Readonly<Record<keyof ClientConfig, string>> = {
   queueLimit: FROM_1,
   readYourWrites: 'boolean',
   minReplicationIndex: 'string or number or bigint',
-  coalesce: 'boolean',
+  coalesce: 'function',
   observe: 'function',
 }
 
@@ -151,10 +154,7 @@ const pairsOf = (headers: NonNullable<ClientConfig['headers']>): Iterable<readon
   Symbol.iterator in headers ? headers : Object.entries(headers)
 
 function parseUrl(url: string | URL | undefined): { address: Address; token: string | undefined } {
-  if (url === undefined || url === '')
-    throw new TypeError(
-      `url is ${url === undefined ? 'undefined' : 'empty'}: is its environment variable set?`,
-    )
+  if (!url) throw new TypeError(`url is ${url === '' ? 'empty' : url}: is its environment variable set?`)
   const text = String(url)
   const [, given = '', rest] = /^(libsql|https?):(\/\/.*)$/i.exec(text) ?? []
   const scheme = given.toLowerCase()
@@ -163,7 +163,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
     throw new TypeError(`url has no scheme: did you mean http://${shown(text).slice(1, -1)}?`)
   if (rest === undefined)
     throw new TypeError(
-      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file run \`npx @batonsql/local-server dev\`, for ws: use http:`,
+      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file, run @batonsql/local-server; for ws:, use http:`,
     )
   // URL parses host and port only of schemes that it knows
   const known = `http${isPlain ? '' : 's'}:${rest}`

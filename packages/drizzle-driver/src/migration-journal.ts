@@ -4,6 +4,7 @@ import {
   failWhen,
   type InStatement,
   type InValue,
+  openStream,
   type ResultSet,
 } from '@batonsql/core'
 import type { Migration } from './migration-source.ts'
@@ -149,7 +150,7 @@ export class MigrationJournal {
   }
 
   async #readTogether(statements: readonly InStatement[]): Promise<(ResultSet<ArrayRow> | null)[]> {
-    const stream = this.#client.openStream()
+    const stream = openStream(this.#client)
     stream.begin('deferred')
     const options = { rowMode: 'array', timeoutMs: this.#timeoutMs } as const
     // called in one tick, they share one request with the end of the stream

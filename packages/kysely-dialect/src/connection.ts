@@ -3,6 +3,7 @@ import {
   type Executor,
   type InStatement,
   type InValue,
+  openStream,
   type ResultSet,
   readRows,
   type Stream,
@@ -116,7 +117,7 @@ export class BatonConnection implements DatabaseConnection {
   #begin(begin: string, isManaged: boolean): void {
     if (this.#transaction?.isReplaceable) this.#transaction = null
     this.#checkUsable()
-    const stream = this.#transaction?.stream ?? this.#session ?? this.#client.openStream()
+    const stream = this.#transaction?.stream ?? this.#session ?? openStream(this.#client)
     this.#transaction = new ConnectionTransaction(stream, begin, isManaged, stream !== this.#session)
   }
 
@@ -132,7 +133,7 @@ export class BatonConnection implements DatabaseConnection {
       return { rows: [] }
     }
     const transaction = this.#accept(query)
-    if (kind === 'session' && !transaction) this.#session ??= this.#client.openStream()
+    if (kind === 'session' && !transaction) this.#session ??= openStream(this.#client)
     const isEnd = transaction !== null && (kind === 'commit' || kind === 'rollback')
     if (isEnd && transaction.isManaged) throw new TypeError(MANAGED)
     const executor: Executor = this.#executor

@@ -1,4 +1,9 @@
-import { type Client as BatonClient, createClient as createBaton, executeMultiple } from '@batonsql/core'
+import {
+  type Client as BatonClient,
+  createClient as createBaton,
+  executeMultiple,
+  openStream,
+} from '@batonsql/core'
 import {
   type Client,
   type Config,
@@ -133,7 +138,7 @@ export class HttpClient implements Client {
 
   async transaction(mode: TransactionMode = 'write'): Promise<HttpTransaction> {
     this.#checkOpen()
-    const transaction = new HttpTransaction(this.#baton.openStream(), modeOf(mode))
+    const transaction = new HttpTransaction(openStream(this.#baton), modeOf(mode))
     this.#transactions = [...this.#transactions.filter(({ closed }) => !closed), transaction]
     return transaction
   }

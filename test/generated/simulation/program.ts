@@ -1,9 +1,12 @@
 import {
   type Client,
   type ClientEvent,
+  coalesce,
   createClient,
   executeMultiple,
   type InStatement,
+  isHealthy,
+  openStream,
   readRows,
   type Stream,
   type Transaction,
@@ -51,12 +54,13 @@ export class Program {
     this.ledger = new Ledger(world)
     this.#calls = new CallTracker(world, this.ledger)
     this.clients = history.clients.map((plan, at) => {
-      const { observes, token, ...options } = plan
+      const { observes, token, coalesce: coalesces, ...options } = plan
       Reflect.deleteProperty(options, 'ignoresAbort')
       return createClient({
         url: `http://server${at}.test`,
         fetch: network.fetchOf(at, plan),
         ...options,
+        ...(coalesces && { coalesce }),
         ...(observes && { observe: (event) => void this.events.push(event) }),
         ...(token && { authToken: this.#tokenFunction(token.ms, token.fails ?? []) }),
       })
@@ -180,7 +184,9 @@ export class Program {
         )
       case 'health': {
         const { scope, handle } = this.#client(place)
-        return this.#calls.track(this.#calls.open(scope, 'health', step), (options) => handle.health(options))
+        return this.#calls.track(this.#calls.open(scope, 'health', step), (options) =>
+          isHealthy(handle, options),
+        )
       }
       default: {
         const { scope, handle } = this.#client(place)
@@ -325,7 +331,7 @@ export class Program {
   async #stream(step: Extract<Step, { do: 'stream' }>, place: Place): Promise<void> {
     const { handle } = this.#client(place)
     const scope = this.ledger.scope('stream', place.scope.client, null)
-    const stream = handle.openStream()
+    const stream = openStream(handle)
     this.#tasks += 1
     try {
       await this.#steps(step.steps, { handle: stream, scope, outer: null, later: [], reading: null })

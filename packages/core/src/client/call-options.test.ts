@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { serverVersion } from '../endpoints/server-status.ts'
 import { createClient } from './client.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { readRows } from './read-rows.ts'
@@ -80,9 +81,9 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   [
     'a mode and no callback',
     () => tx('write'),
-    /expected a callback, .*{ mode } .*, not a value of type string/,
+    /expected a callback before the options, not a value of type string/,
   ],
-  ['nothing', () => tx(undefined), /expected a callback, .*, not undefined/],
+  ['nothing', () => tx(undefined), /expected a callback before the options, not undefined/],
   [
     'a mode behind the callback',
     () => tx(() => {}, 'write'),
@@ -112,7 +113,7 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   [
     'a savepoint’s name',
     () => inTransaction((tx) => tx.savepoint('a')),
-    /expected a callback, .*not a value of type string/,
+    /expected a callback before the options, not a value of type string/,
   ],
   [
     'a savepoint’s mode',
@@ -125,7 +126,7 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     () => executeMultiple(db, 'select 1', { rowMode: 'array' } as never),
     /unknown option rowMode/,
   ],
-  ['of a question', () => db.version({ timeout: 5 } as never), /unknown option timeout/],
+  ['of a question', () => serverVersion(db, { timeout: 5 } as never), /unknown option timeout/],
   ['of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
   ['drainMs', () => db.close({ drainMs: -1 }), /drainMs must be a positive .*, not -1/],
 ])('%s is refused before anything is sent', async (_, work, message) => {

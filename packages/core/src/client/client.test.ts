@@ -4,6 +4,7 @@ import { answer, row, scripted, status, streams } from '../../test-support/scrip
 import { HttpError } from '../base/errors.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { readRows } from './read-rows.ts'
+import { openStream } from './stream.ts'
 
 // Batches and transactions on servers that misbehave. Each test scripts its own.
 
@@ -51,7 +52,7 @@ test('a server without /v3 is asked for it once, also by streams that end with t
     else streams()(request, response, count)
   })
   for (let round = 0; round < 2; round += 1) {
-    const stream = db.openStream()
+    const stream = openStream(db)
     await Promise.all([stream.execute('select 1'), stream.close()])
   }
   expect(received.map(({ url }) => url)).toEqual(['/v3/pipeline', '/v2/pipeline', '/v2/pipeline'])
@@ -277,13 +278,13 @@ test('a transaction without a time of its own is over when the server has closed
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   try {
     const { db } = await scripted(streams(), { transactionTimeoutMs: Infinity })
-    const left = db.openStream()
+    const left = openStream(db)
     left.begin()
     await left.execute('insert into t values (0)')
     await vi.advanceTimersByTimeAsync(10_100)
     await expect(left.commit()).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
 
-    const stream = db.openStream()
+    const stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
     await vi.advanceTimersByTimeAsync(9_000)

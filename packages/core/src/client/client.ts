@@ -1,20 +1,18 @@
 import { BATCH_OPTIONS, checkOption, checkOptions, TIME, TRANSACTION_OPTIONS } from '../base/check-options.ts'
-import { HttpError } from '../base/errors.ts'
 import { beginStatement, FOREIGN_KEYS_OFF, type TransactionMode } from '../codec/control.ts'
 import { type EncodedStatement, refuseControl, refuseSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
-import type { BatchOptions, CallOptions } from '../options.ts'
-import { Coalescer } from '../request/coalescer.ts'
+import type { BatchOptions } from '../options.ts'
+import type { Coalescer } from '../request/coalescer.ts'
 import { areReadOnly, batchPrefix, type QueuedCall, type Results } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
 import { SqlRequest } from '../request/sql-request.ts'
 import { canShareConnection } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { SqlExecutor } from './sql-executor.ts'
-import { Stream } from './stream.ts'
 import { checkCallback, Transaction } from './transaction.ts'
 
 /** Settings of a transaction. */
@@ -38,6 +36,9 @@ export interface AtomicBatchOptions extends BatchOptions {
    */
   readonly foreignKeys?: 'on' | 'off' | undefined
 }
+
+/** Returns what sends the requests of a client. */
+export let httpOf: (db: Client) => Http
 
 /** Runs statements of a call that takes several requests, also while the client is being closed. */
 export let runWithinCall: (
@@ -65,10 +66,12 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
       },
     )
     this.#http = new Http(resolveConfig(config))
-    this.#coalescer = this.#http.config.coalesce ? new Coalescer(this.#http) : null
+    const { coalesce } = this.#http.config
+    this.#coalescer = coalesce ? (coalesce as (http: Http) => Coalescer)(this.#http) : null
   }
 
   static {
+    httpOf = (db) => db.#http
     runWithinCall = (db, statements, scope, options) => db.#run(statements, scope, options, true)
   }
 
@@ -117,27 +120,6 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     } finally {
       lifetime.end()
     }
-  }
-
-  /** Opens a stream, for adapters. Sends nothing; close it when you are done. */
-  openStream(): Stream {
-    return new Stream(new ServerStream(this.#http))
-  }
-
-  /** Whether the server reports that it is healthy. @throws TransportError if it does not respond */
-  async health(options?: CallOptions): Promise<boolean> {
-    try {
-      await this.#http.get('/health', options)
-      return true
-    } catch (error) {
-      if (error instanceof HttpError) return false
-      throw error
-    }
-  }
-
-  /** Returns the name and version of the server, such as `sqld 0.24.32 (40c272de 2025-02-14)`. */
-  async version(options?: CallOptions): Promise<string> {
-    return (await this.#http.get('/version', options)).trim()
   }
 
   /**

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { batchAnswer, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { answer, row, scripted } from '../../test-support/scripted-server.ts'
 import type { Client } from './client.ts'
+import { openStream } from './stream.ts'
 
 // Answers with HTTP 200 that are JSON and do not say what became of a COMMIT, from a server that has run it.
 
@@ -59,7 +60,7 @@ const CALLS: Record<string, (db: Client) => Promise<unknown>> = {
     ),
   'a batch': (db) => db.batch(['insert into t values (1)']),
   'a stream': async (db) => {
-    await using stream = db.openStream()
+    await using stream = openStream(db)
     stream.begin()
     await stream.execute('insert into t values (1)')
     await stream.commit()

@@ -6,9 +6,8 @@ import type { CallOptions } from '../options.ts'
 import { partsOf, type ScriptPart, type ScriptStatement, splitStatements } from '../sql/script.ts'
 import { statementKind } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
-import type { Client } from './client.ts'
+import { type Client, httpOf } from './client.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
-import { httpOf } from './http-of.ts'
 import { Stream } from './stream.ts'
 
 /**

@@ -12,8 +12,8 @@ import {
 import type { QueryReport } from '../observe/events.ts'
 import type { StatementOptions } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
-import type { HandleCall, ServerStream } from '../stream/server-stream.ts'
-import type { Client } from './client.ts'
+import { type HandleCall, ServerStream } from '../stream/server-stream.ts'
+import { type Client, httpOf } from './client.ts'
 import { Stream, stateOf } from './stream.ts'
 import { actOn, Transaction } from './transaction.ts'
 
@@ -61,7 +61,7 @@ async function* read(
   const isInside = db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
   if (!isInside) refuseSavepoint(encoded)
   options.signal?.throwIfAborted()
-  const own = db instanceof Stream || db instanceof Transaction ? null : stateOf(db.openStream())
+  const own = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(httpOf(db))
   const lifetime = own?.http.lifetime
   lifetime?.begin()
   let reader: RowReader | undefined

@@ -5,8 +5,13 @@ import { type EncodedStatement, encodeBatch, type InStatement, refuseSavepoint }
 import type { CallOptions, StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { checkControl, isControl } from '../sql/statement-kind.ts'
-import type { ServerStream } from '../stream/server-stream.ts'
+import { rollback } from '../stream/rollback.ts'
+import { ServerStream } from '../stream/server-stream.ts'
+import { type Client, httpOf } from './client.ts'
 import { SqlExecutor } from './sql-executor.ts'
+
+/** Opens a stream, for adapters. Sends nothing; close it when you are done. */
+export const openStream = (db: Client): Stream => new Stream(new ServerStream(httpOf(db)))
 
 /** Returns the internal state of a stream. */
 export let stateOf: (stream: Stream) => ServerStream
@@ -91,7 +96,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
 
   /** Rolls back. Never rejects because the transaction no longer exists. @throws the signal's reason, or TransportError `TIMEOUT`, while a COMMIT is in flight */
   rollback(options?: CallOptions): Promise<void> {
-    return this.#state.transaction.rollback(options)
+    return rollback(this.#state, options)
   }
 
   /** Sets a savepoint; sent with the next statement. */

@@ -17,9 +17,7 @@ export let actOn: <T>(
 /** @throws TypeError if the first argument is something else, such as a mode */
 export function checkCallback(callback: unknown): void {
   if (typeof callback !== 'function')
-    throw new TypeError(
-      `expected a callback, and options such as { mode } behind it, not ${kindOf(callback)}`,
-    )
+    throw new TypeError(`expected a callback before the options, not ${kindOf(callback)}`)
 }
 
 /**

@@ -49,7 +49,7 @@ export class ResultSet<Row = ObjectRow> {
   /** Returns a value for JSON.stringify, in which each bigint is a string of digits. */
   toJSON(): unknown {
     return JSON.parse(
-      JSON.stringify(Object.fromEntries(Object.entries(this)), (_, value) =>
+      JSON.stringify(Object.assign({}, this), (_, value) =>
         typeof value === 'bigint' ? String(value) : value,
       ),
     )

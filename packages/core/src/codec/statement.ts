@@ -21,7 +21,7 @@ export interface EncodedStatement {
  */
 export function encodeStatement(statement: InStatement, args?: InArgs): EncodedStatement {
   const sql = typeof statement === 'string' ? statement : statement?.sql
-  if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or as { sql, args }')
+  if (typeof sql !== 'string') throw new TypeError('expected SQL as a string or { sql, args }')
   if (!sql.isWellFormed()) throw new RangeError('the SQL text has a lone surrogate')
   const given = args ?? (typeof statement === 'string' ? undefined : statement.args)
   const json = `{"sql":${JSON.stringify(sql)}${given === undefined ? '' : encodeArgs(given)}}`
@@ -37,7 +37,7 @@ function encodeArgs(args: InArgs): string {
     return json && `,"args":[${json}]`
   }
   if (typeof args !== 'object' || args === null || ArrayBuffer.isView(args)) {
-    throw new TypeError('expected args as an array or as an object of named values')
+    throw new TypeError('expected args as an array or an object')
   }
   const named = args as Readonly<Record<string, InValue>>
   // names as given: without its prefix, `@a` would bind `:a`, which the real server refuses
@@ -63,14 +63,12 @@ export function encodeBatch(statements: readonly InStatement[]): EncodedStatemen
 export function refuseControl({ kind }: EncodedStatement): void {
   if (isControl(kind))
     throw new TypeError(
-      `${kind.toUpperCase()} is not allowed here; use transaction(), or openStream() for adapters`,
+      `${kind.toUpperCase()} is not allowed here; use transaction(), or openStream(db) for adapters`,
     )
 }
 
 /** Rejects SAVEPOINT outside of a transaction, where it would begin one that the client does not track. */
 export function refuseSavepoint({ kind }: EncodedStatement): void {
   if (kind === 'savepoint')
-    throw new TypeError(
-      'SAVEPOINT outside of a transaction begins one; use transaction() and its savepoint()',
-    )
+    throw new TypeError('SAVEPOINT outside of a transaction begins one; use transaction()')
 }

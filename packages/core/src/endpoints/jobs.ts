@@ -1,10 +1,10 @@
 import { CALL_OPTIONS, checkOptions, TIME } from '../base/check-options.ts'
 import { ProtocolError, SqlError } from '../base/errors.ts'
-import type { Client } from '../client/client.ts'
-import { httpOf } from '../client/http-of.ts'
+import { type Client, httpOf } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
 import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
+import { get } from './get.ts'
 
 /** `RunSuccess` and `RunFailure` are final. */
 export type JobStatus =
@@ -66,7 +66,7 @@ const TASK_STATUS: Readonly<Record<string, TaskStatus>> = {
 export const jobs = {
   /** All jobs, newest first. */
   async list(db: Client, options?: CallOptions): Promise<JobList> {
-    return read(await httpOf(db).get('/v1/jobs', options), ({ schema_version: version, migrations }) => ({
+    return read(await get(httpOf(db), '/v1/jobs', options), ({ schema_version: version, migrations }) => ({
       schemaVersion: version as number,
       jobs: (migrations as readonly WireJob[]).map((job) => ({ id: idOf(job), status: job.status ?? null })),
     }))
@@ -107,7 +107,7 @@ export const jobs = {
 
 async function getJob(http: Http, id: number, options?: CallOptions, hasBegun = false): Promise<Job> {
   if (!Number.isSafeInteger(id) || id < 0) throw new TypeError(`the id of a job is a whole number, not ${id}`)
-  return read(await http.get(`/v1/jobs/${id}`, options, hasBegun), (job) => ({
+  return read(await get(http, `/v1/jobs/${id}`, options, hasBegun), (job) => ({
     id: idOf(job as unknown as WireJob),
     status: text(job['status']),
     error: (job['error'] as string | null | undefined) ?? null,

@@ -3,13 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test-support/manual-clock.ts'
 import { type Script, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
-import type { Client } from '../client/client.ts'
-import { Stream } from '../client/stream.ts'
 import { resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import type { ClientEvent } from '../observe/events.ts'
-import { ServerStream } from '../stream/server-stream.ts'
-import { type ChangeEvent, type ListenOptions, listen } from './listen.ts'
+import { type ChangeEvent, type ListenOptions, listen, readEvents } from './listen.ts'
 
 const changes = (text: string): string => `event:changes\ndata:${text}\n\n`
 const begin = (response: ServerResponse, text = ''): void => {
@@ -41,7 +38,7 @@ async function hear(
 }
 
 /** A listener whose time and responses the test controls. */
-function listenByHand(options: Partial<ListenOptions>) {
+function listenByHand(options: { readonly timeoutMs?: number } = {}) {
   const clock = new ManualClock()
   const bodies: ReadableStreamDefaultController<Uint8Array>[] = []
   const observed: ClientEvent[] = []
@@ -52,8 +49,9 @@ function listenByHand(options: Partial<ListenOptions>) {
   })
   const observe = (event: ClientEvent): void => void (event.type === 'retry' && observed.push(event))
   const http = new Http(resolveConfig({ url: 'http://x', fetch, observe }), clock)
-  const db = { openStream: () => new Stream(new ServerStream(http)) } as Client
-  return { clock, bodies, observed, events: listen(db, { table: 't', ...options }) }
+  const { timeoutMs: silenceMs = 40_000 } = options
+  const events = readEvents(http, { path: '/beta/listen?table=t', signal: undefined, silenceMs })
+  return { clock, bodies, observed, events }
 }
 
 test('counts of each transaction, whatever the spacing and wherever the text is cut', async () => {

@@ -1,8 +1,7 @@
 import { checkOptions, TIME } from '../base/check-options.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
-import type { Client } from '../client/client.ts'
-import { httpOf } from '../client/http-of.ts'
+import { type Client, httpOf } from '../client/client.ts'
 import { AnswerBody, type BodyRequest } from '../http/answer-body.ts'
 import type { Http } from '../http/http.ts'
 import { backoffMs } from '../http/retry.ts'
@@ -72,7 +71,11 @@ export function listen(db: Client, options: ListenOptions): AsyncGenerator<Chang
   return readEvents(httpOf(db), { path: `/beta/listen?${query.toString()}`, signal, silenceMs: timeoutMs })
 }
 
-async function* readEvents(http: Http, request: BodyRequest): AsyncGenerator<ChangeEvent, void, undefined> {
+/** Reads the events of a request; {@link listen} without its checks. */
+export async function* readEvents(
+  http: Http,
+  request: BodyRequest,
+): AsyncGenerator<ChangeEvent, void, undefined> {
   const { signal } = request
   let isFirst = true
   let attempt = 0

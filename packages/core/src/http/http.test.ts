@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { answer, cleanUp, executed, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { type Client, createClient } from '../client/client.ts'
+import { isHealthy, serverVersion } from '../endpoints/server-status.ts'
 import type { Fetch } from '../transport/transport.ts'
 
 // Requests to servers that misbehave. Each test scripts its own.
@@ -307,7 +308,7 @@ test('keeps the base path in front of every route', async () => {
   expect(url).not.toBe(other)
   await using db = createClient({ url: `${other}/some/where/` })
   await db.execute('select 1')
-  await db.health()
+  await isHealthy(db)
   expect(received.map((request) => request.url)).toEqual(['/some/where/v2/pipeline', '/some/where/health'])
 })
 
@@ -315,11 +316,11 @@ test('health and version', async () => {
   const well = await scripted((request, response) =>
     response.end(request.url === '/version' ? 'sqld 1.2.3\n' : ''),
   )
-  expect(await well.db.health()).toBe(true)
-  expect(await well.db.version()).toBe('sqld 1.2.3')
+  expect(await isHealthy(well.db)).toBe(true)
+  expect(await serverVersion(well.db)).toBe('sqld 1.2.3')
   const ill = await scripted(status(503, ''))
-  expect(await ill.db.health()).toBe(false)
-  await expect(ill.db.version()).rejects.toBeInstanceOf(HttpError)
+  expect(await isHealthy(ill.db)).toBe(false)
+  await expect(serverVersion(ill.db)).rejects.toBeInstanceOf(HttpError)
 })
 
 test('after close nothing is sent; a second close is fine', async () => {
@@ -352,7 +353,7 @@ test('a fetch of your own sends everything', async () => {
   await using db = createClient({ url, fetch: own, authToken: 't' })
   expect((await db.execute('select 1')).rows).toEqual([{ a: 1 }])
   await db.transaction((tx) => tx.execute('select 1'))
-  expect(await db.health()).toBe(true)
+  expect(await isHealthy(db)).toBe(true)
   expect(seen).toHaveLength(received.length)
 })
 

@@ -1,15 +1,13 @@
 import { createTransport } from '#transport'
-import { CALL_OPTIONS, checkOption, checkOptions, kindOf, TIME } from '../base/check-options.ts'
+import { checkOption, kindOf, TIME } from '../base/check-options.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
 import { HttpError, TransportError } from '../base/errors.ts'
 import { ABORTED_REQUEST_MS, REPLICA_WAIT_MS, WRITE_TRANSACTIONS } from '../base/limits.ts'
-import { withCallerStack } from '../base/with-caller-stack.ts'
 import { PROBE } from '../codec/control.ts'
 import { CLOSE, decodePipeline, pipelineBody, replicationIndexOf } from '../codec/pipeline.ts'
 import type { Address, ResolvedConfig } from '../config.ts'
 import { Events } from '../observe/events.ts'
-import type { CallOptions } from '../options.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { FetchTransport } from '../transport/fetch.ts'
 import type {
@@ -21,7 +19,7 @@ import type {
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
 import { Limiter, type Place } from './limiter.ts'
-import { CONTINUE, READ, type RequestPolicy } from './policies.ts'
+import { CONTINUE, type RequestPolicy } from './policies.ts'
 import { ReplicaIndex } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
 import { WriteLock } from './write-lock.ts'
@@ -145,24 +143,6 @@ export class Http {
       },
     }
     return this.send(message, options)
-  }
-
-  /**
-   * @param hasBegun whether it belongs to a call that may continue while the client is being closed
-   * @returns the text of the response @throws HttpError for a status other than 2xx
-   */
-  async get(path: string, options: CallOptions = {}, hasBegun = false): Promise<string> {
-    checkOptions(options, CALL_OPTIONS)
-    const { signal, timeoutMs } = options
-    const rules = { signal, deadline: this.deadline(timeoutMs), limiter: this.reads, policy: READ }
-    this.lifetime.begin(hasBegun)
-    try {
-      return valueOf(await this.exchange(path, null, rules, (text) => text))
-    } catch (error) {
-      throw withCallerStack(error)
-    } finally {
-      this.lifetime.end()
-    }
   }
 
   /** Sends a request, and retries where the policy allows it. Never rejects. @param attempt from 0 */

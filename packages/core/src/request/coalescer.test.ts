@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { answer, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
+import { coalesce } from './coalescer.ts'
 
 /** The statements of each request. */
 const sent = (received: readonly { readonly body: string }[]): string[][] =>
@@ -10,7 +11,7 @@ const sent = (received: readonly { readonly body: string }[]): string[][] =>
   )
 
 test('statements of one tick share a request, reads with reads and writes with writes', async () => {
-  const { db, received } = await scripted(streams(), { coalesce: true })
+  const { db, received } = await scripted(streams(), { coalesce })
   await Promise.all([
     db.execute('insert into t values (1)'),
     db.execute('select 1'),
@@ -33,7 +34,7 @@ test('without the option each has a request of its own', async () => {
 })
 
 test('batches and transactions keep to themselves', async () => {
-  const { db, received } = await scripted(streams(), { coalesce: true })
+  const { db, received } = await scripted(streams(), { coalesce })
   await Promise.all([
     db.execute('select 1'),
     db.batch(['select 2']),
@@ -44,7 +45,7 @@ test('batches and transactions keep to themselves', async () => {
 })
 
 test('a request has 16 statements at most, and a long statement one of its own', async () => {
-  const { db, received } = await scripted(streams(), { coalesce: true })
+  const { db, received } = await scripted(streams(), { coalesce })
   const long = `select '${'x'.repeat(262_144)}'`
   const short = Array.from({ length: 18 }, (_, n) => `select ${n}`)
   await Promise.all([...short.slice(0, 17), long, ...short.slice(17)].map((sql) => db.execute(sql)))
@@ -60,7 +61,7 @@ test.each([
   [['select 1', 'select 2'], 3],
   [['delete from t', 'insert into t values (1)'], 1],
 ])('%j after HTTP 503: sent %i times, because no write is repeated', async (statements, times) => {
-  const { db, received } = await scripted(status(503, ''), { coalesce: true })
+  const { db, received } = await scripted(status(503, ''), { coalesce })
   const ended = await Promise.allSettled(statements.map((sql) => db.execute(sql)))
   expect(received).toHaveLength(times)
   const reasons = ended.map((each) => (each.status === 'rejected' ? (each.reason as Error) : null))
@@ -76,7 +77,7 @@ const failing: Script = (request, response, count) =>
   (request.body.includes('bad') ? status(500, 'invalid utf-8 sequence') : streams())(request, response, count)
 
 test('of reads that share a request one whose result cannot be written fails alone', async () => {
-  const { db, received } = await scripted(failing, { coalesce: true })
+  const { db, received } = await scripted(failing, { coalesce })
   const ended = await Promise.allSettled(['select 1', 'select bad', 'select 2'].map((sql) => db.execute(sql)))
   expect(ended).toMatchObject([
     { status: 'fulfilled' },
@@ -88,7 +89,7 @@ test('of reads that share a request one whose result cannot be written fails alo
 })
 
 test('writes that return rows share no request with those that do not', async () => {
-  const { db, received } = await scripted(failing, { coalesce: true })
+  const { db, received } = await scripted(failing, { coalesce })
   const statements = [
     'insert into t values (1)',
     'delete from t',
@@ -111,7 +112,7 @@ test('an answer that lacks one of the results fails that call alone', async () =
     )
     answer(response, { baton: null, base_url: null, results })
   }
-  const { db } = await scripted(script, { coalesce: true })
+  const { db } = await scripted(script, { coalesce })
   const ended = await Promise.allSettled([1, 2, 3].map((n) => db.execute(`delete from t where a = ${n}`)))
   expect(ended).toMatchObject([
     { status: 'fulfilled' },
@@ -121,7 +122,7 @@ test('an answer that lacks one of the results fails that call alone', async () =
 })
 
 test('a read whose own time is over has changed nothing', async () => {
-  const { db, received } = await scripted(() => {}, { coalesce: true })
+  const { db, received } = await scripted(() => {}, { coalesce })
   const read = db.execute('select 1', [], { timeoutMs: 100 })
   const outcome = expect(read).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
   await expect.poll(() => received.length).toBe(1)
@@ -141,7 +142,7 @@ function held(): { script: Script; answerAll: () => void } {
 
 test('a call that is given up leaves the others to their results', async () => {
   const { script, answerAll } = held()
-  const { db, received } = await scripted(script, { coalesce: true })
+  const { db, received } = await scripted(script, { coalesce })
   const controller = new AbortController()
   const given = db.execute('select 1', [], { signal: controller.signal })
   const late = db.execute('select 2', [], { timeoutMs: 100 })
@@ -155,7 +156,7 @@ test('a call that is given up leaves the others to their results', async () => {
 })
 
 test('of one whose time is over while its request waits for those of others nothing is applied', async () => {
-  const { db, received } = await scripted(() => {}, { coalesce: true })
+  const { db, received } = await scripted(() => {}, { coalesce })
   // one request with writes is under way at a time
   const call = db.execute('insert into t values (1)', [], { timeoutMs: 500 })
   const ahead = expect(call).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'unknown' })
@@ -169,7 +170,7 @@ test('of one whose time is over while its request waits for those of others noth
 })
 
 test('one that is given up before it leaves is not sent', async () => {
-  const { db, received } = await scripted(streams(), { coalesce: true })
+  const { db, received } = await scripted(streams(), { coalesce })
   const reason = new Error('too late')
   const calls = [
     db.execute('insert into t values (1)', [], { signal: AbortSignal.abort(reason) }),
@@ -184,7 +185,7 @@ test('when all have given up, the connection is dropped', async () => {
   const ends: unknown[] = []
   const { db, received } = await scripted(
     (_, response) => void response.on('close', () => ends.push(response.writableFinished)),
-    { coalesce: true },
+    { coalesce },
   )
   const calls = [1, 2].map((n) => db.execute(`select ${n}`, [], { timeoutMs: 50 * n }))
   expect((await Promise.allSettled(calls)).map(({ status: ended }) => ended)).toEqual([
@@ -200,7 +201,7 @@ test('an answer with too few results fails those that have none', async () => {
   const { db } = await scripted(
     (_, response) =>
       answer(response, { results: [{ type: 'ok', response: { type: 'execute', result: row } }] }),
-    { coalesce: true },
+    { coalesce },
   )
   const [first, second] = await Promise.allSettled([db.execute('select 1'), db.execute('select 2')])
   expect(first.status).toBe('fulfilled')
@@ -208,10 +209,10 @@ test('an answer with too few results fails those that have none', async () => {
 })
 
 test('a client that is closed ends what waits, and closing with time lets it finish', async () => {
-  const { db, received } = await scripted(streams(), { coalesce: true })
+  const { db, received } = await scripted(streams(), { coalesce })
   const call = db.execute('select 1')
   await Promise.all([db.close({ drainMs: 1_000 }), expect(call).resolves.toBeDefined()])
-  const other = await scripted(streams(), { coalesce: true })
+  const other = await scripted(streams(), { coalesce })
   const cut = other.db.execute('insert into t values (1)')
   const ended = expect(cut).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
   await other.db.close()
@@ -220,13 +221,13 @@ test('a client that is closed ends what waits, and closing with time lets it fin
 })
 
 test.each([{}, 'yes', 1])('coalesce: %j is refused', async (coalesce) => {
-  await expect(scripted(streams(), { coalesce: coalesce as boolean })).rejects.toThrow(
-    'coalesce must be boolean',
+  await expect(scripted(streams(), { coalesce: coalesce as never })).rejects.toThrow(
+    'coalesce must be function',
   )
 })
 
 test('a client whose calls have ended has nothing to wait for when it is closed', async () => {
-  const { db } = await scripted(streams(), { coalesce: true })
+  const { db } = await scripted(streams(), { coalesce })
   await Promise.all([db.execute('insert into t values (1)'), db.execute('select 1')])
   await db.close({ drainMs: Infinity })
 })

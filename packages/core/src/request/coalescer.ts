@@ -1,6 +1,7 @@
 import type { Deferred } from '../base/deferred.ts'
 import { HttpError, ProtocolError } from '../base/errors.ts'
 import { COALESCED_CHARACTERS, COALESCED_STATEMENTS } from '../base/limits.ts'
+import type { Coalesce } from '../config.ts'
 import type { Http } from '../http/http.ts'
 import { timeoutError } from '../transport/failure.ts'
 import type { QueuedCall, Results } from './queued-call.ts'
@@ -103,6 +104,9 @@ export class Coalescer {
     }
   }
 }
+
+/** For `coalesce` of {@link ClientConfig}: coalesces statements that are called in the same tick of the event loop. */
+export const coalesce: Coalesce = (http: Http) => new Coalescer(http)
 
 /** Whether a call may be a write that returns rows. */
 const returnsRows = ({ operation }: Entry): boolean =>

@@ -44,12 +44,6 @@ const KINDS = new Map<string, StatementKind>(
 
 const TO_SAVEPOINT = new RegExp(`${START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`, 'i')
 const SETS = new RegExp(`${START}pragma\\b[^=(]*(?:=|\\(\\s*(?:-?\\d|on|off|true|false|yes|no)\\b)`, 'i')
-const GAP = `(?:${BLANK})+`
-// SQLite allows a name after TRANSACTION
-const WHOLE_CONTROL = new RegExp(
-  `${START}(?:begin(?:${GAP}(?:deferred|immediate|exclusive|readonly))?|commit|end|rollback)(?:${GAP}transaction(?:${GAP}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
-  'i',
-)
 const CHANGES = /\b(?:insert|update|delete|replace)\b/i
 const INSERTS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
@@ -72,8 +66,13 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
  * @throws SyntaxError @param place position of the statement in its script, for the message
  */
 export function checkControl(sql: string, place = ''): void {
-  if (!WHOLE_CONTROL.test(sql))
-    throw new SyntaxError(`${place}unexpected text after ${verbOf(sql).toUpperCase()}`)
+  const gap = `(?:${BLANK})+`
+  // made here, so that bundles without this function omit it; SQLite allows a name after TRANSACTION
+  const whole = new RegExp(
+    `${START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
+    'i',
+  )
+  if (!whole.test(sql)) throw new SyntaxError(`${place}unexpected text after ${verbOf(sql).toUpperCase()}`)
 }
 
 /**

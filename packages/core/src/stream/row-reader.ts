@@ -16,7 +16,7 @@ import {
   refusal,
 } from './cursor-exchange.ts'
 import type { HandleCall, SentAt, ServerStream } from './server-stream.ts'
-import { policyOf } from './stream-connection.ts'
+import { isMissing, policyOf } from './stream-connection.ts'
 
 /** The options and deadline of a cursor. */
 type CursorCall = HandleCall & { readonly options: StatementOptions }
@@ -83,7 +83,7 @@ export class RowReader implements Cursor {
     ])
   }
 
-  /** Queues a cursor and waits until it has the stream. */
+  /** Queues a cursor and waits until it has the stream to itself, which lasts until `release`. */
   static async open(
     stream: ServerStream,
     owner: object,
@@ -91,7 +91,15 @@ export class RowReader implements Cursor {
     call: CursorCall,
   ): Promise<RowReader> {
     const reader = new RowReader(stream, owner, statement, call)
-    await stream.read(reader, statement, call)
+    await stream.enqueue({
+      ...call,
+      statements: [statement],
+      scope: stream.transaction.isOpen ? 'transaction' : 'autocommit',
+      cursor: reader,
+      prefix: [],
+      isReadOnly: reader.isReadOnly,
+      canCoalesce: false,
+    })
     return reader
   }
 
@@ -138,7 +146,12 @@ export class RowReader implements Cursor {
     const reject = (its: unknown): void => {
       reason = its
     }
-    this.#stream.cursorFailed(this, error, { ...call, reject }, sent)
+    // an error of the statement leaves the stream unchanged; an error of the stream was handled before
+    const isKnown = error instanceof SqlError || error instanceof StreamError
+    // a server without cursors has the stream nevertheless
+    const continuesStream = sent.continuesStream && !isMissing(error)
+    if (this.#stream.cursor === this && !isKnown)
+      this.#stream.fail([{ ...call, reject }], error, { ...sent, continuesStream })
     if (this.#request.isReadOnly) return asNotApplied(reason)
     // outside of a transaction the end of the stream undoes nothing
     if (this.#inTransaction || !(reason instanceof StreamError)) return reason

@@ -1,10 +1,10 @@
 import type { Deadline } from '../base/deadline.ts'
-import { ProtocolError, SqlError, StreamError, TransportError } from '../base/errors.ts'
+import { ProtocolError, StreamError, TransportError } from '../base/errors.ts'
 import { STREAM_IDLE_MS } from '../base/limits.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { Http } from '../http/http.ts'
 import type { OpenStream } from '../http/lifetime.ts'
-import type { BatchOptions, StatementOptions } from '../options.ts'
+import type { BatchOptions } from '../options.ts'
 import {
   areReadOnly,
   batchPrefix,
@@ -17,7 +17,7 @@ import { timeoutError } from '../transport/failure.ts'
 import { callError, classifyFailure } from './classify-failure.ts'
 import { nextAction } from './next-action.ts'
 import { StatementQueue } from './statement-queue.ts'
-import { type Answer, isMissing, StreamConnection } from './stream-connection.ts'
+import { type Answer, StreamConnection } from './stream-connection.ts'
 import { rolledBack, TransactionControl, type TransactionStream } from './transaction-control.ts'
 
 /** What the handle of a transaction or savepoint adds to its call. */
@@ -52,7 +52,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   readonly #queue: StatementQueue
   #phase: Phase = 'idle'
   /** The cursor that has the stream to itself. */
-  #cursor: Cursor | null = null
+  cursor: Cursor | null = null
   /** Whether it accepts calls. False while it closes (calls in its queue still run) and after it was lost. */
   isOpen = true
   /** The error of the stream, and of the calls in its queue, after it was lost. */
@@ -110,7 +110,7 @@ export class ServerStream implements OpenStream, TransactionStream {
    */
   close(): Promise<void> {
     // a cursor of a write would be read to its end first
-    if (this.#cursor?.isReadOnly === false)
+    if (this.cursor?.isReadOnly === false)
       this.markLost('STREAM_CLOSED', 'closed while rows of a write were read')
     this.isOpen = false
     this.stopCursors(() => this.#endError())
@@ -142,7 +142,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   /** Stops cursors. @param owner only those of this handle @returns whether one was open or queued */
   stopCursors(reason: () => StreamError, owner?: object): boolean {
     const isQueued = this.#queue.rejectCursors(reason, owner)
-    const cursor = this.#cursor
+    const cursor = this.cursor
     if (!cursor || (owner && cursor.owner !== owner)) return isQueued
     cursor.stop(false, reason())
     return true
@@ -153,7 +153,7 @@ export class ServerStream implements OpenStream, TransactionStream {
    * @param owner only cursors of this handle @throws TypeError while a cursor is open
    */
   checkNoCursor(owner?: object): void {
-    const cursor = this.#cursor
+    const cursor = this.cursor
     if (cursor && !cursor.isStopped && cursor.owner === (owner ?? cursor.owner))
       throw new TypeError('rows are being read on this stream: leave the loop first')
   }
@@ -219,7 +219,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       head.resolve([])
       if (head.cursor) {
         this.#phase = 'reading'
-        this.#cursor = head.cursor
+        this.cursor = head.cursor
       } else this.#resume()
     }
   }
@@ -267,7 +267,7 @@ export class ServerStream implements OpenStream, TransactionStream {
       else if (sent.isSent) throw sent.error
       else this.#notSent(calls, sent.error)
     } catch (error) {
-      this.#fail(calls, error, sentAt)
+      this.fail(calls, error, sentAt)
     }
     this.#resume()
   }
@@ -297,7 +297,7 @@ export class ServerStream implements OpenStream, TransactionStream {
   }
 
   /** Handles a request without a usable response: the stream is lost, and its transaction too. */
-  #fail(calls: readonly QueuedCall[], error: unknown, { startedAt, continuesStream }: SentAt): void {
+  fail(calls: readonly QueuedCall[], error: unknown, { startedAt, continuesStream }: SentAt): void {
     const failed = {
       error,
       continuesStream,
@@ -346,43 +346,17 @@ export class ServerStream implements OpenStream, TransactionStream {
     this.#queue.rejectAll(lost)
     this.#queue.prefix = []
     this.#endWaits()
-    this.#cursor?.stop(true, lost)
+    this.cursor?.stop(true, lost)
     this.stopWaiting()
     if (this.#phase === 'idle') this.#resume()
     return lost
   }
 
-  /** Queues a cursor. Resolves when it has the stream to itself, which lasts until `releaseCursor`. */
-  async read(
-    cursor: Cursor,
-    statement: EncodedStatement,
-    call: HandleCall & { options: StatementOptions },
-  ): Promise<void> {
-    await this.enqueue({
-      ...call,
-      statements: [statement],
-      scope: this.transaction.isOpen ? 'transaction' : 'autocommit',
-      cursor,
-      prefix: [],
-      isReadOnly: cursor.isReadOnly,
-      canCoalesce: false,
-    })
-  }
-
   /** Resumes after a cursor. */
   releaseCursor(cursor: Cursor): void {
-    if (this.#cursor !== cursor) return
-    this.#cursor = null
+    if (this.cursor !== cursor) return
+    this.cursor = null
     this.#resume()
-  }
-
-  /** Handles a failed cursor. @param call is rejected, unless the statement itself failed */
-  cursorFailed(cursor: Cursor, error: unknown, call: QueuedCall, sent: SentAt): void {
-    // an error of the statement leaves the stream unchanged; an error of the stream was handled before
-    const isKnown = error instanceof SqlError || error instanceof StreamError
-    // a server without cursors has the stream nevertheless
-    const continuesStream = sent.continuesStream && !isMissing(error)
-    if (this.#cursor === cursor && !isKnown) this.#fail([call], error, { ...sent, continuesStream })
   }
 
   /** Waits for an event, such as the end of a savepoint. @throws TransportError; the signal's reason; StreamError */

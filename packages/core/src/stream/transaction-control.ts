@@ -36,7 +36,7 @@ export interface TransactionStream extends TransactionHost {
 export const rolledBack = (): StreamError =>
   new StreamError('STREAM_CLOSED', 'the transaction was rolled back')
 
-/** Begins and ends the transactions of a stream and holds their write permit. */
+/** Begins and ends the transactions of a stream and holds their write permit. `rollback` is a function of its own. */
 export class TransactionControl {
   readonly #http: Http
   readonly #queue: StatementQueue
@@ -85,36 +85,9 @@ export class TransactionControl {
   async commit(options: CallOptions = {}): Promise<void> {
     this.#checkTransaction()
     try {
-      await this.#end('commit', options)
+      await this.end('commit', options)
     } catch (error) {
       throw withCallerStack(error, [COMMIT])
-    }
-  }
-
-  /**
-   * Rolls back. Never rejects because the transaction no longer exists.
-   * @throws the signal's reason; TransportError `TIMEOUT`: aborted while a COMMIT was in flight
-   */
-  async rollback(options: CallOptions = {}): Promise<void> {
-    const transaction = this.current
-    const http = this.#http
-    const stream = this.#stream
-    if (transaction?.ending) {
-      // the COMMIT may fail
-      const settled = transaction.ending.catch(() => {})
-      await http.lifetime.until(() => settled, {
-        deadline: http.deadline(options.timeoutMs),
-        signal: options.signal,
-      })
-    }
-    // to close is to roll back
-    if (!transaction || transaction !== this.current || !stream.isOpen) return
-    stream.stopCursors(rolledBack)
-    try {
-      await this.#end('rollback', options)
-    } catch (error) {
-      // whatever the reason, the server rolls back, at the latest when it drops the stream
-      stream.markLost('TRANSACTION_LOST', 'the rollback failed; the stream was closed', error)
     }
   }
 
@@ -146,7 +119,7 @@ export class TransactionControl {
   }
 
   /** Queues the end of the transaction; sends nothing if the server has not begun it. */
-  #end(transactionEnd: TransactionEnd, options: CallOptions): Promise<unknown> | undefined {
+  end(transactionEnd: TransactionEnd, options: CallOptions): Promise<unknown> | undefined {
     this.#stream.checkOpen()
     options.signal?.throwIfAborted()
     const transaction = this.current as OpenTransaction

@@ -1,5 +1,13 @@
 import { createInterface, type Interface } from 'node:readline/promises'
-import { type Client, HttpError, type ScriptStatement, type Stream, splitStatements } from '@batonsql/core'
+import {
+  type Client,
+  HttpError,
+  openStream,
+  type ScriptStatement,
+  type Stream,
+  serverVersion,
+  splitStatements,
+} from '@batonsql/core'
 import { type CommandContext, print, styleFor } from './command-context.ts'
 import { describeError } from './describe-error.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
@@ -78,7 +86,7 @@ class Prompt {
   }
 
   async run(): Promise<void> {
-    const version = await this.#db.version().catch((error: unknown) => {
+    const version = await serverVersion(this.#db).catch((error: unknown) => {
       // some services lack the route, and an invalid token is reported by the first statement
       if (error instanceof HttpError) return 'Connected'
       throw error
@@ -185,7 +193,7 @@ class Prompt {
   /** Runs something on the stream of the open transaction, or on a separate one. */
   async #whileRunning(work: (stream: Stream, signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#stopTimers()
-    const stream = this.#stream ?? this.#db.openStream()
+    const stream = this.#stream ?? openStream(this.#db)
     this.#running = new AbortController()
     const signal = AbortSignal.any([this.#running.signal, this.#context.signal])
     try {

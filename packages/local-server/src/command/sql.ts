@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import {
   type ArrayRow,
   type Client,
+  openStream,
   type ResultSet,
   readRows,
   type ScriptStatement,
@@ -123,7 +124,7 @@ async function runAsJson(
 
 /** Runs a script on one stream. @throws Error if it leaves a transaction open, which is rolled back */
 async function withStream(db: Client, run: (stream: Stream) => Promise<void>): Promise<void> {
-  const stream = db.openStream()
+  const stream = openStream(db)
   try {
     await run(stream)
     if (stream.inTransaction) throw new Error('the last transaction was not committed, and was rolled back')

@@ -1,0 +1,29 @@
+import { CALL_OPTIONS, checkOptions } from '../base/check-options.ts'
+import { withCallerStack } from '../base/with-caller-stack.ts'
+import { type Http, valueOf } from '../http/http.ts'
+import { READ } from '../http/policies.ts'
+import type { CallOptions } from '../options.ts'
+
+/**
+ * Sends a GET request to the database.
+ * @param hasBegun whether it belongs to a call that may continue while the client is being closed
+ * @returns the text of the response @throws HttpError for a status other than 2xx
+ */
+export async function get(
+  http: Http,
+  path: string,
+  options: CallOptions = {},
+  hasBegun = false,
+): Promise<string> {
+  checkOptions(options, CALL_OPTIONS)
+  const { signal, timeoutMs } = options
+  const rules = { signal, deadline: http.deadline(timeoutMs), limiter: http.reads, policy: READ }
+  http.lifetime.begin(hasBegun)
+  try {
+    return valueOf(await http.exchange(path, null, rules, (text) => text))
+  } catch (error) {
+    throw withCallerStack(error)
+  } finally {
+    http.lifetime.end()
+  }
+}

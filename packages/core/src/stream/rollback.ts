@@ -1,0 +1,30 @@
+import type { CallOptions } from '../options.ts'
+import type { ServerStream } from './server-stream.ts'
+import { rolledBack } from './transaction-control.ts'
+
+/**
+ * Rolls back the transaction of a stream. Never rejects because the transaction no longer exists. Not a method, so that bundles
+ * omit it: `transaction()` closes its stream instead.
+ * @throws the signal's reason; TransportError `TIMEOUT`: aborted while a COMMIT was in flight
+ */
+export async function rollback(stream: ServerStream, options: CallOptions = {}): Promise<void> {
+  const { http, transaction: control } = stream
+  const transaction = control.current
+  if (transaction?.ending) {
+    // the COMMIT may fail
+    const settled = transaction.ending.catch(() => {})
+    await http.lifetime.until(() => settled, {
+      deadline: http.deadline(options.timeoutMs),
+      signal: options.signal,
+    })
+  }
+  // to close is to roll back
+  if (!transaction || transaction !== control.current || !stream.isOpen) return
+  stream.stopCursors(rolledBack)
+  try {
+    await control.end('rollback', options)
+  } catch (error) {
+    // whatever the reason, the server rolls back, at the latest when it drops the stream
+    stream.markLost('TRANSACTION_LOST', 'the rollback failed; the stream was closed', error)
+  }
+}
