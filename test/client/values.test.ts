@@ -94,6 +94,20 @@ test('minus zero, bound', async () => {
   expect(rows[0]).toEqual({ a: -0, type: 'real' })
 })
 
+test('numbers in SQL text become the nearest double', async () => {
+  const numbers = [
+    '1e-300',
+    '1e-301',
+    '1.1e-299',
+    '808.0e276',
+    '161.0e224',
+    '-1.3745317689517971e-281',
+    '0.1',
+  ]
+  const { rows } = await db.execute(`select ${numbers.map((text, at) => `${text} as n${at}`).join()}`)
+  expect(Object.values(rows[0] as object)).toEqual(numbers.map(Number))
+})
+
 test('numbers arrive with the type that they look like', async () => {
   const { rows } = await db.execute(
     'select typeof(?), typeof(?), typeof(?), typeof(?)',

@@ -34,7 +34,6 @@ const OPTIONS = [
   'SQLITE_TEMP_STORE=2',
   'SQLITE_MAX_MMAP_SIZE=0',
   'SQLITE_OMIT_LOAD_EXTENSION',
-  'LONGDOUBLE_TYPE=double',
 ]
 // of SQLite3 Multiple Ciphers, which libsql-server is built with; without those that reach files or raw memory
 const EXTENSIONS = ['series', 'shathree', 'uuid']
@@ -91,6 +90,7 @@ writeFileSync(
 const included = [
   changed(join(sources, 'src/sqlite3.c')),
   join(here, 'reset.c'),
+  join(here, 'changes.c'),
   join(here, 'functions.c'),
   regexp,
   ...EXTENSIONS.map(extensionSource),
@@ -101,7 +101,7 @@ const included = [
 writeFileSync(amalgamation, included.map((path) => `#include "${path}"\n`).join(''))
 const files = [
   [amalgamation, ['-w']],
-  ...['vfs', 'output', 'rows', 'dump', 'changes', 'connection', 'memory'].map((name) => [
+  ...['vfs', 'output', 'rows', 'dump', 'connection', 'memory'].map((name) => [
     join(here, `${name}.c`),
     // elsewhere the compiler would put the instructions in the place of the calls
     ['-Wall', '-Wextra', '-Werror', ...(name === 'memory' ? ['-mbulk-memory'] : [])],
@@ -159,7 +159,7 @@ function buildSanitized(target) {
     '-fsanitize=address,undefined',
     '-fno-sanitize=alignment,function,pointer-overflow,shift,float-cast-overflow,nonnull-attribute,signed-integer-overflow',
   ]
-  const own = ['vfs', 'output', 'rows', 'dump', 'changes', 'connection', 'sanitized-host']
+  const own = ['vfs', 'output', 'rows', 'dump', 'connection', 'sanitized-host']
   const sources = [amalgamation, ...own.map((name) => join(here, `${name}.c`))]
   const native = [
     '-O1',

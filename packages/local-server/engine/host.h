@@ -45,8 +45,10 @@ HOST_IMPORT("begin_reading") int host_begin_reading(void);
 HOST_IMPORT("end_reading") void host_end_reading(void);
 HOST_IMPORT("sleep") void host_sleep(int milliseconds);
 
-/* A watched connection changes a row: one of SQLITE_INSERT, SQLITE_DELETE, SQLITE_UPDATE, and the name of its table. */
-HOST_IMPORT("changed") void host_changed(const void *connection, int action, const char *table);
+/* A watched connection changes a row: one of SQLITE_INSERT, SQLITE_DELETE, SQLITE_UPDATE, its table, and the open savepoints. */
+HOST_IMPORT("changed") void host_changed(const void *connection, int action, const char *table, int savepoints);
+/* A watched connection undoes or keeps what was changed since its savepoint of this index; undoing does not end it. */
+HOST_IMPORT("savepoint") void host_savepoint(const void *connection, int index, int isUndone);
 /* A watched connection commits what it has changed. */
 HOST_IMPORT("committing") void host_committing(const void *connection);
 

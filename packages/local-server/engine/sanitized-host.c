@@ -46,8 +46,11 @@ void host_log_is_moved(int isMoved){ (void)isMoved; }
 int host_begin_reading(void){ return 1; }
 void host_end_reading(void){}
 void host_sleep(int milliseconds){ (void)milliseconds; }
-void host_changed(const void *connection, int action, const char *table){
-  (void)connection; (void)action; (void)table;
+void host_changed(const void *connection, int action, const char *table, int savepoints){
+  (void)connection; (void)action; (void)table; (void)savepoints;
+}
+void host_savepoint(const void *connection, int index, int isUndone){
+  (void)connection; (void)index; (void)isUndone;
 }
 void host_committing(const void *connection){ (void)connection; }
 

@@ -8,9 +8,19 @@ const shallow = (result, name, parameters, names, tooDeep) => [
     `static ${result} ${name}Once(\n`,
 ]
 
-/** What is changed in the sources, so that no argument makes a function use memory that is not its own. */
+/**
+ * What is changed in the sources, so that no argument makes a function use memory that is not its own, and so that changes which a
+ * savepoint or a failed statement undoes are not reported.
+ */
 const CHANGES = {
   'sqlite3.c': [
+    [
+      'SQLITE_PRIVATE int sqlite3BtreeSavepoint(Btree *p, int op, int iSavepoint){\n  int rc = SQLITE_OK;\n' +
+        '  if( p && p->inTrans==TRANS_WRITE ){\n',
+      'void baton_savepoint(sqlite3*, int, int);\n' +
+        'SQLITE_PRIVATE int sqlite3BtreeSavepoint(Btree *p, int op, int iSavepoint){\n  int rc = SQLITE_OK;\n' +
+        '  if( p && p->inTrans==TRANS_WRITE ){\n    baton_savepoint(p->db, op, iSavepoint);\n',
+    ],
     shallow(
       'u32',
       'jsonTranslateBlobToText',

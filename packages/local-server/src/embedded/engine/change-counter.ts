@@ -8,18 +8,28 @@ const ACTIONS: Readonly<Record<number, 'delete' | 'insert' | 'update'>> = {
   23: 'update',
 }
 
+type Counts = Omit<TableChanges, 'table'>
+
 /** Counts the rows that a transaction changes, by table. */
 export class ChangeCounter implements ChangeWatcher {
-  readonly #tables = new Map<string, Omit<TableChanges, 'table'>>()
+  /** At each index the changes that were made while so many savepoints were open. */
+  readonly #levels: Map<string, Counts>[] = []
   #isCommitting = false
 
-  changed(action: number, table: string): void {
-    let counts = this.#tables.get(table)
-    if (counts === undefined) {
-      counts = { unknown: 0, delete: 0, insert: 0, update: 0 }
-      this.#tables.set(table, counts)
-    }
+  changed(action: number, table: string, savepoints: number): void {
+    const counts = this.#countsOf(table, savepoints)
     counts[ACTIONS[action] ?? 'unknown'] += 1
+  }
+
+  savepoint(index: number, isUndone: boolean): void {
+    const ended = this.#levels.splice(index + 1)
+    if (isUndone) return
+    for (const level of ended) {
+      for (const [table, added] of level) {
+        const counts = this.#countsOf(table, index)
+        for (const action of Object.keys(counts) as (keyof Counts)[]) counts[action] += added[action]
+      }
+    }
   }
 
   committing(): void {
@@ -28,10 +38,19 @@ export class ChangeCounter implements ChangeWatcher {
 
   /** Returns the committed changes and resets the counter. Called when no transaction is open. */
   take(hasCommitted: boolean): readonly TableChanges[] {
+    this.savepoint(0, false)
     const isCommitted = hasCommitted && this.#isCommitting
-    const changes = isCommitted ? [...this.#tables].map(([table, counts]) => ({ table, ...counts })) : []
-    this.#tables.clear()
+    const changes = [...(this.#levels[0] ?? [])].map(([table, counts]) => ({ table, ...counts }))
+    this.#levels.length = 0
     this.#isCommitting = false
-    return changes
+    return isCommitted ? changes : []
+  }
+
+  #countsOf(table: string, level: number): Counts {
+    while (this.#levels.length <= level) this.#levels.push(new Map())
+    const tables = this.#levels[level] as Map<string, Counts>
+    const counts = tables.get(table) ?? { unknown: 0, delete: 0, insert: 0, update: 0 }
+    tables.set(table, counts)
+    return counts
   }
 }

@@ -33,6 +33,7 @@ test('the first call that throws is reported, before what has been changed can b
     changed: () => {
       throw trap
     },
+    savepoint: () => {},
     committing: () => {},
   })
   expect(() => statement?.discardRows()).toThrow('the thread has ended')

@@ -1,0 +1,179 @@
+import { createClient, listen } from '@batonsql/core'
+import { expect, inject, test } from 'vitest'
+import { close, execute, pipeline } from '../server/wire.ts'
+import { openTestServer, type TestDatabase } from '../support/test-server.ts'
+
+// What is reported of work that is undone within a transaction that commits, on each server.
+
+const server = await openTestServer()
+
+/** So many rows are inserted last, so that the listener knows that everything else was reported. */
+const LAST = 50
+
+/** Runs the statements on one stream. @returns how many rows are reported as inserted into each of the tables */
+async function insertedBy(
+  { url, config }: TestDatabase,
+  statements: readonly string[],
+): Promise<Record<string, number>> {
+  await using db = createClient(config)
+  await db.batch(['create table t (a)', 'create table u (a unique)', 'insert into u values (1)'])
+  const listeners = ['t', 'u'].map((table) => ({ table, events: listen(db, { table }) }))
+  for (const { events } of listeners) expect((await events.next()).value).toEqual({ type: 'ready' })
+  const counts = listeners.map(async ({ table, events }) => {
+    const inserted: number[] = []
+    for await (const event of events) {
+      if (event.type !== 'changes') throw new Error(event.type)
+      if (event.insert === LAST) break
+      expect(event).toEqual({ type: 'changes', insert: event.insert, update: 0, delete: 0, unknown: 0 })
+      inserted.push(event.insert)
+    }
+    return [table, inserted] as const
+  })
+  await pipeline(url, [...statements.map((sql) => execute(sql)), close], {
+    ...(config.authToken !== undefined && { token: config.authToken }),
+  })
+  const last = `(${Array.from({ length: LAST }, (_, row) => row + 100).join('), (')})`
+  await db.batch([
+    'drop trigger if exists tr',
+    `insert into t values ${last}`,
+    `insert into u values ${last}`,
+  ])
+  const entries = (await Promise.all(counts)).filter(([, inserted]) => inserted.length > 0)
+  return Object.fromEntries(
+    entries.map(([table, inserted]) => {
+      expect(inserted).toHaveLength(1)
+      return [table, inserted[0] as number]
+    }),
+  )
+}
+
+const KEPT: Record<string, readonly [statements: readonly string[], expected: Record<string, number>]> = {
+  'a statement that keeps the rows before the one that fails': [
+    ['begin', 'insert or fail into u values (2), (3), (1), (4)', 'commit'],
+    { u: 2 },
+  ],
+  'a trigger that fails, and keeps what it has inserted': [
+    [
+      `create trigger tr before insert on u begin insert into t values (new.a); select raise(fail, 'no'); end`,
+      'begin',
+      'insert into u values (8)',
+      'commit',
+    ],
+    { t: 1 },
+  ],
+  'a statement that leaves out the row that fails': [
+    ['begin', 'insert or ignore into u values (2), (3), (1), (4)', 'commit'],
+    { u: 3 },
+  ],
+  'a statement that ends the transaction': [
+    ['begin', 'insert into t values (1)', 'insert or rollback into u values (2), (1)'],
+    {},
+  ],
+  'a savepoint that is released': [
+    ['begin', 'insert into t values (1)', 'savepoint s', 'insert into t values (2)', 'release s', 'commit'],
+    { t: 2 },
+  ],
+}
+
+test.each(Object.entries(KEPT))('%s is reported as committed', async (_name, [statements, expected]) => {
+  expect(await insertedBy(await server.createDatabase(), statements)).toEqual(expected)
+})
+
+/** The third value is what libsql-server reports, which also counts what was undone. */
+const UNDONE: Record<
+  string,
+  readonly [statements: readonly string[], expected: Record<string, number>, onSqld: Record<string, number>]
+> = {
+  'a savepoint': [
+    [
+      'begin',
+      'insert into t values (1)',
+      'savepoint s',
+      'insert into t values (2), (3)',
+      'rollback to s',
+      'commit',
+    ],
+    { t: 1 },
+    { t: 3 },
+  ],
+  'the inner one of savepoints with one name': [
+    [
+      'begin',
+      'savepoint a',
+      'insert into t values (1)',
+      'savepoint A',
+      'insert into t values (2)',
+      'rollback to a',
+      'insert into t values (3)',
+      'release a',
+      'release A',
+      'commit',
+    ],
+    { t: 2 },
+    { t: 3 },
+  ],
+  'a savepoint with one in it that was released': [
+    [
+      'begin',
+      'insert into t values (0)',
+      'savepoint a',
+      'insert into t values (1)',
+      'savepoint b',
+      'insert into t values (2)',
+      'release b',
+      'rollback to a',
+      'insert into t values (3)',
+      'commit',
+    ],
+    { t: 2 },
+    { t: 4 },
+  ],
+  'a savepoint that began the transaction': [
+    [
+      'savepoint a',
+      'insert into t values (1)',
+      'rollback to a',
+      'insert into t values (2)',
+      'savepoint b',
+      'insert into t values (3)',
+      'release a',
+    ],
+    { t: 2 },
+    { t: 3 },
+  ],
+  'all that the transaction did': [
+    ['begin', 'savepoint a', 'insert into t values (1)', 'rollback to a', 'commit'],
+    {},
+    { t: 1 },
+  ],
+  'a statement that fails after its first rows': [
+    ['begin', 'insert into t values (1)', 'insert into u values (2), (3), (1)', 'commit'],
+    { t: 1 },
+    { t: 1, u: 2 },
+  ],
+  'the only statement of a transaction': [
+    ['begin', 'insert into u values (2), (3), (1)', 'commit'],
+    {},
+    { u: 2 },
+  ],
+  'a statement whose trigger fails': [
+    [
+      `create trigger tr before insert on u begin insert into t values (new.a); select raise(abort, 'no'); end`,
+      'begin',
+      'insert into u values (8)',
+      'commit',
+    ],
+    {},
+    { t: 1 },
+  ],
+}
+
+test.each(Object.entries(UNDONE))(
+  '%s, undone, is not reported',
+  async (_name, [statements, expected, onSqld]) => {
+    const isEmbedded = inject('target') === 'embedded'
+    expect(await insertedBy(await server.createDatabase(), statements)).toEqual(
+      isEmbedded ? expected : onSqld,
+    )
+  },
+)
