@@ -85,6 +85,32 @@ describe('a database is transferred', () => {
     expect(rows).toEqual([['before team'], ['before default'], ['before team']])
   })
 
+  test('to another group by a token of its group with db:configure, which does not reach it there', async () => {
+    const scene = await furnished()
+    await scene.create('app')
+    const scopes = ['read', 'db:configure']
+    const token = await scene.mint('robot', { organization: 'local', group: 'default', scopes })
+    const request = { org: 'local', group: 'team' }
+    expect(await transfer(scene, request, token)).toEqual({ status: 200, body: undefined })
+    expect((await scene.ask('GET', `${scene.own}/databases/app`, { token })).status).toBe(404)
+    expect((await transfer(scene, { org: 'local', group: 'default' }, token)).status).toBe(404)
+    expect((await scene.done('GET', `${scene.own}/databases/app`)).database.group).toBe('team')
+  })
+
+  test('to the oldest group of an organization that has none of its name', async () => {
+    const scene = await furnished()
+    await scene.done('POST', `${MINE}/groups`, { body: { name: 'younger', location: 'local' } })
+    await scene.create('app', { group: 'team' })
+    expect(await transfer(scene, { org: 'mine' })).toEqual({ status: 200, body: undefined })
+    expect((await scene.done('GET', `${MINE}/databases/app`)).database.group).toBe('default')
+    await scene.done('POST', '/v1/organizations', { body: { name: 'empty' } })
+    await scene.create('app')
+    expect(await transfer(scene, { org: 'empty' })).toEqual({
+      status: 400,
+      body: { error: 'empty has no group' },
+    })
+  })
+
   test('beside writers: what was acknowledged is there once', async () => {
     const scene = await furnished()
     const { host } = await scene.create('app')
@@ -192,6 +218,8 @@ describe('a database is transferred', () => {
     const before = await scene.done('GET', `${scene.own}/databases/app`)
     const robot = { organization: 'local', group: 'default', scopes: ['full-access'] }
     const groupToken = await scene.mint('robot', robot)
+    const configureNothing = await scene.mint('deleter', { ...robot, scopes: ['db:delete'] })
+    const otherGroupToken = await scene.mint('team-robot', { ...robot, group: 'team' })
     const stranger = await scene.platform.createUser({ username: 'stranger' })
     await scene.done('POST', '/v1/organizations', { token: stranger, body: { name: 'theirs' } })
     const bob = await scene.platform.createUser({ username: 'bob' })
@@ -206,8 +234,12 @@ describe('a database is transferred', () => {
       [{ org: 'bobs' }, 403, bob],
       [{ org: 'theirs' }, 404],
       [{ org: 'mine', group: 'nowhere' }, 400],
-      [{ org: 'local', group: 'team' }, 404, groupToken],
-      [{ org: 'mine' }, 404, groupToken],
+      [{ org: 'local', group: 'nowhere' }, 404, groupToken],
+      // its user is a member there
+      [{ org: 'mine' }, 403, groupToken],
+      [{ org: 'theirs' }, 404, groupToken],
+      [{ org: 'local', group: 'team' }, 403, configureNothing],
+      [{ org: 'local', group: 'team' }, 404, otherGroupToken],
       [{ org: 'mine' }, 404, stranger],
     ]
     for (const [body, status, token] of refusals)

@@ -1,11 +1,10 @@
 import * as v from 'valibot'
 import { newKeyPair } from '../../auth/jwt.ts'
 import { Refusal } from '../refusal.ts'
-import type { GroupRow, OrganizationRow } from '../registry/rows.ts'
+import type { DatabaseRow, GroupRow, OrganizationRow } from '../registry/rows.ts'
 import { checkDatabaseName } from '../rules/names.ts'
 import { isAtLeast } from '../rules/roles.ts'
 import { organizationWide, scoped } from './access.ts'
-import { roleIn } from './authorize.ts'
 import type { Call } from './call.ts'
 import { checkGroupIsFree, databasesOf, revokeTokensOf } from './groups.ts'
 import { DATABASE, documented, GROUP, type Route, undocumented } from './route.ts'
@@ -40,7 +39,7 @@ async function transferGroup(call: Call) {
   return groupView(call, moved)
 }
 
-/** Moves a database to another group, by default the one of the same name in another organization. Invalidates its tokens. */
+/** Moves a database to another group, which a group's token need not reach. Invalidates the tokens of the database. */
 async function transferDatabase(call: Call): Promise<void> {
   const row = call.database()
   const { org: slug, group: wanted } = call.body(DatabaseTransferBody)
@@ -49,15 +48,12 @@ async function transferDatabase(call: Call): Promise<void> {
       400,
       `database ${row.name} shares its schema with others, which must be in the same group`,
     )
-  const { registry, databases } = call.plane
+  const { databases } = call.plane
   const isWithin = slug === call.organization.slug
   if (!isWithin && !isAtLeast(call.role ?? 'viewer', 'admin'))
     throw new Refusal(403, `transferring to another organization is only allowed for admin or owner`)
   const receiver = isWithin ? call.organization : findReceiver(call, slug)
-  const name = wanted ?? registry.groups.get(row.group)?.name ?? ''
-  // a group's token can access only its group
-  const group = isWithin ? call.group(name) : registry.findGroup(receiver.id, name)
-  if (group === undefined) throw new Refusal(400, `${slug} has no group of that name; name one with "group"`)
+  const group = receivingGroup(call, row, receiver, wanted ?? null)
   if (group.id === row.group) throw new Refusal(400, `database ${row.name} is already in that group`)
   if (group.isArchived) throw new Refusal(400, `group ${group.name} is archived`)
   const checkReceiver = (): void => {
@@ -67,12 +63,34 @@ async function transferDatabase(call: Call): Promise<void> {
   await databases.move(row, group, checkReceiver)
 }
 
+/** Returns the group with a name; without one that of the same name, or else the oldest of the organization. */
+function receivingGroup(
+  call: Call,
+  row: DatabaseRow,
+  { id, slug }: OrganizationRow,
+  wanted: string | null,
+): GroupRow {
+  const { registry } = call.plane
+  const group = registry.findGroup(id, wanted ?? registry.groups.get(row.group)?.name ?? '')
+  if (group !== undefined) return group
+  if (wanted !== null && id === call.organization.id) throw new Refusal(404, 'group not found')
+  if (wanted !== null) throw new Refusal(400, `${slug} has no group of that name`)
+  const [oldest] = registry.groups.rows
+    .filter(({ organization }) => organization === id)
+    .sort((a, b) => a.createdAt - b.createdAt)
+  if (oldest === undefined) throw new Refusal(400, `${slug} has no group`)
+  return oldest
+}
+
 /** Returns the organization that receives a transfer, if the caller may transfer to it. */
 function findReceiver(call: Call, slug: string): OrganizationRow {
   const { registry } = call.plane
+  const { token, user } = call.caller
   const receiver = registry.findOrganization(slug)
-  const role = roleIn(registry, call.caller, receiver)
+  const role = receiver && registry.membership(receiver.id, user.id)?.role
   if (receiver === undefined || role === undefined) throw new Refusal(404, 'organization not found')
+  if (token.organization !== null && token.organization !== receiver.id)
+    throw new Refusal(403, `the token is scoped to an organization, and cannot transfer to ${slug}`)
   if (!isAtLeast(role, 'admin'))
     throw new Refusal(403, `transferring is only allowed for admin or owner of ${slug}`)
   return receiver
