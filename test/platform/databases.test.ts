@@ -89,6 +89,12 @@ describe('what a database begins as', () => {
       expect((await scene.ask('POST', `${scene.own}/databases`, { body })).status).toBe(400)
     const typed = await scene.done('GET', `${scene.own}/databases?type=schema`)
     expect(typed.databases).toMatchObject([{ Name: 'parent', is_schema: true }])
+    const all = await scene.done('GET', `${scene.own}/databases?type=logical`)
+    expect(all).toEqual(await scene.done('GET', `${scene.own}/databases`))
+    const job = await fetch(`http://${parent.host}/v1/jobs/1`, {
+      headers: { authorization: `Bearer ${parentToken}` },
+    })
+    expect(await job.json()).toMatchObject({ job_id: 1, status: 'RunSuccess', error: null })
     const { databases } = await scene.done('GET', `${scene.own}/databases?schema=parent`)
     expect(databases).toMatchObject([{ Name: 'child', schema: 'parent', is_schema: false }])
     const refused = await scene.ask('DELETE', `${scene.own}/databases/parent`)
@@ -238,7 +244,7 @@ test('the size of a database is known soon after its first write, also when it w
   await expect.poll(size, { timeout: 60_000 }).toBeGreaterThanOrEqual(8_192)
 })
 
-test('only a database that is there is healthy; the bare URL is that of the server', async () => {
+test('only a database that accepts requests is healthy; the bare URL is that of the server', async () => {
   const scene = await Scene.forTest()
   const { host } = await scene.create('app')
   const health = async (url: string) => {
@@ -246,12 +252,13 @@ test('only a database that is there is healthy; the bare URL is that of the serv
     return [response.status, await response.text()]
   }
   expect(await health(`http://${host}`)).toEqual([200, ''])
-  expect(await health(`${scene.server.url}/nowhere`)).toEqual([
-    404,
-    JSON.stringify({ error: "Namespace `nowhere` doesn't exist" }),
-  ])
+  expect(await health(`${scene.server.url}/nowhere`)).toEqual([404, ''])
+  await scene.platform.archiveGroup('default')
+  expect(await health(`http://${host}`)).toEqual([503, ''])
+  await scene.done('POST', `${scene.own}/groups/default/unarchive`)
+  expect(await health(`http://${host}`)).toEqual([200, ''])
   await scene.done('DELETE', `${scene.own}/databases/app`)
-  expect((await health(`http://${host}`))[0]).toBe(404)
+  expect(await health(`http://${host}`)).toEqual([404, ''])
   await scene.server.removeDatabase('default')
   expect(await health(scene.server.url)).toEqual([200, ''])
 })

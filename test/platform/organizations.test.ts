@@ -62,6 +62,12 @@ describe('groups', () => {
     ).toBe(404)
   })
 
+  test('has the version of libsql-server, for clients that compare it', async () => {
+    const scene = await Scene.forTest()
+    const { group } = await scene.done('GET', `${scene.own}/groups/default`)
+    expect(group.version).toMatch(/^v0\.24\.\d+$/)
+  })
+
   test('an archived one sleeps until it is unarchived', async () => {
     const scene = await Scene.forTest()
     const { host } = await scene.create('app')

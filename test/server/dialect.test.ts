@@ -43,11 +43,17 @@ describe.each(['default', 'sqld'] as const)('%s, like libsql-server', (dialect) 
     expect(codes(answer)).toEqual(['ok', 'ok', 'ok'])
   })
 
-  test('errors have two members', async () => {
-    await query(urlOf(dialect), 'CREATE TABLE u (a UNIQUE)')
-    const twice = execute('INSERT INTO u VALUES (1), (1)')
-    const message = 'SQLite error: UNIQUE constraint failed: u.a'
-    expect(await first(dialect, twice)).toEqual({ code: 'SQLITE_CONSTRAINT', message })
+  test('errors have its codes and words, and by default the extended code', async () => {
+    await query(urlOf(dialect), 'CREATE TABLE u (a UNIQUE, b INTEGER PRIMARY KEY)')
+    const failing = { a: 'SQLITE_CONSTRAINT_UNIQUE', b: 'SQLITE_CONSTRAINT_PRIMARYKEY' }
+    for (const [column, extended_code] of Object.entries(failing)) {
+      const message = `SQLite error: UNIQUE constraint failed: u.${column}`
+      expect(await first(dialect, execute(`INSERT INTO u (${column}) VALUES (1), (1)`))).toEqual({
+        code: 'SQLITE_CONSTRAINT',
+        message,
+        ...(dialect === 'default' && { extended_code }),
+      })
+    }
     expect(await first(dialect, execute(''))).toMatchObject({ code: 'SQL_NO_STATEMENT' })
     expect(await first(dialect, execute('SELECT ?'))).toMatchObject({ code: 'ARGS_INVALID' })
   })
@@ -83,6 +89,21 @@ describe('cloud', () => {
     for (const { baton } of [setting, stored, begun]) expect(baton).toHaveLength(64)
     const ended = await pipeline(urlOf('cloud'), [autocommit, execute('COMMIT')], { baton: begun.baton })
     expect([ended.results[0]?.response?.is_autocommit, ended.baton]).toEqual([false, null])
+  })
+
+  test('a baton comes after a change, which last_insert_rowid() and changes() depend on', async () => {
+    await query(urlOf('cloud'), 'CREATE TABLE changed (a INTEGER PRIMARY KEY UNIQUE)')
+    for (const [sql, expected] of [
+      ['INSERT INTO changed VALUES (7)', ['7', '1']],
+      ['INSERT INTO changed VALUES (8), (7)', ['8', '0']],
+      ['UPDATE changed SET a = 9', ['0', '1']],
+    ] as const) {
+      const { baton } = await pipeline(urlOf('cloud'), [execute(sql)])
+      const state = [execute('SELECT last_insert_rowid(), changes()'), close]
+      const { results } = await pipeline(urlOf('cloud'), state, { baton })
+      expect(results[0]?.response?.result?.rows[0]?.map(({ value }) => value)).toEqual(expected)
+    }
+    expect((await pipeline(urlOf('cloud'), [execute('DELETE FROM changed WHERE a = 0')])).baton).toBeNull()
   })
 
   test('batons that are none, used or of a stream that is gone: 404 and {"error"}', async () => {

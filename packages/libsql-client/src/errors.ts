@@ -30,7 +30,7 @@ function toLibsqlError(error: unknown, at: (error: SqlError) => number | null): 
   if (error instanceof SqlError) {
     const { message, code } = error
     const extended = error.extendedCode ?? undefined
-    const raw = RAW_CODES[extended ?? code]
+    const raw = RAW_CODES[extended ?? code] ?? RAW_CODES[code]
     const index = at(error)
     return index === null
       ? new LibsqlError(message, code, extended, raw, error)

@@ -7,7 +7,7 @@ import {
   type LibsqlError,
   type Transaction,
 } from '@libsql/client'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { settlesBefore } from '../../support/fixtures.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
@@ -100,6 +100,18 @@ test('constraints have the codes that tools know them by, and the error of Baton
     rawCode: 2067,
     cause: { name: 'SqlError', constraint: { kind: 'unique', table: 't', columns: ['a'] } },
   })
+})
+
+test('a primary key has a code of its own on servers that report it', async () => {
+  await ours.execute('create table keyed (id integer primary key)')
+  const [extendedCode, rawCode] =
+    inject('target') === 'embedded'
+      ? ['SQLITE_CONSTRAINT_PRIMARYKEY', 1555]
+      : ['SQLITE_CONSTRAINT_UNIQUE', 2067]
+  const violation = { code: 'SQLITE_CONSTRAINT', extendedCode, rawCode }
+  await expect(ours.execute('insert into keyed values (1), (1)')).rejects.toMatchObject(violation)
+  const batch = ['insert into keyed values (1)', 'insert into keyed values (1)']
+  await expect(ours.batch(batch)).rejects.toMatchObject({ ...violation, statementIndex: 1 })
 })
 
 test('-0 stays, and half a character is refused', async () => {

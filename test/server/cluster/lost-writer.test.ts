@@ -99,10 +99,13 @@ test('a database on a server by URL that does not answer is not healthy', async 
     auth: true,
     sqld: { url: sqld.url, ...sqld.adminAccess },
   })
-  const health = async (): Promise<number> => (await fetch(`${server.url}/health`)).status
-  expect(await health()).toBe(200)
+  const health = async (): Promise<[number, string]> => {
+    const response = await fetch(`${server.url}/health`)
+    return [response.status, await response.text()]
+  }
+  expect(await health()).toEqual([200, ''])
   await freezeProcess(sqld.pid)
-  expect(await health()).toBe(503)
+  expect(await health()).toEqual([503, ''])
   process.kill(sqld.pid, 'SIGCONT')
-  expect(await health()).toBe(200)
+  expect(await health()).toEqual([200, ''])
 })

@@ -21,11 +21,11 @@ const CLOUD_CODES: Readonly<Record<string, string>> = {
 
 /** Encodes an error as JSON. */
 export function encodeError({ message, code, extendedCode }: ResultError, dialect: Dialect | null): string {
-  if (dialect !== 'cloud') return JSON.stringify({ message, code })
+  const isCloud = dialect === 'cloud'
   return JSON.stringify({
-    message: message.replace(/^SQLite error: /, ''),
-    code: CLOUD_CODES[code] ?? code,
-    ...(extendedCode !== null && { extended_code: extendedCode }),
+    message: isCloud ? message.replace(/^SQLite error: /, '') : message,
+    code: isCloud ? (CLOUD_CODES[code] ?? code) : code,
+    ...(extendedCode !== null && dialect !== 'sqld' && { extended_code: extendedCode }),
   })
 }
 

@@ -175,13 +175,16 @@ export class Gateway {
     }
   }
 
-  /** Reports a database as unhealthy if it does not exist, or if its server does not respond. */
+  /** Reports by the status alone whether a database exists and accepts requests. */
   async #health({ name, record }: Target): Promise<ServiceResponse> {
+    const { databases, registry, backend } = this.#options.controlPlane
     // the bare URL reports on the server, which may have no default database
     if (record === undefined && name === DEFAULT_DATABASE) return textResponse(200, null, '')
-    if (record === undefined || !this.#options.controlPlane.databases.isReady(record)) return notFound(name)
-    const trouble = await this.#options.controlPlane.backend.healthProblem?.(record.id)
-    return trouble ? errorResponse(503, `\`${name}\`: ${trouble}`) : textResponse(200, null, '')
+    if (record === undefined || !databases.isReady(record)) return textResponse(404, null, '')
+    if (registry.groups.get(record.group)?.isArchived === true) return textResponse(503, null, '')
+    const problem = (await backend.healthProblem?.(record.id)) ?? null
+    if (problem !== null) this.#noticeOnce(record.id, problem)
+    return textResponse(problem === null ? 200 : 503, null, '')
   }
 
   /** Forwards a request, and records it while the request inspector is open. */

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { getRequestListener, RequestError } from '@hono/node-server'
 import type { AccessPolicy } from '../auth/access-policy.ts'
 import { checkOptionNames } from '../base/known-options.ts'
+import { IMITATED_VERSION } from '../base/versions.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { Refusal } from '../control-plane/refusal.ts'
 import { createPlatformApp } from '../control-plane/routes/app.ts'
@@ -91,7 +92,7 @@ export class PlatformServer {
       url: () => server.url,
       readyDelayMs: options.readyDelayMs ?? 0,
       takenNameStatus: options.takenNameStatus ?? 409,
-      version: version.replace(/ .*$/, ''),
+      version: `v${/^sqld (\S+)/.exec(version)?.[1] ?? IMITATED_VERSION}`,
     })
     const handler = { api, access, controlPlane, metrics }
     const listener = getRequestListener(

@@ -437,7 +437,12 @@ export class SqldBackend implements DatabaseBackend {
   /** Handles routes without a body. */
   async #readOnly(call: ClientCall): Promise<ServiceResponse> {
     const response = await this.#upstream.send(call, null)
-    return await finish(response, response)
+    const { method, path } = call.request
+    if (method !== 'GET' || !path.startsWith('/v1/jobs/') || response.statusCode !== 200)
+      return await finish(response, response)
+    // the server leaves out the error of a job that has not failed
+    const { job_id, status, error = null, ...rest } = JSON.parse((await readBytes(response)).toString('utf8'))
+    return textResponse(200, 'application/json', JSON.stringify({ job_id, status, error, ...rest }))
   }
 
   /**

@@ -19,7 +19,7 @@ export interface Platform {
   readonly readyDelayMs: number
   /** Status of a request with a name that is taken: 409 according to the documentation, 400 in practice. */
   readonly takenNameStatus: 400 | 409
-  /** Name and version of the database engine. */
+  /** Version of libsql-server, such as `v0.24.32`. */
   readonly version: string
 }
 

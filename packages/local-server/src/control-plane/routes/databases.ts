@@ -50,7 +50,8 @@ export const databaseRoutes: readonly Route[] = [
 
 function listDatabases(call: Call) {
   const { group, schema, parent, cursor, type } = Object.fromEntries(call.request.query)
-  if (type !== undefined && type !== 'schema') throw new Refusal(400, 'invalid type: it is schema')
+  if (type !== undefined && type !== 'logical' && type !== 'schema')
+    throw new Refusal(400, 'invalid type: it is logical or schema')
   const limit = Number(call.query('limit') ?? MAX_LISTED)
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'invalid limit')
   const last = cursor === undefined ? null : readCursor(cursor)
@@ -61,7 +62,8 @@ function listDatabases(call: Call) {
     .filter(({ view }) => group === undefined || view.group === group)
     .filter(({ view }) => schema === undefined || schema === '' || view.schema === schema)
     .filter(({ view }) => parent === undefined || view.parent?.id === parent)
-    .filter(({ view }) => type === undefined || view.is_schema)
+    // each database is of the type logical
+    .filter(({ view }) => type !== 'schema' || view.is_schema)
     // after the last listed database, even if it no longer exists
     .filter(({ row }) => last === null || compareAge(row, last) > 0)
   const page = wanted.slice(0, Math.min(limit, MAX_LISTED))

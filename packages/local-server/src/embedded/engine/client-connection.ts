@@ -74,6 +74,11 @@ export class ClientConnection implements Writer {
     return this.#isUnused
   }
 
+  /** Whether `changes()`, `total_changes()` and `last_insert_rowid()` are those of a new connection. */
+  get hasInitialCounts(): boolean {
+    return this.#engine.hasInitialCounts
+  }
+
   get isAutocommit(): boolean {
     return !this.#engine.inTransaction
   }

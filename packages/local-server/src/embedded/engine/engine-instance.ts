@@ -57,6 +57,7 @@ interface EngineExports {
   sqlite3_extended_errcode(connection: Pointer): number
   sqlite3_error_offset(connection: Pointer): number
   sqlite3_changes64(connection: Pointer): bigint
+  sqlite3_total_changes64(connection: Pointer): bigint
   sqlite3_last_insert_rowid(connection: Pointer): bigint
   sqlite3_get_autocommit(connection: Pointer): number
   sqlite3_column_count(statement: Pointer): number

@@ -141,7 +141,9 @@ export class Session {
 
   /** Whether the session is indistinguishable from a new one. */
   get isPristine(): boolean {
-    return this.isAutocommit && this.texts.isEmpty && this.#attached.length === 0 && this.#connection.isUnused
+    const { isUnused, hasInitialCounts } = this.#connection
+    const hasNoState = this.texts.isEmpty && this.#attached.length === 0
+    return this.isAutocommit && hasNoState && isUnused && hasInitialCounts
   }
 
   get #isCloud(): boolean {

@@ -97,6 +97,11 @@ export class SqliteConnection {
     return this.#engine.api.sqlite3_last_insert_rowid(this.#pointer)
   }
 
+  /** Whether `changes()`, `total_changes()` and `last_insert_rowid()` are those of a new connection. */
+  get hasInitialCounts(): boolean {
+    return this.lastInsertRowid === 0n && this.#engine.api.sqlite3_total_changes64(this.#pointer) === 0n
+  }
+
   /**
    * Compiles the single statement of a text; null if there is none. Compiling a change of a vector index already executes it, so that
    * only statements that will be executed may be compiled.

@@ -27,7 +27,7 @@ export function jobResponse(store: SchemaStore, id: DatabaseId, path: string): S
   return jsonResponse({
     job_id: job.number,
     status: job.status,
-    ...(job.error !== null && { error: job.error }),
+    error: job.error,
     progress: job.tasks.map(({ database, status, error }) => ({ namespace: database, status, error })),
   })
 }
