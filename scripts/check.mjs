@@ -23,7 +23,7 @@ const STEPS = [
   ['pages', process.execPath, ['scripts/docs-pages.mjs']],
   ['timed tests', process.execPath, ['scripts/timed-tests.mjs']],
   ['build', 'turbo', ['run', 'build', '--output-logs=errors-only']],
-  ['built command', process.execPath, ['packages/local-server/dist/cli.js', '--version']],
+  ['built command', process.execPath, ['packages/cli/dist/cli.js', '--version']],
   // after the build: it is the built declarations that have to go with every Kysely
   ['types of kysely 0.28', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.28.json']],
   ['types of kysely 0.30', 'tsc', ['-p', 'test/adapters/kysely-versions/tsconfig.0.30.json']],

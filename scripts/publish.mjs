@@ -4,7 +4,15 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-const FOLDERS = ['core', 'platform', 'kysely-dialect', 'drizzle-driver', 'libsql-client', 'local-server']
+const FOLDERS = [
+  'core',
+  'platform',
+  'kysely-dialect',
+  'drizzle-driver',
+  'libsql-client',
+  'local-server',
+  'cli',
+]
 const isDryRun = process.argv.includes('--dry-run')
 
 for (const folder of FOLDERS) {

@@ -17,6 +17,7 @@ const PARTS = {
     files: ['packages/libsql-client/', 'test/adapters/libsql-client/'],
   },
   platform: { projects: ['unit', 'embedded'], files: ['packages/platform/', 'test/platform/'] },
+  cli: { projects: ['unit', 'embedded'], files: ['packages/cli/', 'test/command/'] },
   'local-server': { projects: ['unit'], files: ['packages/local-server/', 'test/server/transcripts'] },
 }
 

@@ -134,8 +134,14 @@ export const GROUPS = [
         about: 'options, and tests with `useDatabase`',
       },
       {
-        from: 'packages/local-server/docs/command.md',
-        to: 'server/command',
+        from: 'packages/cli/README.md',
+        to: 'cli/index',
+        title: 'The package of the command',
+        about: 'how to run it with and without the server',
+      },
+      {
+        from: 'packages/cli/docs/command.md',
+        to: 'cli/command',
         title: 'The command baton',
         about: 'every command and option, exit codes',
       },

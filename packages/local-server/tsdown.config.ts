@@ -5,7 +5,6 @@ export default defineConfig({
     index: 'src/index.ts',
     sqld: 'src/sqld.ts',
     testing: 'src/testing.ts',
-    cli: 'src/cli.ts',
     // started by name, beside the file that starts it
     'engine/engine-worker': 'src/embedded/engine/engine-worker.ts',
   },

@@ -225,8 +225,8 @@ test.each([
   [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect needs the back end embedded/],
   [['token', '--help'], 0, /^baton token create DATABASE/, /^$/],
   [['dump'], 2, /^$/, /name a database: .* DATABASE_URL/],
-  [['dev', '--backend', 'x'], 2, /^$/, /--backend must be embedded or sqld, not x/],
-  [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: unknown dialect x; known: "sqld", "cloud"/],
+  [['dev', '--backend', 'x'], 2, /^$/, /--backend must be one of embedded, sqld, not x/],
+  [['dev', '--dialect', 'x'], 2, /^$/, /baton dev: --dialect must be one of sqld, cloud, not x/],
   [['sqld'], 2, /^$/, /baton sqld: missing command\n\n {2}baton sqld install/],
   [
     ['databases', 'drop'],

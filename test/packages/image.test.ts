@@ -9,18 +9,18 @@ import { ROOT } from './run.ts'
 import { openTarball } from './tarballs.ts'
 
 const PORT = 8080
-const INSTALL = 'RUN npm install --no-audit --no-fund @batonsql/local-server '
+const INSTALL = 'RUN npm install --no-audit --no-fund @batonsql/cli @batonsql/local-server '
 const folder = mkdtempSync(join(tmpdir(), 'baton-dockerfile-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Builds the image of the local server, with the packages of this checkout in place of those that are published. */
 async function buildImage(): Promise<GenericContainer> {
-  for (const name of ['core', 'platform', 'local-server']) {
+  for (const name of ['core', 'platform', 'local-server', 'cli']) {
     const { file } = await openTarball(name, inject('packed'))
     copyFileSync(file, join(folder, basename(file)))
   }
-  const dockerfile = readFileSync(join(ROOT, 'packages/local-server/Dockerfile'), 'utf8')
-  const install = INSTALL.replace('@batonsql/local-server', './*.tgz')
+  const dockerfile = readFileSync(join(ROOT, 'packages/cli/Dockerfile'), 'utf8')
+  const install = INSTALL.replace('@batonsql/cli @batonsql/local-server', './*.tgz')
   expect(dockerfile).toContain(INSTALL)
   writeFileSync(join(folder, 'Dockerfile'), dockerfile.replace(INSTALL, `COPY *.tgz ./\n${install}`))
   return await GenericContainer.fromDockerfile(folder).build()

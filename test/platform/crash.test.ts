@@ -11,7 +11,7 @@ import { databaseFolders, groupFolders, sql } from './platform-scene.ts'
 /** How many calls are made while the server is killed again and again. */
 const CALLS = Number(process.env['FAULT_PLATFORM_CALLS'] ?? 60)
 const SLOTS = 6
-const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
-const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 
 /** A server in a process of its own, which can be killed. */
 export interface DevServer {

@@ -2,7 +2,7 @@ import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'n
 import { fileURLToPath } from 'node:url'
 import { afterAll } from 'vitest'
 
-const CLI = fileURLToPath(new URL('../../packages/local-server/src/cli.ts', import.meta.url))
+const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
 
 // not when a test ends: those that run at the same time cannot be told apart

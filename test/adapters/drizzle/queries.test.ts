@@ -413,7 +413,7 @@ describe('drizzle()', () => {
     expect(() => drizzle({ logger: true })).toThrow('either `client` or `connection`')
     // @ts-expect-error both
     expect(() => drizzle({ client, connection: url })).toThrow('either `client` or `connection`')
-    expect(() => drizzle('file:local.db')).toThrow('npx @batonsql/local-server dev')
+    expect(() => drizzle('file:local.db')).toThrow('npx @batonsql/cli dev')
   })
 
   test.each([

@@ -61,7 +61,10 @@ test('baton user: a token, and the memberships that were offered to the address'
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
   expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username is 1 to 39')
   const nowhere = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
-  expect([nowhere.code, nowhere.errors]).toEqual([2, expect.stringContaining('no control plane in')])
+  expect([nowhere.code, nowhere.errors]).toEqual([
+    1,
+    expect.stringContaining('is not the data directory of a server'),
+  ])
 })
 
 test('baton export: a database of a data directory in an SQLite file, once its server has stopped', async () => {

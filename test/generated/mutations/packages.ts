@@ -30,6 +30,12 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
       ['embedded', 'test/platform'],
     ],
   },
+  cli: {
+    tests: [
+      ['unit', 'packages/cli', 'test/command'],
+      ['embedded', 'test/command'],
+    ],
+  },
   'local-server': {
     tests: [
       ['unit', 'packages/local-server'],

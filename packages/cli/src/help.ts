@@ -1,7 +1,7 @@
-import { PACKAGE_VERSION } from '../base/versions.ts'
 import type { Command } from './command-context.ts'
 import { COMMANDS } from './command-table.ts'
 import type { OptionSpec } from './option-table.ts'
+import { PACKAGE_VERSION } from './package-version.ts'
 
 const WIDTH = 110
 /** Column of the help texts of options. */
@@ -32,7 +32,7 @@ export function overview(): string {
     '  baton COMMAND --help\n  baton --version',
     'Exit codes:',
     EXIT_CODES.map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`).join('\n'),
-    'Without an installation, use `npx @batonsql/local-server` instead of `baton`.\n',
+    'Without an installation, use `npx @batonsql/cli` instead of `baton`.\n',
   ].join('\n\n')
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { COMMANDS } from './command-table.ts'
 import { commandPage, helpOf, overview } from './help.ts'
 
-const PAGE = new URL('../../docs/command.md', import.meta.url)
+const PAGE = new URL('../docs/command.md', import.meta.url)
 const MARK = '<!-- the commands -->\n'
 
 test('the page lists every command with its options', () => {

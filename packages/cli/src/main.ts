@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util'
-import { PACKAGE_VERSION } from '../base/versions.ts'
 import {
   BrokenPipe,
   type Command,
@@ -10,6 +9,7 @@ import {
 import { COMMANDS } from './command-table.ts'
 import { describeError } from './describe-error.ts'
 import { helpOf, overview, usageOf } from './help.ts'
+import { PACKAGE_VERSION } from './package-version.ts'
 import { unknownOption } from './unknown-option.ts'
 import { UsageError } from './usage-error.ts'
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import { oldNodeProblem } from './base/supported-node.ts'
+import { oldNodeProblem } from './supported-node.ts'
 
 const problem = oldNodeProblem(process.versions.node)
 if (problem === null) {
   // imported only now, because an old version may not be able to parse it
-  const { main } = await import('./command/main.ts')
+  const { main } = await import('./main.ts')
   process.exitCode = await main(process.argv.slice(2))
 } else {
   console.error(problem)

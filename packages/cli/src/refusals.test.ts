@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test } from 'vitest'
-import { startLocalServer } from '../server/server.ts'
 import type { CommandContext } from './command-context.ts'
 import { listDatabases } from './databases.ts'
 import { describeError } from './describe-error.ts'

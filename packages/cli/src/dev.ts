@@ -1,18 +1,16 @@
 import { statSync } from 'node:fs'
 import { parse as parsePath } from 'node:path'
-import { isLoopback } from '../auth/access-policy.ts'
-import { checkDialect, type Dialect } from '../hrana/dialect.ts'
-import { DEFAULT_DATABASE } from '../server/gateway.ts'
-import { type LocalServer, type LocalServerOptions, startLocalServer } from '../server/server.ts'
-import { LOG_LEVELS } from '../server/server-log.ts'
+import type { LocalServer, LocalServerOptions } from '@batonsql/local-server'
 import type { CommandInput } from './command-context.ts'
-import type { DEV_OPTIONS, ValuesOf } from './option-table.ts'
+import { loadServer } from './load-server.ts'
+import { DEV_OPTIONS, type ValuesOf } from './option-table.ts'
 import { writeTokenFile } from './token-file.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Serves databases until a signal stops the process. */
 export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>): Promise<void> {
   const { options, databases } = readDev(given)
+  const { startLocalServer } = await loadServer(() => import('@batonsql/local-server'))
   const stopping = stopSignal()
   const server = await startLocalServer(options)
   try {
@@ -37,6 +35,9 @@ export async function runDev({ values: given }: CommandInput<typeof DEV_OPTIONS>
     await server.close()
   }
 }
+
+/** Addresses that only this machine can reach. */
+const LOOPBACK = /^(?:(?:[^.]+\.)?localhost|127(?:\.\d{1,3}){3}|::1)$/i
 
 type DevValues = ValuesOf<typeof DEV_OPTIONS>
 
@@ -71,7 +72,8 @@ function nameOf(file: string): string {
 }
 
 function readDev(given: DevValues): { options: LocalServerOptions; databases: readonly string[] } {
-  const { data, host, database: databases = [], backend = 'embedded', organization } = given
+  const { data, host, database: databases = [], organization } = given
+  const backend = readChoice('backend', given.backend ?? 'embedded')
   const port = readPort('--port', given.port ?? '8080')
   const platformPort = given['platform-port']
   const domain = given['platform-domain']
@@ -85,24 +87,18 @@ function readDev(given: DevValues): { options: LocalServerOptions; databases: re
     throw new UsageError('baton dev: --token-file needs --auth or --platform-port')
   if (delay !== undefined && !/^\d{1,9}$/.test(delay))
     throw new UsageError(`baton dev: --ready-delay must be a number of milliseconds, not ${delay}`)
-  if (backend !== 'embedded' && backend !== 'sqld') {
-    throw new UsageError(`baton dev: --backend must be embedded or sqld, not ${backend}`)
-  }
   if (data !== undefined && statSync(data, { throwIfNoEntry: false })?.isFile())
     throw new UsageError(
       `baton dev: --data must be a directory, but ${data} is a file; --open ${data} serves a copy of it`,
     )
-  const { dialect } = given
-  const log = LOG_LEVELS.find((level) => level === (given.log ?? 'none'))
-  if (log === undefined)
-    throw new UsageError(`baton dev: --log must be one of ${LOG_LEVELS.join(', ')}, not ${given.log}`)
+  const dialect = given.dialect === undefined ? undefined : readChoice('dialect', given.dialect)
   if (dialect !== undefined && backend === 'sqld')
     throw new UsageError('baton dev: --dialect needs the back end embedded')
   const options = {
     backend,
-    ...(dialect !== undefined && { dialect: readDialect(dialect) }),
+    ...(dialect !== undefined && { dialect }),
     port,
-    log,
+    log: readChoice('log', given.log ?? 'none'),
     inspector: given['no-inspector'] !== true && given.auth !== true && platformPort === undefined,
     allowOrigins: given['allow-origin'] ?? [],
     domains: Object.fromEntries((given.domain ?? []).map(readDomain)),
@@ -134,12 +130,15 @@ function readRemote(given: DevValues): Pick<LocalServerOptions, 'sqld'> {
   return { sqld: { url, adminUrl, adminKey } }
 }
 
-function readDialect(name: string): Dialect {
-  try {
-    return checkDialect('baton dev', name)
-  } catch (error) {
-    throw new UsageError((error as TypeError).message)
-  }
+function readChoice<Name extends 'backend' | 'dialect' | 'log'>(
+  name: Name,
+  given: string,
+): (typeof DEV_OPTIONS)[Name]['choices'][number] {
+  const { choices } = DEV_OPTIONS[name]
+  const found = choices.find((choice) => choice === given)
+  if (found === undefined)
+    throw new UsageError(`baton dev: --${name} must be one of ${choices.join(', ')}, not ${given}`)
+  return found
 }
 
 function readPort(option: string, text: string): number {
@@ -196,7 +195,7 @@ function announce(
     `${server.version}, data ${dataDirectory === undefined ? 'removed when it stops' : `in ${dataDirectory}`}`,
   )
   for (const [name, { url, token }] of Object.entries(databases)) {
-    console.log(`${name === DEFAULT_DATABASE ? 'database' : name}: ${url}`)
+    console.log(`${url === server.url ? 'database' : name}: ${url}`)
     if (token !== undefined) console.log(`  token: ${token}`)
   }
   if (inspector !== undefined) console.log(`inspector: ${inspector} (live requests)`)
@@ -209,7 +208,7 @@ function announce(
     console.log(
       'tokens: not printed, because the output is not a terminal; --token-file FILE writes them to a file',
     )
-  if (!server.takesTokens && !isLoopback(host)) {
+  if (!server.takesTokens && !LOOPBACK.test(host)) {
     console.log(`Everyone who can reach ${host} has full access; --auth requires tokens.`)
   }
 }

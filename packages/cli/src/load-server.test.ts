@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { loadServer } from './load-server.ts'
+
+const missing = (name: string): Promise<never> =>
+  Promise.reject(
+    Object.assign(new Error(`Cannot find package '${name}' imported from /app/@batonsql/cli/dist/dev.js`), {
+      code: 'ERR_MODULE_NOT_FOUND',
+    }),
+  )
+
+test('an error in one line says how to install the local server', async () => {
+  await expect(loadServer(() => missing('@batonsql/local-server'))).rejects.toThrow(
+    /^the local server is not installed: add it with `npm install .+`$/,
+  )
+})
+
+test('other errors are not changed, and what is installed is returned', async () => {
+  await expect(loadServer(() => missing('hono'))).rejects.toThrow(/^Cannot find package 'hono'/)
+  expect(await loadServer(() => import('@batonsql/local-server/sqld'))).toHaveProperty('startSqld')
+})

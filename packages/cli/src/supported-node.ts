@@ -1,0 +1,12 @@
+/** Oldest supported version of Node.js, as in `engines` of package.json. */
+const OLDEST = [22, 19] as const
+
+/**
+ * Describes that a version of Node.js is too old; null if it is supported.
+ * @param version as in `process.versions.node`
+ */
+export function oldNodeProblem(version: string): string | null {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return null
+  return `@batonsql/cli requires node ${OLDEST.join('.')} or newer, but this is node ${version}`
+}

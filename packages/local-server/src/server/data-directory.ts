@@ -1,0 +1,51 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { DirectoryLock } from '../base/directory-lock.ts'
+import { keyNamed, PLATFORM_KEY } from '../control-plane/bootstrap.ts'
+import { REGISTRY_FILE, Registry } from '../control-plane/registry/registry.ts'
+import { ApiTokens } from '../control-plane/tokens/api-tokens.ts'
+import { makeUser, type NewPlatformUser } from './local-platform.ts'
+import { startLocalServer } from './server.ts'
+
+/**
+ * Exports a database from the data directory of a stopped server to a new SQLite file. Rejects if a server uses the directory,
+ * or if the file exists.
+ */
+export async function exportFromDirectory(directory: string, name: string, file: string): Promise<void> {
+  checkDirectory(directory)
+  const registry = await Registry.open(directory)
+  const backend = registry.setting('backend') === 'sqld' ? 'sqld' : 'embedded'
+  registry.close()
+  const server = await startLocalServer({ dataDirectory: directory, backend })
+  try {
+    await server.exportDatabase(name, file)
+  } finally {
+    await server.close()
+  }
+}
+
+/**
+ * Creates a user of the platform API in the data directory of a stopped server. Rejects if a server uses the directory, or if the
+ * name is taken.
+ * @returns the user's API token
+ */
+export async function createUserInDirectory(directory: string, user: NewPlatformUser): Promise<string> {
+  checkDirectory(directory)
+  const lock = await DirectoryLock.acquire(directory)
+  try {
+    const registry = await Registry.open(directory)
+    try {
+      return makeUser(registry, new ApiTokens(registry, keyNamed(registry, PLATFORM_KEY)), user)
+    } finally {
+      registry.close()
+    }
+  } finally {
+    await lock.release()
+  }
+}
+
+/** @throws Error if no server has stored data there: nothing is created */
+function checkDirectory(directory: string): void {
+  if (!existsSync(join(directory, REGISTRY_FILE)))
+    throw new Error(`${directory} is not the data directory of a server`)
+}
