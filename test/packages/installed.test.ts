@@ -74,6 +74,8 @@ beforeEach(({ skip }) => {
 
 let registry: ScopedRegistry | null = null
 afterAll(() => registry?.close())
+/** For npx: nothing of it stays on this machine, and nobody is there to be asked. */
+const npx = { npm_config_cache: join(folder, 'npx-cache'), npm_config_yes: 'true' }
 const emptyFolder = (name: string): string => {
   const path = join(folder, name)
   mkdirSync(path)
@@ -143,11 +145,8 @@ describe('the README, from its first line', () => {
       else if (words[1] === 'install')
         await run([...words, '--prefer-offline', '--no-audit', '--no-fund'], { cwd: project })
       else if (words[0] === 'npx')
-        // the port of the README may be taken on the machine that runs this; nothing stays in npm's cache, not even of an earlier run
-        served = await serve([...words, '--port', '0'], {
-          cwd: project,
-          env: { npm_config_cache: join(folder, 'readme-cache') },
-        })
+        // the port of the README may be taken on the machine that runs this
+        served = await serve([...words, '--port', '0'], { cwd: project, env: npx })
       else if (words[0] === 'export') env['DATABASE_URL'] = served?.url ?? 'no server yet'
       else if (words[1] === 'init') await run(words, { cwd: project })
       // the rest is for a checkout of the repository, and has tests of its own
@@ -221,20 +220,19 @@ describe('the README, from its first line', () => {
 })
 
 describe('npx with nothing installed', () => {
-  // nothing of it stays on this machine
-  const env = { npm_config_cache: join(folder, 'npx-cache') }
-
   test('runs the client without the server, and says how to add it', async () => {
     const cwd = projectFolder('npx')
     const server = await startLocalServer()
-    const cli = ['npx', '--yes', '@batonsql/cli']
-    expect(await run([...cli, 'sql', server.url, 'select 1 as one'], { cwd, env })).toBe('one\n---\n  1\n')
+    const cli = ['npx', '@batonsql/cli']
+    expect(await run([...cli, 'sql', server.url, 'select 1 as one'], { cwd, env: npx })).toBe(
+      'one\n---\n  1\n',
+    )
     await server.close()
-    const said = await run([...cli, 'dev', '--port', '0'], { cwd, env }).catch(String)
+    const said = await run([...cli, 'dev', '--port', '0'], { cwd, env: npx }).catch(String)
     const [, add = '', once = ''] =
       /^baton: the local server is not installed: add it with `(.+)`, or run `(.+)`$/m.exec(said) ?? []
     expect(add).toMatch(/^npm install .*@batonsql\/local-server/)
-    const served = await serve([...once.split(' '), 'dev', '--port', '0'], { cwd, env })
+    const served = await serve([...once.split(' '), 'dev', '--port', '0'], { cwd, env: npx })
     expect(await (await fetch(`${served.url}/version`)).text()).toMatch(/^baton/i)
     expect(await served.interrupt()).toBe('')
     await expect(fetch(`${served.url}/health`)).rejects.toThrow('fetch failed')
