@@ -30,8 +30,8 @@ test('the token may come with the URL; the option wins', () => {
 })
 
 test.each([
-  ['file:local.db', /run @batonsql\/local-server/],
-  [':memory:', /run @batonsql\/local-server/],
+  ['file:local.db', /use npx @batonsql\/cli dev/],
+  [':memory:', /use npx @batonsql\/cli dev/],
   ['ws://localhost:8080', /use http:/],
   ['wss://localhost:8080', /use http:/],
   ['localhost:8080', /did you mean http:\/\/localhost:8080\?$/],

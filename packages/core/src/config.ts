@@ -163,7 +163,7 @@ function parseUrl(url: string | URL | undefined): { address: Address; token: str
     throw new TypeError(`url has no scheme: did you mean http://${shown(text).slice(1, -1)}?`)
   if (rest === undefined)
     throw new TypeError(
-      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file, run npx @batonsql/cli dev; for ws:, use http:`,
+      `url must be libsql://…, https://… or http://…, not ${shown(text)}; for a file, use npx @batonsql/cli dev; for ws:, use http:`,
     )
   // URL parses host and port only of schemes that it knows
   const known = `http${isPlain ? '' : 's'}:${rest}`
