@@ -1,6 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import * as v from 'valibot'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import type { RouteAccess } from '../../packages/local-server/src/control-plane/routes/access.ts'
+import { openApiDocument } from '../../packages/local-server/src/control-plane/routes/openapi.ts'
 import type { Route } from '../../packages/local-server/src/control-plane/routes/route.ts'
 import { ROUTES } from '../../packages/local-server/src/control-plane/routes/table.ts'
 import { PLATFORM_CALLS } from '../../packages/platform/test-support/platform-calls.ts'
@@ -10,6 +13,7 @@ import { Scene } from './platform-scene.ts'
 // The table of docs/platform.md: for each route who may use it, the client's method (`request` where it has none of its own),
 // and what comes of it on each back end when it is used by that method. `UPDATE_DOCS=1` writes it, on each back end its own column.
 
+const MANIFEST = new URL('../../packages/local-server/package.json', import.meta.url)
 const PAGE = new URL('../../docs/platform.md', import.meta.url)
 const HEAD = '| route | who | documented | client | embedded | sqld |'
 const RULE = '|---|---|---|---|---|---|'
@@ -35,13 +39,14 @@ function whose(access: RouteAccess): string {
 }
 
 let scene: Scene
+let calls: LiveCalls
 let methods: ReadonlyMap<string, string>
 const outcomes = new Map<string, string>()
 
 beforeAll(async () => {
   scene = await Scene.start()
   await furnish(scene)
-  const calls = new LiveCalls(scene)
+  calls = new LiveCalls(scene)
   methods = await calls.methods()
   for (const name of inOrder(ROUTES.map(nameOf)))
     outcomes.set(name, await calls.outcome(name, methods.get(name)))
@@ -92,6 +97,24 @@ test('what comes of a route is success, or 501 with a reason', () => {
   expect(Object.keys(counts).sort()).toEqual(['501', 'yes'])
   const documented = ROUTES.filter(({ isDocumented }) => isDocumented).map(nameOf)
   expect(documented.filter((name) => outcomes.get(name) !== 'yes')).toEqual([])
+})
+
+test('each successful response is what /openapi.json says, and nothing more', async () => {
+  const faults: Record<string, unknown> = {}
+  for (const route of ROUTES.filter(({ schemas }) => schemas !== null)) {
+    const name = nameOf(route)
+    const body = calls.bodies.get(name)
+    if (!calls.bodies.has(name)) faults[name] = 'no successful response'
+    const schema = route.schemas?.response ?? v.undefined()
+    const { success, output, issues } = v.safeParse(schema, body)
+    // what a schema does not know it leaves out
+    if (!success) faults[name] = v.flatten(issues)
+    else if (!isDeepStrictEqual(output, body)) faults[name] = body
+  }
+  expect(faults).toEqual({})
+  const served = await scene.ask('GET', '/openapi.json', { token: null })
+  const { version } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { version: string }
+  expect(served).toEqual({ status: 200, body: openApiDocument(ROUTES, version) })
 })
 
 test('every method of the client reaches a route of the server', () => {

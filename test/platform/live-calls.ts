@@ -101,6 +101,9 @@ export class LiveCalls {
     return found
   }
 
+  /** The bodies of successful responses by route; undefined for an empty one. */
+  readonly bodies = new Map<string, unknown>()
+
   /** Uses a route, through the client's method if it has one. */
   async outcome(name: string, method: string | undefined): Promise<Outcome> {
     let status = 0
@@ -113,6 +116,8 @@ export class LiveCalls {
         ...(method !== undefined && body && { body: JSON.stringify(body) }),
       })
       status = answer.status
+      const text = answer.ok ? await answer.clone().text() : ''
+      if (answer.ok) this.bodies.set(name, text === '' ? undefined : JSON.parse(text))
       return answer
     })
     try {

@@ -7,7 +7,9 @@ import { expandScopes, METRICS_ONLY } from '../rules/scopes.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import { roleIn } from './authorize.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
+import { Integer } from './json-types.ts'
+import { ApiToken } from './models.ts'
+import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { apiTokenView } from './views.ts'
 
 const NewTokenBody = v.object({
@@ -16,25 +18,60 @@ const NewTokenBody = v.object({
   scopes: v.nullish(v.array(v.string())),
 })
 
+const MINT: RouteSchemas = {
+  body: NewTokenBody,
+  response: v.object({ name: v.string(), id: v.string(), token: v.string() }),
+}
+const MINT_2: RouteSchemas = {
+  body: NewTokenBody,
+  response: v.object({ token: v.object({ name: v.string(), id: v.string(), value: v.string() }) }),
+}
+const REVOKE: RouteSchemas = { response: v.object({ token: v.string() }) }
+const OwnedToken = v.object({
+  ...ApiToken.entries,
+  owner: v.object({ username: v.string(), email: v.string() }),
+})
+
 export const apiTokenRoutes: readonly Route[] = [
   // API tokens do not expire
-  documented('GET', '/v1/auth/validate', ANY_TOKEN, () => ({ exp: -1 })),
-  documented('GET', '/v1/auth/api-tokens', OWN_USER, listOwn),
-  documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, (call) => {
+  documented('GET', '/v1/auth/validate', ANY_TOKEN, { response: v.object({ exp: Integer }) }, () => ({
+    exp: -1,
+  })),
+  documented(
+    'GET',
+    '/v1/auth/api-tokens',
+    OWN_USER,
+    { response: v.object({ tokens: v.array(ApiToken) }) },
+    listOwn,
+  ),
+  documented('POST', '/v1/auth/api-tokens/:tokenName', OWN_USER, MINT, (call) => {
     const { row, secret } = mint(call)
     return { name: row.name, id: row.id, token: secret }
   }),
-  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, (call) => {
+  undocumented('POST', '/v2/auth/api-tokens/:tokenName', OWN_USER, MINT_2, (call) => {
     const { row, secret } = mint(call)
     return { token: { name: row.name, id: row.id, value: secret } }
   }),
-  documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, revokeOwn),
-  undocumented('POST', '/v1/auth/invalidate', OWN_USER, invalidateAll),
-  documented('GET', `${ORGANIZATION}/api-tokens`, organizationWide('viewer'), listOfOrganization),
+  documented('DELETE', '/v1/auth/api-tokens/:tokenName', OWN_USER, REVOKE, revokeOwn),
+  undocumented(
+    'POST',
+    '/v1/auth/invalidate',
+    OWN_USER,
+    { response: v.object({ ValidFrom: Integer }) },
+    invalidateAll,
+  ),
+  documented(
+    'GET',
+    `${ORGANIZATION}/api-tokens`,
+    organizationWide('viewer'),
+    { response: v.object({ tokens: v.array(OwnedToken) }) },
+    listOfOrganization,
+  ),
   documented(
     'DELETE',
     `${ORGANIZATION}/api-tokens/:tokenId`,
     organizationWide('viewer'),
+    REVOKE,
     revokeOfOrganization,
   ),
 ]

@@ -1,9 +1,11 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { PACKAGE_VERSION } from '../../base/versions.ts'
 import { Refusal } from '../refusal.ts'
 import type { Grant } from './access.ts'
 import { authorize } from './authorize.ts'
 import { Call, type Platform, type ReadRequest } from './call.ts'
+import { openApiDocument } from './openapi.ts'
 import { readBody } from './read-body.ts'
 import type { Route } from './route.ts'
 import { ROUTES } from './table.ts'
@@ -21,6 +23,7 @@ export function createPlatformApp(platform: Platform): (request: Request) => Pro
     if (short !== route.path && !wholePaths.has(`${route.method} ${short}`))
       app.on(route.method, short, ({ req }) => respond(platform, route, req.raw, req.param()))
   }
+  app.get('/openapi.json', () => Response.json(openApiDocument(ROUTES, PACKAGE_VERSION)))
   app.notFound(() => errorJson(404, 'route not found'))
   return async (request) => await app.fetch(request)
 }

@@ -1,14 +1,38 @@
+import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION, type Route } from './route.ts'
+import { Integer, Time } from './json-types.ts'
+import { documented, ORGANIZATION, type Route, type RouteSchemas } from './route.ts'
 import { timeText } from './views.ts'
 
 const MAX_PAGE_SIZE = 1_000
 
+const LIST: RouteSchemas = {
+  query: ['page', 'page_size'],
+  response: v.object({
+    audit_logs: v.array(
+      v.object({
+        code: v.string(),
+        message: v.string(),
+        data: v.record(v.string(), v.unknown()),
+        origin: v.string(),
+        author: v.string(),
+        created_at: Time,
+      }),
+    ),
+    pagination: v.object({
+      page: Integer,
+      page_size: Integer,
+      total_pages: Integer,
+      total_rows: Integer,
+    }),
+  }),
+}
+
 export const auditLogRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/audit-logs`, organizationWide('viewer'), listAuditLogs),
+  documented('GET', `${ORGANIZATION}/audit-logs`, organizationWide('viewer'), LIST, listAuditLogs),
 ]
 
 function listAuditLogs(call: Call) {

@@ -4,36 +4,90 @@ import type { OrganizationRow } from '../registry/rows.ts'
 import { isPlan, PLANS } from '../rules/plans.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
+import { Plan } from './models.ts'
+import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 
 const VIEWER = organizationWide('viewer')
 const ADMIN = organizationWide('admin')
 const INVOICE_TYPES = ['all', 'upcoming', 'issued'] as const
 
+const SubscriptionBody = v.object({
+  plan: v.string(),
+  timeline: v.nullish(v.picklist(['monthly', 'yearly'])),
+  overages: v.nullish(v.boolean()),
+})
+const Subscription = v.object({
+  name: v.string(),
+  overages: v.boolean(),
+  plan: v.string(),
+  timeline: v.string(),
+})
+const Customer = v.record(v.string(), v.unknown())
+const Invoice = v.object({
+  invoice_number: v.string(),
+  amount_due: v.string(),
+  due_date: v.string(),
+  paid_at: v.string(),
+  payment_failed_at: v.string(),
+  invoice_pdf: v.string(),
+})
+const LIST_PLANS: RouteSchemas = { response: v.object({ plans: v.array(Plan) }) }
+const LIST_INVOICES: RouteSchemas = {
+  query: ['type'],
+  response: v.object({ invoices: v.array(Invoice) }),
+}
+const PORTAL: RouteSchemas = { response: v.object({ portal: v.object({ url: v.string() }) }) }
+const METHODS: RouteSchemas = { response: v.object({ exists: v.boolean() }) }
+
 /** Nothing is billed: the routes exist for programs that call them before they provision. */
 export const billingRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/plans`, VIEWER, listPlans),
-  undocumented('GET', '/v1/plans', ANY_TOKEN, listPlans),
-  documented('GET', `${ORGANIZATION}/invoices`, VIEWER, listInvoices),
-  documented('GET', `${ORGANIZATION}/subscription`, VIEWER, ({ organization }) => ({
-    subscription: subscriptionView(organization),
-  })),
-  undocumented('POST', `${ORGANIZATION}/subscription`, ADMIN, subscribe),
-  undocumented('POST', '/v1/organizations/stripe-customer', OWN_USER, () => ({ stripeCustomerId: 'local' })),
-  undocumented('POST', '/v1/billing/portal', OWN_USER, showPortal),
-  undocumented('GET', '/v1/billing/payment-methods', OWN_USER, () => ({ exists: true })),
-  undocumented('POST', `${ORGANIZATION}/billing/portal`, ADMIN, showPortal),
-  undocumented('GET', `${ORGANIZATION}/billing/payment-methods`, VIEWER, () => ({ exists: true })),
+  documented('GET', `${ORGANIZATION}/plans`, VIEWER, LIST_PLANS, listPlans),
+  undocumented('GET', '/v1/plans', ANY_TOKEN, LIST_PLANS, listPlans),
+  documented('GET', `${ORGANIZATION}/invoices`, VIEWER, LIST_INVOICES, listInvoices),
+  documented(
+    'GET',
+    `${ORGANIZATION}/subscription`,
+    VIEWER,
+    { response: v.object({ subscription: Subscription }) },
+    ({ organization }) => ({
+      subscription: subscriptionView(organization),
+    }),
+  ),
+  undocumented(
+    'POST',
+    `${ORGANIZATION}/subscription`,
+    ADMIN,
+    { body: SubscriptionBody, response: null },
+    subscribe,
+  ),
+  undocumented(
+    'POST',
+    '/v1/organizations/stripe-customer',
+    OWN_USER,
+    { response: v.object({ stripeCustomerId: v.string() }) },
+    () => ({ stripeCustomerId: 'local' }),
+  ),
+  undocumented('POST', '/v1/billing/portal', OWN_USER, PORTAL, showPortal),
+  undocumented('GET', '/v1/billing/payment-methods', OWN_USER, METHODS, () => ({ exists: true })),
+  undocumented('POST', `${ORGANIZATION}/billing/portal`, ADMIN, PORTAL, showPortal),
+  undocumented('GET', `${ORGANIZATION}/billing/payment-methods`, VIEWER, METHODS, () => ({ exists: true })),
   undocumented(
     'GET',
     `${ORGANIZATION}/billing/customer`,
     VIEWER,
+    { response: Customer },
     ({ organization }) => organization.customer ?? {},
   ),
-  undocumented('PUT', `${ORGANIZATION}/billing/customer`, ADMIN, (call) => {
-    const changed = { ...call.organization, customer: call.request.body }
-    call.commit(null, () => call.plane.registry.organizations.put(changed))
-  }),
+  undocumented(
+    'PUT',
+    `${ORGANIZATION}/billing/customer`,
+    ADMIN,
+    { body: Customer, response: null },
+    (call) => {
+      const changed = { ...call.organization, customer: call.request.body }
+      call.commit(null, () => call.plane.registry.organizations.put(changed))
+    },
+  ),
 ]
 
 function showPortal(call: Call) {
@@ -57,13 +111,7 @@ function subscriptionView({ plan, overages, timeline }: OrganizationRow) {
 
 function subscribe(call: Call): void {
   const { organization, plane } = call
-  const body = call.body(
-    v.object({
-      plan: v.string(),
-      timeline: v.nullish(v.picklist(['monthly', 'yearly'])),
-      overages: v.nullish(v.boolean()),
-    }),
-  )
+  const body = call.body(SubscriptionBody)
   if (!isPlan(body.plan)) throw new Refusal(400, `plan ${body.plan.slice(0, 40)} does not exist`)
   const changed: OrganizationRow = {
     ...organization,

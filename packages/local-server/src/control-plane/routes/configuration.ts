@@ -5,6 +5,7 @@ import { checkAllowedIps } from '../rules/allowed-ips.ts'
 import { readSizeLimit, writeSizeLimit } from '../rules/size-limit.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
+import { DatabaseConfiguration as DatabaseConfigurationModel } from './models.ts'
 import { DATABASE, documented, type Route } from './route.ts'
 
 /** Null keeps the value of a field, but clears the two lists. */
@@ -19,10 +20,20 @@ const ConfigurationBody = v.strictObject({
 })
 
 export const configurationRoutes: readonly Route[] = [
-  documented('GET', `${DATABASE}/configuration`, scoped('read'), (call) =>
-    configurationView(call.database().configuration),
+  documented(
+    'GET',
+    `${DATABASE}/configuration`,
+    scoped('read'),
+    { response: DatabaseConfigurationModel },
+    (call) => configurationView(call.database().configuration),
   ),
-  documented('PATCH', `${DATABASE}/configuration`, scoped('db:configure'), changeConfiguration),
+  documented(
+    'PATCH',
+    `${DATABASE}/configuration`,
+    scoped('db:configure'),
+    { body: ConfigurationBody, response: DatabaseConfigurationModel },
+    changeConfiguration,
+  ),
 ]
 
 async function changeConfiguration(call: Call) {

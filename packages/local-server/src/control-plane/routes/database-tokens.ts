@@ -8,7 +8,7 @@ import { readExpiration } from '../rules/expiration.ts'
 import { mintDatabaseToken, mintGroupToken, type TokenRequest } from '../tokens/database-tokens.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { DATABASE, documented, GROUP, type Route } from './route.ts'
+import { DATABASE, documented, GROUP, type Route, type RouteSchemas } from './route.ts'
 
 const TokenBody = v.object({
   permissions: v.nullish(
@@ -19,11 +19,23 @@ const TokenBody = v.object({
   ),
 })
 
+const MINT: RouteSchemas = {
+  query: ['expiration', 'authorization'],
+  body: TokenBody,
+  response: v.object({ jwt: v.string() }),
+}
+
 export const databaseTokenRoutes: readonly Route[] = [
-  documented('POST', `${DATABASE}/auth/tokens`, scoped('db:mint-token'), mintForDatabase),
-  documented('POST', `${DATABASE}/auth/rotate`, scoped('db:rotate-creds'), rotateDatabase),
-  documented('POST', `${GROUP}/auth/tokens`, scoped('group:mint-token'), mintForGroup),
-  documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), rotateGroup),
+  documented('POST', `${DATABASE}/auth/tokens`, scoped('db:mint-token'), MINT, mintForDatabase),
+  documented(
+    'POST',
+    `${DATABASE}/auth/rotate`,
+    scoped('db:rotate-creds'),
+    { response: null },
+    rotateDatabase,
+  ),
+  documented('POST', `${GROUP}/auth/tokens`, scoped('group:mint-token'), MINT, mintForGroup),
+  documented('POST', `${GROUP}/auth/rotate`, scoped('group:rotate-creds'), { response: null }, rotateGroup),
 ]
 
 function mintForDatabase(call: Call) {

@@ -11,8 +11,9 @@ import { scoped } from './access.ts'
 import type { ByteShare } from './byte-budget.ts'
 import type { Call } from './call.ts'
 import { MAX_DUMP_BYTES } from './dump-store.ts'
+import { Database } from './models.ts'
 import { limitBytes } from './read-body.ts'
-import { DATABASE, documented, ORGANIZATION, type Route, undocumented } from './route.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
 /** Limit of a list without `limit`, as in the service. */
@@ -39,13 +40,40 @@ const NewDatabaseBody = v.object({
 })
 type NewDatabaseBody = v.InferOutput<typeof NewDatabaseBody>
 
+const LIST: RouteSchemas = {
+  query: ['group', 'schema', 'parent', 'type', 'limit', 'cursor'],
+  response: v.object({
+    databases: v.array(Database),
+    pagination: v.optional(v.object({ next: v.nullable(v.string()) })),
+  }),
+}
+const CREATE: RouteSchemas = {
+  body: NewDatabaseBody,
+  response: v.object({
+    database: v.object({ DbId: v.string(), Hostname: v.string(), Name: v.string() }),
+  }),
+}
+const UPLOAD: RouteSchemas = {
+  body: v.object({ file: v.string() }),
+  isForm: true,
+  response: v.object({ dump_url: v.string() }),
+}
+
 export const databaseRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/databases`, scoped('read'), listDatabases),
-  documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), createDatabase),
-  undocumented('POST', `${ORGANIZATION}/databases/dumps`, scoped('db:create'), uploadDump),
-  documented('GET', DATABASE, scoped('read'), (call) => ({ database: databaseView(call, call.database()) })),
-  documented('DELETE', DATABASE, scoped('db:delete'), deleteDatabase),
-  undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), wakeDatabase),
+  documented('GET', `${ORGANIZATION}/databases`, scoped('read'), LIST, listDatabases),
+  documented('POST', `${ORGANIZATION}/databases`, scoped('db:create'), CREATE, createDatabase),
+  undocumented('POST', `${ORGANIZATION}/databases/dumps`, scoped('db:create'), UPLOAD, uploadDump),
+  documented('GET', DATABASE, scoped('read'), { response: v.object({ database: Database }) }, (call) => ({
+    database: databaseView(call, call.database()),
+  })),
+  documented(
+    'DELETE',
+    DATABASE,
+    scoped('db:delete'),
+    { response: v.object({ database: v.string() }) },
+    deleteDatabase,
+  ),
+  undocumented('POST', `${DATABASE}/wakeup`, scoped('db:configure'), { response: null }, wakeDatabase),
 ]
 
 function listDatabases(call: Call) {

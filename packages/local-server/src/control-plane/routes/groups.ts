@@ -7,7 +7,8 @@ import { isLocation } from '../rules/locations.ts'
 import { checkGroupName } from '../rules/names.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, GROUP, ORGANIZATION, type Route, undocumented } from './route.ts'
+import { Group } from './models.ts'
+import { documented, GROUP, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { groupView } from './views.ts'
 
 const EXTENSIONS = [
@@ -29,27 +30,73 @@ const NewGroupBody = v.object({
 })
 const GroupConfigurationBody = v.strictObject({ delete_protection: v.nullish(v.boolean()) })
 
+const RenameBody = v.object({ name: v.string() })
+const ONE: RouteSchemas = { response: v.object({ group: Group }) }
+const CONFIGURATION: RouteSchemas = { response: v.object({ delete_protection: v.boolean() }) }
+
 export const groupRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/groups`, scoped('read'), (call) => ({
-    groups: call.groups().map((row) => groupView(call, row)),
-  })),
-  documented('POST', `${ORGANIZATION}/groups`, organizationWide('member'), createGroup),
-  documented('GET', GROUP, scoped('read'), (call) => ({ group: groupView(call, call.group()) })),
-  documented('DELETE', GROUP, organizationWide('member'), deleteGroup),
-  documented('GET', `${GROUP}/configuration`, scoped('read'), (call) => ({
+  documented(
+    'GET',
+    `${ORGANIZATION}/groups`,
+    scoped('read'),
+    { response: v.object({ groups: v.array(Group) }) },
+    (call) => ({
+      groups: call.groups().map((row) => groupView(call, row)),
+    }),
+  ),
+  documented(
+    'POST',
+    `${ORGANIZATION}/groups`,
+    organizationWide('member'),
+    { ...ONE, body: NewGroupBody },
+    createGroup,
+  ),
+  documented('GET', GROUP, scoped('read'), ONE, (call) => ({ group: groupView(call, call.group()) })),
+  documented('DELETE', GROUP, organizationWide('member'), ONE, deleteGroup),
+  documented('GET', `${GROUP}/configuration`, scoped('read'), CONFIGURATION, (call) => ({
     delete_protection: call.group().deleteProtection,
   })),
-  documented('PATCH', `${GROUP}/configuration`, scoped('group:configure'), configureGroup),
-  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), unarchiveGroup),
-  documented('POST', `${GROUP}/update`, scoped('group:configure'), (call) => void call.group()),
-  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), addLocation),
-  documented('DELETE', `${GROUP}/locations/:location`, scoped('group:configure'), removeLocation),
-  undocumented('GET', `${GROUP}/locations/:location/wait`, scoped('read'), (call) => void call.group()),
-  undocumented('POST', `${GROUP}/rename`, scoped('group:configure'), renameGroup),
-  undocumented('GET', `${GROUP}/aws/migration/info`, organizationWide('viewer'), (call) => {
-    call.group()
-    return { status: 'none', comment: '' }
-  }),
+  documented(
+    'PATCH',
+    `${GROUP}/configuration`,
+    scoped('group:configure'),
+    { ...CONFIGURATION, body: GroupConfigurationBody },
+    configureGroup,
+  ),
+  documented('POST', `${GROUP}/unarchive`, scoped('group:configure'), ONE, unarchiveGroup),
+  documented(
+    'POST',
+    `${GROUP}/update`,
+    scoped('group:configure'),
+    { response: null },
+    (call) => void call.group(),
+  ),
+  documented('POST', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, addLocation),
+  documented('DELETE', `${GROUP}/locations/:location`, scoped('group:configure'), ONE, removeLocation),
+  undocumented(
+    'GET',
+    `${GROUP}/locations/:location/wait`,
+    scoped('read'),
+    { response: null },
+    (call) => void call.group(),
+  ),
+  undocumented(
+    'POST',
+    `${GROUP}/rename`,
+    scoped('group:configure'),
+    { ...ONE, body: RenameBody },
+    renameGroup,
+  ),
+  undocumented(
+    'GET',
+    `${GROUP}/aws/migration/info`,
+    organizationWide('viewer'),
+    { response: v.object({ status: v.string(), comment: v.string() }) },
+    (call) => {
+      call.group()
+      return { status: 'none', comment: '' }
+    },
+  ),
 ]
 
 function createGroup(call: Call) {
@@ -143,7 +190,7 @@ function changeLocations(call: Call, group: GroupRow, locations: readonly string
 
 function renameGroup(call: Call) {
   const group = call.group()
-  const { name } = call.body(v.object({ name: v.string() }))
+  const { name } = call.body(RenameBody)
   checkGroupName(name)
   if (name !== group.name) checkGroupIsFree(call, group.organization, name)
   const renamed = { ...group, name }

@@ -1,21 +1,36 @@
+import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
+import { Instance } from './models.ts'
 import { DATABASE, documented, type Route, undocumented } from './route.ts'
 import { databaseView, hostnameOf } from './views.ts'
 
 export const instanceRoutes: readonly Route[] = [
-  documented('GET', `${DATABASE}/instances`, scoped('read'), (call) => ({
-    instances: [instanceView(call, call.database())],
-  })),
-  documented('GET', `${DATABASE}/instances/:instanceName`, scoped('read'), (call) => ({
-    instance: findInstance(call),
-  })),
+  documented(
+    'GET',
+    `${DATABASE}/instances`,
+    scoped('read'),
+    { response: v.object({ instances: v.array(Instance) }) },
+    (call) => ({
+      instances: [instanceView(call, call.database())],
+    }),
+  ),
+  documented(
+    'GET',
+    `${DATABASE}/instances/:instanceName`,
+    scoped('read'),
+    { response: v.object({ instance: Instance }) },
+    (call) => ({
+      instance: findInstance(call),
+    }),
+  ),
   undocumented(
     'GET',
     `${DATABASE}/instances/:instanceName/wait`,
     scoped('read'),
+    { response: null },
     (call) => void findInstance(call),
   ),
 ]

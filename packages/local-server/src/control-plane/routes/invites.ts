@@ -4,36 +4,82 @@ import type { InviteRow } from '../registry/rows.ts'
 import { hasTeamFeatures } from '../rules/plans.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
+import { Integer, Time } from './json-types.ts'
+import { Organization } from './models.ts'
 import { documented, ORGANIZATION, ORGANIZATION_2, type Route, undocumented } from './route.ts'
 import { organizationView, readRole, timeText } from './views.ts'
 
 const ADMIN = organizationWide('admin')
 const EMAIL = /^[^\s@/]+@[^\s@/]+$/
 
+const InviteBody = v.object({
+  email: v.nullish(v.string()),
+  username: v.nullish(v.string()),
+  role: v.nullish(v.string()),
+})
+const Invite = v.object({ id: Integer, email: v.string(), role: v.string(), created_at: Time })
+const Invited = v.object({ email: v.string(), role: v.string(), organization: v.string() })
+const OldInvite = v.object({
+  ID: Integer,
+  CreatedAt: Time,
+  UpdatedAt: Time,
+  DeletedAt: v.null(),
+  Role: v.string(),
+  Email: v.string(),
+  OrganizationID: Integer,
+  Token: v.string(),
+  Organization,
+  Accepted: v.boolean(),
+})
+
 export const inviteRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION_2}/invites`, ADMIN, (call) => ({
-    invites: invitesOf(call).map(({ id, email, role, createdAt }) => ({
-      id: Number(id),
-      email,
-      role,
-      created_at: timeText(createdAt),
-    })),
-  })),
-  documented('POST', `${ORGANIZATION_2}/invites`, ADMIN, (call) => {
-    const { email, role } = invite(call)
-    return { invited: { email, role, organization: call.organization.slug } }
-  }),
-  documented('DELETE', `${ORGANIZATION_2}/invites/:email`, ADMIN, removeInvite),
-  undocumented('GET', `${ORGANIZATION}/invites`, ADMIN, (call) => ({
-    invites: invitesOf(call).map((row) => oldInviteView(call, row)),
-  })),
+  documented(
+    'GET',
+    `${ORGANIZATION_2}/invites`,
+    ADMIN,
+    { response: v.object({ invites: v.array(Invite) }) },
+    (call) => ({
+      invites: invitesOf(call).map(({ id, email, role, createdAt }) => ({
+        id: Number(id),
+        email,
+        role,
+        created_at: timeText(createdAt),
+      })),
+    }),
+  ),
+  documented(
+    'POST',
+    `${ORGANIZATION_2}/invites`,
+    ADMIN,
+    { body: InviteBody, response: v.object({ invited: Invited }) },
+    (call) => {
+      const { email, role } = invite(call)
+      return { invited: { email, role, organization: call.organization.slug } }
+    },
+  ),
+  documented('DELETE', `${ORGANIZATION_2}/invites/:email`, ADMIN, { response: null }, removeInvite),
+  undocumented(
+    'GET',
+    `${ORGANIZATION}/invites`,
+    ADMIN,
+    { response: v.object({ invites: v.array(OldInvite) }) },
+    (call) => ({
+      invites: invitesOf(call).map((row) => oldInviteView(call, row)),
+    }),
+  ),
   // the command line omits a letter
   ...['invites', 'invite'].map((name) =>
-    undocumented('POST', `${ORGANIZATION}/${name}`, ADMIN, (call) => ({
-      invited: oldInviteView(call, invite(call)),
-    })),
+    undocumented(
+      'POST',
+      `${ORGANIZATION}/${name}`,
+      ADMIN,
+      { body: InviteBody, response: v.object({ invited: OldInvite }) },
+      (call) => ({
+        invited: oldInviteView(call, invite(call)),
+      }),
+    ),
   ),
-  undocumented('DELETE', `${ORGANIZATION}/invites/:email`, ADMIN, removeInvite),
+  undocumented('DELETE', `${ORGANIZATION}/invites/:email`, ADMIN, { response: null }, removeInvite),
 ]
 
 function invitesOf(call: Call): readonly InviteRow[] {
@@ -48,9 +94,7 @@ function checkPlan({ organization }: Call): void {
 
 /** Creates an invite, replacing one for the same address. */
 function invite(call: Call): InviteRow {
-  const body = call.body(
-    v.object({ email: v.nullish(v.string()), username: v.nullish(v.string()), role: v.nullish(v.string()) }),
-  )
+  const body = call.body(InviteBody)
   const { registry } = call.plane
   if ((body.email == null) === (body.username == null))
     throw new Refusal(400, 'an invite needs exactly one of: email, username')

@@ -7,7 +7,7 @@ import type { KeySetRow } from '../registry/rows.ts'
 import { checkTokenName } from '../rules/names.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { ORGANIZATION_2, type Route, undocumented } from './route.ts'
+import { ORGANIZATION_2, type Route, type RouteSchemas, undocumented } from './route.ts'
 
 const MEMBER = organizationWide('member')
 const MAX_SETS = 10
@@ -21,14 +21,37 @@ const TemplateBody = v.object({
   ),
 })
 
+const KeySetBody = v.object({ jwks_url: v.string() })
+const LIST: RouteSchemas = {
+  response: v.object({ jwks: v.array(v.object({ jwks_name: v.string(), jwks_url: v.string() })) }),
+}
+const Template = v.object({
+  a: v.picklist(['ro', 'rw']),
+  id: v.optional(v.string()),
+  gid: v.optional(v.string()),
+  perm: v.array(v.object({ t: v.nullish(v.array(v.string())), a: v.array(v.picklist(TABLE_ACTIONS)) })),
+})
+
 /** Manages issuers, by their key sets (JWKS), whose tokens the databases of an organization accept. */
 export const keySetRoutes: readonly Route[] = [
-  undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), (call) => ({
+  undocumented('GET', `${ORGANIZATION_2}/jwks`, organizationWide('viewer'), LIST, (call) => ({
     jwks: setsOf(call).map(({ name, url }) => ({ jwks_name: name, jwks_url: url })),
   })),
-  undocumented('PUT', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, saveSet),
-  undocumented('DELETE', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, removeSet),
-  undocumented('POST', `${ORGANIZATION_2}/jwks-template`, MEMBER, makeTemplate),
+  undocumented(
+    'PUT',
+    `${ORGANIZATION_2}/jwks/:jwksName`,
+    MEMBER,
+    { body: KeySetBody, response: null },
+    saveSet,
+  ),
+  undocumented('DELETE', `${ORGANIZATION_2}/jwks/:jwksName`, MEMBER, { response: null }, removeSet),
+  undocumented(
+    'POST',
+    `${ORGANIZATION_2}/jwks-template`,
+    MEMBER,
+    { body: TemplateBody, response: v.object({ template: Template }) },
+    makeTemplate,
+  ),
 ]
 
 function setsOf({ organization, plane }: Call): readonly KeySetRow[] {
@@ -38,7 +61,7 @@ function setsOf({ organization, plane }: Call): readonly KeySetRow[] {
 async function saveSet(call: Call): Promise<void> {
   const name = call.param('jwksName')
   checkTokenName(name)
-  const { jwks_url: url } = call.body(v.object({ jwks_url: v.string() }))
+  const { jwks_url: url } = call.body(KeySetBody)
   checkUrl(url)
   const { organization, plane } = call
   const id = pair(organization.id, name)

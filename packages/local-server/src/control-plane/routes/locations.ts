@@ -1,13 +1,33 @@
+import * as v from 'valibot'
 import { Refusal } from '../refusal.ts'
 import { isLocation, LOCATIONS, providerOf } from '../rules/locations.ts'
 import { ANY_READER, scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION_2, type Route, undocumented } from './route.ts'
+import { documented, ORGANIZATION_2, type Route, type RouteSchemas, undocumented } from './route.ts'
+
+/** By code. */
+const Descriptions = v.record(v.string(), v.string())
+const Location = v.object({
+  code: v.string(),
+  description: v.string(),
+  closest: v.array(v.string()),
+})
+const BY_PROVIDER: RouteSchemas = {
+  response: v.object({ locations: v.record(v.string(), Descriptions) }),
+}
 
 export const locationRoutes: readonly Route[] = [
-  documented('GET', '/v1/locations', ANY_READER, () => ({ locations: LOCATIONS })),
-  undocumented('GET', '/v1/locations/:location', ANY_READER, describeLocation),
-  undocumented('GET', `${ORGANIZATION_2}/locations`, scoped('read'), locationsByProvider),
+  documented('GET', '/v1/locations', ANY_READER, { response: v.object({ locations: Descriptions }) }, () => ({
+    locations: LOCATIONS,
+  })),
+  undocumented(
+    'GET',
+    '/v1/locations/:location',
+    ANY_READER,
+    { response: v.object({ location: Location }) },
+    describeLocation,
+  ),
+  undocumented('GET', `${ORGANIZATION_2}/locations`, scoped('read'), BY_PROVIDER, locationsByProvider),
 ]
 
 function describeLocation(call: Call) {

@@ -4,20 +4,46 @@ import { Refusal } from '../refusal.ts'
 import type { MemberRow, UserRow } from '../registry/rows.ts'
 import { organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION, type Route } from './route.ts'
+import { Member } from './models.ts'
+import { documented, ORGANIZATION, type Route, type RouteSchemas } from './route.ts'
 import { readRole } from './views.ts'
 
 const ONE = `${ORGANIZATION}/members/:username`
 
+const NewMemberBody = v.object({ username: v.string(), role: v.nullish(v.string()) })
+const RoleBody = v.object({ role: v.string() })
+const ADD: RouteSchemas = {
+  body: NewMemberBody,
+  response: v.object({ member: v.string(), role: v.string() }),
+}
+
 export const memberRoutes: readonly Route[] = [
-  documented('GET', `${ORGANIZATION}/members`, organizationWide('admin'), listMembers),
-  documented('POST', `${ORGANIZATION}/members`, organizationWide('admin'), addMember),
-  documented('GET', ONE, organizationWide('viewer'), (call) => {
+  documented(
+    'GET',
+    `${ORGANIZATION}/members`,
+    organizationWide('admin'),
+    { response: v.object({ members: v.array(Member) }) },
+    listMembers,
+  ),
+  documented('POST', `${ORGANIZATION}/members`, organizationWide('admin'), ADD, addMember),
+  documented('GET', ONE, organizationWide('viewer'), { response: v.object({ member: Member }) }, (call) => {
     const { user, member } = findMember(call, 'could not find member')
     return { member: memberView(user, member) }
   }),
-  documented('PATCH', ONE, organizationWide('viewer'), updateMember),
-  documented('DELETE', ONE, organizationWide('admin'), removeMember),
+  documented(
+    'PATCH',
+    ONE,
+    organizationWide('viewer'),
+    { body: RoleBody, response: v.object({ member: Member }) },
+    updateMember,
+  ),
+  documented(
+    'DELETE',
+    ONE,
+    organizationWide('admin'),
+    { response: v.object({ member: v.string() }) },
+    removeMember,
+  ),
 ]
 
 function memberView({ username, email }: UserRow, { role }: MemberRow) {
@@ -36,7 +62,7 @@ function listMembers({ plane: { registry }, organization }: Call) {
 function addMember(call: Call) {
   const { organization, plane } = call
   const { registry } = plane
-  const body = call.body(v.object({ username: v.string(), role: v.nullish(v.string()) }))
+  const body = call.body(NewMemberBody)
   const role = readRole(body.role)
   const user = registry.findUser(body.username)
   if (user === undefined) throw new Refusal(404, `could not find user ${body.username.slice(0, 80)}`)
@@ -52,7 +78,7 @@ function addMember(call: Call) {
 function updateMember(call: Call) {
   if (call.role !== 'admin' && call.role !== 'owner')
     throw new Refusal(403, 'updating member roles is only allowed for admin or owner')
-  const { role: wanted } = call.body(v.object({ role: v.string() }))
+  const { role: wanted } = call.body(RoleBody)
   const role = readRole(wanted)
   const { user, member } = findMember(call, `could not find user ${call.param('username').slice(0, 80)}`)
   if (member.role === 'owner') throw new Refusal(400, 'the role of the owner cannot be changed')

@@ -5,21 +5,48 @@ import type { OrganizationRow } from '../registry/rows.ts'
 import { slugOf } from '../rules/names.ts'
 import { ANY_TOKEN, OWN_USER, organizationWide } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, ORGANIZATION, type Route, undocumented } from './route.ts'
+import { Organization } from './models.ts'
+import { documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { organizationView } from './views.ts'
+
+const NewOrganizationBody = v.object({ name: v.string() })
+const OrganizationBody = v.strictObject({
+  overages: v.nullish(v.boolean()),
+  require_mfa: v.nullish(v.boolean()),
+})
+const ONE: RouteSchemas = { response: v.object({ organization: Organization }) }
+const CREATE: RouteSchemas = {
+  query: ['dry_run'],
+  body: NewOrganizationBody,
+  response: v.object({ org: Organization }),
+}
 
 export const organizationRoutes: readonly Route[] = [
   // includes only organizations that the token can access
-  documented('GET', '/v1/organizations', ANY_TOKEN, (call) => ownOrganizations(call).map(organizationView)),
-  undocumented('GET', '/v2/organizations', ANY_TOKEN, (call) => ({
-    organizations: ownOrganizations(call).map(organizationView),
-  })),
-  undocumented('POST', '/v1/organizations', OWN_USER, createOrganization),
-  documented('GET', ORGANIZATION, organizationWide('viewer'), (call) => ({
+  documented('GET', '/v1/organizations', ANY_TOKEN, { response: v.array(Organization) }, (call) =>
+    ownOrganizations(call).map(organizationView),
+  ),
+  undocumented(
+    'GET',
+    '/v2/organizations',
+    ANY_TOKEN,
+    { response: v.object({ organizations: v.array(Organization) }) },
+    (call) => ({
+      organizations: ownOrganizations(call).map(organizationView),
+    }),
+  ),
+  undocumented('POST', '/v1/organizations', OWN_USER, CREATE, createOrganization),
+  documented('GET', ORGANIZATION, organizationWide('viewer'), ONE, (call) => ({
     organization: organizationView(call.organization),
   })),
-  documented('PATCH', ORGANIZATION, organizationWide('member'), updateOrganization),
-  undocumented('DELETE', ORGANIZATION, organizationWide('owner'), deleteOrganization),
+  documented(
+    'PATCH',
+    ORGANIZATION,
+    organizationWide('member'),
+    { ...ONE, body: OrganizationBody },
+    updateOrganization,
+  ),
+  undocumented('DELETE', ORGANIZATION, organizationWide('owner'), { response: null }, deleteOrganization),
 ]
 
 function ownOrganizations({
@@ -35,7 +62,7 @@ function ownOrganizations({
 
 function createOrganization(call: Call) {
   const { registry } = call.plane
-  const { name } = call.body(v.object({ name: v.string() }))
+  const { name } = call.body(NewOrganizationBody)
   const slug = slugOf(name)
   if (registry.findOrganization(slug) !== undefined)
     throw new Refusal(409, `organization ${slug} already exists`)
@@ -56,9 +83,7 @@ function createOrganization(call: Call) {
 
 function updateOrganization(call: Call) {
   const { organization, plane } = call
-  const wanted = call.body(
-    v.strictObject({ overages: v.nullish(v.boolean()), require_mfa: v.nullish(v.boolean()) }),
-  )
+  const wanted = call.body(OrganizationBody)
   const changed = {
     ...organization,
     overages: wanted.overages ?? organization.overages,

@@ -1,5 +1,18 @@
+import type * as v from 'valibot'
 import { PUBLIC, type RouteAccess } from './access.ts'
 import type { Call } from './call.ts'
+
+/** What a route receives and returns, for the description of the API. */
+export interface RouteSchemas {
+  /** The JSON of a successful response; null for an empty body. */
+  readonly response: v.GenericSchema | null
+  /** The body of the request. @default none */
+  readonly body?: v.GenericSchema
+  /** Whether the body is a form instead of JSON. @default false */
+  readonly isForm?: boolean
+  /** Names of the parameters in the query. @default none */
+  readonly query?: readonly string[]
+}
 
 /** One route of the platform API. */
 export interface Route {
@@ -9,6 +22,8 @@ export interface Route {
   readonly access: RouteAccess
   /** Whether the service documents it; the others are used by its command line. */
   readonly isDocumented: boolean
+  /** Null for a route that this server lacks. */
+  readonly schemas: RouteSchemas | null
   /** Returns the JSON of the response; undefined for no body. */
   readonly handle: (call: Call) => unknown
 }
@@ -21,26 +36,30 @@ export const GROUP = `${ORGANIZATION}/groups/:groupName`
 type Handler = Route['handle']
 
 /** Creates a documented route. */
+// oxlint-disable-next-line max-params
 export function documented(
   method: Route['method'],
   path: string,
   access: RouteAccess,
+  schemas: RouteSchemas,
   handle: Handler,
 ): Route {
-  return { method, path, access, isDocumented: true, handle }
+  return { method, path, access, isDocumented: true, schemas, handle }
 }
 
 /** Creates a route that only the command line uses. */
+// oxlint-disable-next-line max-params
 export function undocumented(
   method: Route['method'],
   path: string,
   access: RouteAccess,
+  schemas: RouteSchemas | null,
   handle: Handler,
 ): Route {
-  return { method, path, access, isDocumented: false, handle }
+  return { method, path, access, isDocumented: false, schemas, handle }
 }
 
 /** Creates a route that needs no token. */
-export function open(path: string, handle: Handler): Route {
-  return { method: 'GET', path, access: PUBLIC, isDocumented: false, handle }
+export function open(path: string, response: v.GenericSchema, handle: Handler): Route {
+  return { method: 'GET', path, access: PUBLIC, isDocumented: false, schemas: { response }, handle }
 }

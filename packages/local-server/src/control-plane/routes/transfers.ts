@@ -7,14 +7,28 @@ import { isAtLeast } from '../rules/roles.ts'
 import { organizationWide, scoped } from './access.ts'
 import type { Call } from './call.ts'
 import { checkGroupIsFree, databasesOf, revokeTokensOf } from './groups.ts'
+import { Group } from './models.ts'
 import { DATABASE, documented, GROUP, type Route, undocumented } from './route.ts'
 import { groupView } from './views.ts'
 
+const GroupTransferBody = v.object({ organization: v.string() })
 const DatabaseTransferBody = v.object({ org: v.string(), group: v.nullish(v.string()) })
 
 export const transferRoutes: readonly Route[] = [
-  documented('POST', `${GROUP}/transfer`, organizationWide('admin'), transferGroup),
-  undocumented('POST', `${DATABASE}/transfer`, scoped('db:configure'), transferDatabase),
+  documented(
+    'POST',
+    `${GROUP}/transfer`,
+    organizationWide('admin'),
+    { body: GroupTransferBody, response: Group },
+    transferGroup,
+  ),
+  undocumented(
+    'POST',
+    `${DATABASE}/transfer`,
+    scoped('db:configure'),
+    { body: DatabaseTransferBody, response: null },
+    transferDatabase,
+  ),
 ]
 
 /** Transfers a group to another organization, and invalidates its tokens of all kinds. */
@@ -23,7 +37,7 @@ async function transferGroup(call: Call) {
   await call.plane.usage.sample(databasesOf(call, call.group()))
   const group = call.group()
   const { registry, databases } = call.plane
-  const { organization: slug } = call.body(v.object({ organization: v.string() }))
+  const { organization: slug } = call.body(GroupTransferBody)
   const receiver = findReceiver(call, slug)
   if (receiver.id === group.organization) throw new Refusal(400, `the group is already in ${slug}`)
   checkGroupIsFree(call, receiver.id, group.name)

@@ -35,7 +35,7 @@ export const unsupportedRoutes: readonly Route[] = [
 ]
 
 function unsupported(method: Route['method'], path: string, access: RouteAccess, reason: string): Route {
-  return undocumented(method, path, access, () => {
+  return undocumented(method, path, access, null, () => {
     throw notSupported(reason, 501)
   })
 }

@@ -1,20 +1,44 @@
+import * as v from 'valibot'
 import type { DatabaseRow } from '../registry/rows.ts'
 import { readPeriod } from '../rules/period.ts'
 import { planNamed } from '../rules/plans.ts'
 import type { Period } from '../usage.ts'
 import { scoped } from './access.ts'
 import type { Call } from './call.ts'
-import { DATABASE, documented, ORGANIZATION, type Route, undocumented } from './route.ts'
+import { DatabaseUsage, OrganizationUsage, QueryUsage } from './models.ts'
+import { DATABASE, documented, ORGANIZATION, type Route, type RouteSchemas, undocumented } from './route.ts'
 import { allowanceView, usageView } from './views.ts'
 
+const OF_DATABASE: RouteSchemas = {
+  query: ['from', 'to'],
+  response: v.object({ database: DatabaseUsage }),
+}
+const STATS: RouteSchemas = { response: v.object({ top_queries: v.nullable(v.array(QueryUsage)) }) }
+const OF_ORGANIZATION: RouteSchemas = {
+  response: v.object({
+    organization: v.object({
+      uuid: v.string(),
+      usage: OrganizationUsage,
+      allowance: OrganizationUsage,
+      databases: v.array(DatabaseUsage),
+    }),
+  }),
+}
+
 export const usageRoutes: readonly Route[] = [
-  documented('GET', `${DATABASE}/usage`, scoped('read'), databaseUsage),
-  documented('GET', `${DATABASE}/stats`, scoped('read'), async (call) => {
+  documented('GET', `${DATABASE}/usage`, scoped('read'), OF_DATABASE, databaseUsage),
+  documented('GET', `${DATABASE}/stats`, scoped('read'), STATS, async (call) => {
     const queries = await topQueries(call)
     return { top_queries: queries.length === 0 ? null : queries }
   }),
-  undocumented('GET', `${DATABASE}/usage/queries`, scoped('read'), topQueries),
-  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), organizationUsage),
+  undocumented(
+    'GET',
+    `${DATABASE}/usage/queries`,
+    scoped('read'),
+    { response: v.array(QueryUsage) },
+    topQueries,
+  ),
+  documented('GET', `${ORGANIZATION}/usage`, scoped('read'), OF_ORGANIZATION, organizationUsage),
 ]
 
 async function databaseUsage(call: Call) {

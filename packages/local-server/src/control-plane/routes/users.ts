@@ -1,12 +1,16 @@
+import * as v from 'valibot'
 import { PACKAGE_VERSION } from '../../base/versions.ts'
 import { OWN_USER } from './access.ts'
 import type { Call } from './call.ts'
-import { documented, open, type Route, undocumented } from './route.ts'
+import { User } from './models.ts'
+import { documented, open, type Route, type RouteSchemas, undocumented } from './route.ts'
+
+const SHOW: RouteSchemas = { response: v.object({ user: User }) }
 
 export const userRoutes: readonly Route[] = [
-  documented('GET', '/v1/user', OWN_USER, showUser),
-  undocumented('GET', '/v1/current-user', OWN_USER, showUser),
-  open('/releases/latest', () => ({ latest: `v${PACKAGE_VERSION}` })),
+  documented('GET', '/v1/user', OWN_USER, SHOW, showUser),
+  undocumented('GET', '/v1/current-user', OWN_USER, SHOW, showUser),
+  open('/releases/latest', v.object({ latest: v.string() }), () => ({ latest: `v${PACKAGE_VERSION}` })),
 ]
 
 function showUser({ caller: { user }, plane: { registry } }: Call) {
